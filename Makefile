@@ -1,0 +1,43 @@
+# Two commands matter: `make demo` and `make test`. Each makes the environment it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+# Each test worker keeps to one core, so that two workers do not fight over two cores.
+TEST_ENVIRONMENT := OMP_NUM_THREADS=1 MPLBACKEND=Agg
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types check bench clean
+
+help: ## list the commands
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+demo: $(INSTALLED) ## watch TDE-GNN find that a pendulum is a second-order system
+	@$(BIN)/tdegnn demo
+
+test: lint types check ## lint, types and tests
+
+lint: $(INSTALLED)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(INSTALLED)
+	@$(BIN)/mypy
+
+check: $(INSTALLED)
+	@$(TEST_ENVIRONMENT) $(BIN)/pytest -n auto --dist worksteal
+
+bench: $(INSTALLED) ## measure speed; writes benchmarks/latest.json
+	@$(BIN)/python -m benchmarks
+
+# The environment is made anew whenever what it is made from changes.
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("Expected Python 3.11 or newer, got %d.%d. Try: make PYTHON=python3.12 demo" % v[:2])'
+	@echo "Setting up $(VENV) (once; a few minutes at most) ..."
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+clean: ## remove the environment and caches
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,157 @@
+"""Pictures of coefficients: roots in the unit disc, consistency of the stencil, coefficients by layer.
+
+Every function returns a matplotlib `Figure`; `save_figure` writes it. No global state, no window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle
+from numpy.typing import ArrayLike
+
+from tdegnn.analysis.consistency import sine_consistency
+from tdegnn.analysis.report import CoefficientReport
+from tdegnn.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Arguments = ParamSpec("Arguments")
+
+BLUE, ORANGE, GREEN, RED, PURPLE, GRAY = "#2563eb", "#f59e0b", "#059669", "#dc2626", "#7c3aed", "#94a3b8"
+INK = "#1e293b"
+STYLE: dict[Any, Any] = {
+    "font.size": 11,
+    "font.family": "DejaVu Sans",
+    "axes.titlesize": 12,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e2e8f0",
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "legend.frameon": False,
+}
+
+
+def styled(plot: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
+    """Draw in the style of this library, and leave the caller's own settings alone."""
+
+    @wraps(plot)
+    def draw(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Figure:
+        with matplotlib.rc_context(STYLE):
+            return plot(*args, **kwargs)
+
+    return draw
+
+
+def new_figure(num_panels: int, panel_size: tuple[float, float] = (4.0, 3.6)) -> tuple[Figure, list[Axes]]:
+    """A row of panels; to be called under `styled`."""
+    if num_panels < 1:
+        raise InputError("Expected at least one thing to draw, got none.")
+    figure = Figure(figsize=(panel_size[0] * num_panels, panel_size[1]), layout="constrained")
+    return figure, list(figure.subplots(1, num_panels, squeeze=False)[0])
+
+
+def save_figure(figure: Figure, path: Path) -> Path:
+    """Write the figure, making its folder where needed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=160)
+    return path
+
+
+@styled
+def plot_roots(reports: Mapping[str, CoefficientReport]) -> Figure:
+    """Roots of each vector in the complex plane, with the unit disc."""
+    figure, panels = new_figure(len(reports), (3.4, 3.9))
+    for panel, (name, report) in zip(panels, reports.items(), strict=True):
+        panel.add_patch(Circle((0, 0), 1.0, facecolor="#eff6ff", edgecolor=BLUE, linewidth=1.5))
+        roots = np.array(report.roots)
+        is_outside = np.abs(roots) > 1 + report.tolerance
+        for chosen, color, label in ((~is_outside, BLUE, "inside"), (is_outside, RED, "outside")):
+            if chosen.any():
+                panel.scatter(roots[chosen].real, roots[chosen].imag, s=55, color=color, zorder=3, label=label)
+        if report.root_multiplicity > 1:
+            panel.annotate(
+                f"{report.root_multiplicity}-fold at 1",
+                (1, 0),
+                (0.12, 0.2),
+                fontsize=9,
+                arrowprops={"arrowstyle": "-"},
+            )
+        reach = max(1.25, 1.1 * report.max_root_modulus)
+        panel.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel="real part")
+        stability = "stable" if report.is_stable else "unstable"
+        panel.set_title(f"{name}: {stability}\nlargest |root| {report.max_root_modulus:.3f}", fontsize=11)
+    panels[0].set_ylabel("imaginary part")
+    return figure
+
+
+@styled
+def plot_consistency(vectors: Mapping[str, ArrayLike]) -> Figure:
+    """The stencil of each vector applied to a sine, beside the second derivative scaled to fit (the paper's figure)."""
+    figure, panels = new_figure(len(vectors), (3.4, 3.6))
+    for panel, (name, vector) in zip(panels, vectors.items(), strict=True):
+        result = sine_consistency(vector)
+        panel.plot(
+            result.times,
+            result.second_derivative,
+            color=ORANGE,
+            linewidth=4,
+            alpha=0.6,
+            label="second derivative of y, scaled to fit",
+        )
+        panel.plot(
+            result.times,
+            result.residual,
+            color=BLUE,
+            linewidth=1.6,
+            label="what the recursion c measures of y",
+        )
+        panel.set(title=f"{name}: {result.second_derivative_share:.1%} y''", xlabel="t")
+    panels[0].set_ylabel("applied to y = sin(2πt)")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
+
+
+@styled
+def plot_coefficients_by_layer(coefficients: ArrayLike) -> Figure:
+    """The weight of each past state, layer by layer.
+
+    Args:
+        coefficients: (layers, order), as in `Integration.coefficients` of one batch element.
+    """
+    matrix = np.asarray(coefficients, dtype=np.float64)
+    if matrix.ndim != 2:
+        raise InputError(f"Expected coefficients of shape (layers, order), got {matrix.shape}.")
+    figure, (panel,) = new_figure(1, (6.0, 3.8))
+    largest = float(np.abs(matrix).max())
+    image = panel.imshow(matrix.T, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto")
+    if matrix.size <= 144:
+        for (layer, past), value in np.ndenumerate(matrix):
+            color = "white" if abs(value) > 0.6 * largest else INK
+            panel.text(layer, past, f"{value:.2g}", ha="center", va="center", fontsize=8, color=color)
+    panel.grid(visible=False)
+    panel.set(
+        title="Temporal coefficients by layer",
+        xlabel="layer",
+        ylabel="state",
+        xticks=range(matrix.shape[0]),
+        yticks=range(matrix.shape[1]),
+        yticklabels=["current", *[f"{past} before" for past in range(1, matrix.shape[1])]],
+    )
+    figure.colorbar(image, ax=panel, label="c")
+    return figure

@@ -1,0 +1,159 @@
+"""Everything the analysis says about one vector c, as text, as JSON, and in one sentence."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from tdegnn.analysis.consistency import sine_consistency, taylor_weights
+from tdegnn.analysis.order import (
+    DEFAULT_TOLERANCE,
+    as_coefficients,
+    derivative_coefficients,
+    expand_in_stencils,
+    root_multiplicity,
+)
+from tdegnn.analysis.roots import characteristic_roots, satisfies_root_condition
+
+ORDINALS = (
+    "zeroth",
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "ninth",
+    "tenth",
+)
+
+
+def ordinal(order: int) -> str:
+    """2 -> "second"."""
+    return ORDINALS[order] if order < len(ORDINALS) else f"{order}th"
+
+
+@dataclass(frozen=True)
+class CoefficientReport:
+    """What a vector c says.
+
+    Attributes:
+        coefficients: c, newest state first.
+        tolerance: How exactly roots and derivative coefficients were judged.
+        history_length: o, the number of states that c weighs.
+        root_multiplicity: How often 1 is a root: the order of the recursion, where its lower derivatives vanish.
+        is_stable: Whether the root condition holds.
+        max_root_modulus: Largest modulus of a root.
+        roots: Roots of the characteristic polynomial, largest modulus first.
+        derivative_coefficients: `D_1, ..., D_o` of `D_1 h F' + D_2 h^2 F'' + ... = h s`.
+        stencil_weights: c as a combination of the backward-difference stencils of orders 1, ..., o.
+        taylor_weights: How much of each derivative the recursion measures on a smooth signal.
+        second_derivative_share: Share of second derivative when applied to a sine (64 points a period).
+    """
+
+    coefficients: tuple[float, ...]
+    tolerance: float
+    history_length: int
+    root_multiplicity: int
+    is_stable: bool
+    max_root_modulus: float
+    roots: tuple[complex, ...]
+    derivative_coefficients: tuple[float, ...]
+    stencil_weights: tuple[float, ...]
+    taylor_weights: tuple[float, ...]
+    second_derivative_share: float
+
+    @property
+    def verdict(self) -> str:
+        """One sentence on stability and order."""
+        if self.is_stable:
+            stability = "Stable"
+        elif self.max_root_modulus > 1 + self.tolerance:
+            stability = f"Unstable (largest root modulus {self.max_root_modulus:.4g})"
+        else:
+            stability = "Unstable (a repeated root on the unit circle)"
+        return f"{stability}: {self._order_in_words()}"
+
+    def _order_in_words(self) -> str:
+        order = ordinal(self.root_multiplicity)
+        if self.root_multiplicity > 1:
+            return f"a pure {order}-order recursion, 1 is a {self.root_multiplicity}-fold root."
+        if self.history_length == 1:
+            return "forward Euler, first order."
+        return "1 is a simple root, so the first derivative takes part (D_1 does not vanish)."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields and the verdict in types that JSON knows; a root is a pair (real, imaginary)."""
+        fields = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+        return {**fields, "roots": [[root.real, root.imag] for root in self.roots], "verdict": self.verdict}
+
+    def to_json(self) -> str:
+        """Return `to_dict` as a JSON text."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def __str__(self) -> str:
+        roots = ", ".join(f"{_tidy(root)} (|.| = {abs(root):.4g})" for root in self.roots)
+        equation = " ".join(
+            f"{'+' if weight >= 0 else '-'} {abs(weight):.4g} h{_power(j)} F{_primes(j)}"
+            for j, weight in enumerate(self.derivative_coefficients, start=1)
+        )
+        lines = {
+            "c": ", ".join(f"{value:.6g}" for value in self.coefficients),
+            "history length": str(self.history_length),
+            "roots": roots,
+            "multiplicity of 1": f"{self.root_multiplicity} (at tolerance {self.tolerance:g})",
+            "equation": f"{equation.removeprefix('+ ')} = h s",
+            "as differences": _combination(self.stencil_weights),
+            "on a sine": f"{self.second_derivative_share:.1%} second derivative",
+            "verdict": self.verdict,
+        }
+        return "\n".join(f"{name:<18} {text}" for name, text in lines.items())
+
+
+def explain(coefficients: ArrayLike, tolerance: float = DEFAULT_TOLERANCE) -> CoefficientReport:
+    """Analyze a coefficient vector.
+
+    Args:
+        coefficients: c, newest state first. Must sum to one.
+        tolerance: How far outside the disc a root may lie, and how small a `D_j` counts as zero.
+
+    Example:
+        >>> explain([2, -1]).verdict
+        'Stable: a pure second-order recursion, 1 is a 2-fold root.'
+    """
+    vector = as_coefficients(coefficients)
+    roots = characteristic_roots(vector)
+    return CoefficientReport(
+        coefficients=tuple(vector.tolist()),
+        tolerance=tolerance,
+        history_length=len(vector),
+        root_multiplicity=root_multiplicity(vector, tolerance),
+        is_stable=satisfies_root_condition(vector, tolerance),
+        max_root_modulus=float(abs(roots).max()),
+        roots=tuple(roots.tolist()),
+        derivative_coefficients=tuple(derivative_coefficients(vector).tolist()),
+        stencil_weights=tuple(expand_in_stencils(vector).tolist()),
+        taylor_weights=tuple(taylor_weights(vector).tolist()),
+        second_derivative_share=sine_consistency(vector).second_derivative_share,
+    )
+
+
+def _tidy(root: complex) -> str:
+    return f"{root.real:.4g}" if abs(root.imag) < 1e-9 else f"{root.real:.4g}{root.imag:+.4g}i"
+
+
+def _power(exponent: int) -> str:
+    return "" if exponent == 1 else f"^{exponent}"
+
+
+def _primes(order: int) -> str:
+    return "'" * order if order <= 3 else f"^({order})"
+
+
+def _combination(weights: tuple[float, ...]) -> str:
+    return " ".join(f"{weight:+.4g} [order {j}]" for j, weight in enumerate(weights, start=1)).removeprefix("+")

@@ -1,0 +1,67 @@
+"""The command line: one file a command, and one boundary where errors become one line.
+
+Heavy imports (torch above all) happen inside the commands, so that `tdegnn --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from tdegnn.cli.demo import demo
+from tdegnn.cli.explain import explain
+from tdegnn.cli.reproduce import reproduce
+from tdegnn.errors import InputError, TdegnnError
+from tdegnn.version import __version__
+
+app = typer.Typer(
+    name="tdegnn",
+    help="Graph networks that learn the order of time.",
+    epilog="Start with: [bold]tdegnn demo[/bold]",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+app.command()(demo)
+# A vector may start with a minus sign, which is no option.
+app.command(context_settings={"ignore_unknown_options": True})(explain)
+app.add_typer(reproduce, name="reproduce")
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"tdegnn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: bool = typer.Option(
+        False, "--version", help="Print the version and exit.", callback=_print_version, is_eager=True
+    ),
+) -> None:
+    """Graph networks that learn the order of time."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line. A user's mistake prints one line and exits with 2, never a traceback."""
+    try:
+        code = app(args=arguments, prog_name="tdegnn", standalone_mode=False)
+    except InputError as error:
+        code = _complain(str(error), 2)
+    except TdegnnError as error:
+        code = _complain(str(error), 1)
+    except typer.TyperException as error:
+        code = _complain(f"{error.format_message().rstrip('.')}. Try: tdegnn --help", error.exit_code)
+    except OSError as error:
+        code = _complain(f"Could not use {error.filename or 'a file'}: {error.strerror or error}.", 2)
+    except (KeyboardInterrupt, typer.Abort):
+        code = _complain("Interrupted.", 130)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(message: str, code: int) -> int:
+    typer.echo(f"Error: {' '.join(message.split())}", err=True)
+    return code

@@ -1,0 +1,23 @@
+"""`tdegnn demo`: watch TDE-GNN find that a pendulum is a second-order system."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tdegnn.cli.options import AsJson, Device, DeviceOption, OutFolder, Quiet, Seed
+from tdegnn.cli.reproduce import show_pendulum
+
+
+def demo(
+    out: OutFolder = Path("tdegnn-demo"),
+    seed: Seed = 0,
+    device: Device = DeviceOption.AUTO,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Watch TDE-GNN find out that a pendulum is a second-order system (about a minute)."""
+    from tdegnn.experiments.pendulum import Effort, make_pendulum
+    from tdegnn.training.device import choose_device
+
+    data = make_pendulum(device=choose_device(device.value))
+    show_pendulum(data, Effort(), seed, out, is_quiet=quiet, as_json=as_json)

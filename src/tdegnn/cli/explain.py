@@ -1,0 +1,53 @@
+"""`tdegnn explain`: what a coefficient vector says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tdegnn.cli.options import AsJson, Quiet
+from tdegnn.cli.output import print_json
+from tdegnn.errors import InputError
+
+
+def explain(
+    coefficients: Annotated[
+        str,
+        typer.Argument(help="The vector c, newest state first, separated by commas: [bold]1.4,0.2,-0.6[/bold]"),
+    ],
+    tolerance: Annotated[
+        float,
+        typer.Option(help="How far outside the unit disc a root may lie, and how small a D_j counts as zero."),
+    ] = 0.001,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Folder for pictures of roots and consistency.", file_okay=False),
+    ] = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a vector of temporal coefficients means: its order, its roots, whether it is stable."""
+    vector = _parse(coefficients)
+    from tdegnn.analysis.report import explain as analyze
+
+    report = analyze(vector, tolerance)
+    if out is not None:
+        from tdegnn.analysis.plots import plot_consistency, plot_roots, save_figure
+
+        save_figure(plot_roots({"c": report}), out / "roots.png")
+        save_figure(plot_consistency({"c": report.coefficients}), out / "consistency.png")
+    if as_json:
+        print_json(report.to_dict())
+        return
+    typer.echo(report.verdict if quiet else str(report))
+    if out is not None and not quiet:
+        typer.echo(f"{'pictures':<18} {out}/")
+
+
+def _parse(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise InputError(f"Expected numbers separated by commas, as in 1.4,0.2,-0.6, got {text!r}.") from error

@@ -1,0 +1,65 @@
+"""What commands print: tables, verdicts, JSON, and a progress bar where a person is watching."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+
+class Tick(Protocol):
+    """Advances a progress bar by one, and says what is being done."""
+
+    def __call__(self, description: str = "") -> None:
+        """Advance."""
+
+
+@contextmanager
+def progress_bar(total: int, description: str, *, is_quiet: bool) -> Iterator[Tick]:
+    """A progress bar on the error stream; none where that is no terminal, or where the user wants quiet."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description:<20}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    is_disabled = is_quiet or not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=is_disabled) as progress:
+        task = progress.add_task(description, total=total)
+
+        def tick(description: str = "") -> None:
+            progress.update(task, advance=1, description=description or None)
+
+        yield tick
+
+
+def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table; the first column is text, the others are numbers."""
+    console = Console()
+    if not console.is_terminal:
+        # What goes into a file is not folded to the width of a terminal that is not there.
+        console = Console(width=160)
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
+    for position, name in enumerate(header):
+        table.add_column(name, justify="left" if position == 0 else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    console.print()
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON."""
+    typer.echo(json.dumps(value, indent=2))
+
+
+def number(value: float | None) -> str:
+    """Three significant digits; a dash where there is nothing."""
+    return "-" if value is None else f"{value:.3g}"
+
+
+def vector(values: Sequence[float]) -> str:
+    """Coefficients in brackets."""
+    return "[" + ", ".join(f"{value:.4g}" for value in values) + "]"

@@ -1,0 +1,152 @@
+"""The temporal coefficients `c` of the equation: which past states weigh how much in the next one.
+
+Every rule answers `coefficients(history, layer) -> c`, one weight a state, newest first, with `sum c = 1`.
+`FixedCoefficients` is a given integrator, `DirectCoefficients` a learned vector, `AttentionCoefficients` looks
+at the history. What a vector means is for `tdegnn.analysis`; the sum over states is `core/combination.py`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from tdegnn.core.combination import attend, weighted_sum
+from tdegnn.core.history import History, State
+from tdegnn.core.normalization import normalize_sum
+from tdegnn.errors import InputError
+
+
+class TemporalCoefficients(nn.Module, ABC):
+    """A rule that gives the weights of the last `order` states.
+
+    Args:
+        order: Number of states that are weighed.
+    """
+
+    def __init__(self, order: int) -> None:
+        super().__init__()
+        if order < 1:
+            raise InputError(f"Expected order to be at least 1, got {order}.")
+        self.order = order
+
+    @abstractmethod
+    def forward(self, history: History, layer: int) -> Float[Tensor, order * batch]:
+        """Return c: one weight a state, and a batch element where the rule looks at the states."""
+
+    def combine(self, history: History, layer: int) -> tuple[State, Float[Tensor, order * batch]]:
+        """Return `sum_p c_p F[l-p+1]` and c. A rule may override this to compute both in fewer passes."""
+        coefficients = self(history, layer)
+        return weighted_sum(coefficients, history), coefficients
+
+    def extra_repr(self) -> str:
+        """Return the sizes shown by `repr`."""
+        return f"order={self.order}"
+
+
+class FixedCoefficients(TemporalCoefficients):
+    """A given integrator: `(1,)` is forward Euler (DE-GNN), `(2, -1)` leapfrog (wave dynamics, PDE-GCN).
+
+    Args:
+        values: The coefficients, newest state first. They must sum to one.
+    """
+
+    values: Tensor
+
+    def __init__(self, values: Sequence[float] | Tensor) -> None:
+        given = torch.as_tensor(values, dtype=torch.float64)
+        if given.dim() != 1:
+            raise InputError(f"Expected coefficients to be a vector, got shape {tuple(given.shape)}.")
+        super().__init__(given.numel())
+        total = given.sum().item()
+        if not abs(total - 1.0) <= 1e-6:
+            raise InputError(
+                f"Expected coefficients that sum to 1, got {given.tolist()} with sum {total:g}. "
+                "Divide them by their sum, or use DirectCoefficients, which does."
+            )
+        self.register_buffer("values", given)
+
+    def forward(self, history: History, layer: int) -> Float[Tensor, " order"]:  # noqa: ARG002
+        """Return the given vector in the precision of the history."""
+        return self.values.to(history[0])
+
+
+class DirectCoefficients(TemporalCoefficients):
+    """A learned vector divided by its sum. Starts as forward Euler, `(1, 0, ..., 0)`.
+
+    Args:
+        order: Number of states that are weighed.
+        num_layers: One vector for all layers (`None`, as in the paper), or one for each of so many layers.
+    """
+
+    def __init__(self, order: int, num_layers: int | None = None) -> None:
+        super().__init__(order)
+        if num_layers is not None and num_layers < 1:
+            raise InputError(f"Expected num_layers to be at least 1 or None, got {num_layers}.")
+        self.num_layers = num_layers
+        self.raw = nn.Parameter(torch.empty(num_layers or 1, order))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Return to forward Euler."""
+        with torch.no_grad():
+            self.raw.zero_()[:, 0] = 1.0
+
+    def forward(self, history: History, layer: int) -> Float[Tensor, " order"]:  # noqa: ARG002
+        """Return the vector of this layer, divided by its sum."""
+        if self.num_layers is None:
+            return normalize_sum(self.raw[0])
+        if layer >= self.num_layers:
+            raise InputError(f"Expected a layer below {self.num_layers}, for which c was made, got layer {layer}.")
+        return normalize_sum(self.raw[layer])
+
+    def extra_repr(self) -> str:
+        """Return the sizes shown by `repr`."""
+        return super().extra_repr() + ("" if self.num_layers is None else f", num_layers={self.num_layers}")
+
+
+class AttentionCoefficients(TemporalCoefficients):
+    """Attention of the current state over the history: dot products without softmax, divided by their sum.
+
+    With `q = F[l] Wq^T + bq` and `k_p = F[l-p+1] Wk^T + bk`, `raw_p` is the mean over nodes of
+    `q . k_p / sqrt(channels)` and `c = raw / sum(raw)`: one vector a layer and batch element.
+
+    Deviation: the paper maps all pairs of states and keeps one row. Only that row is computed here, and the two
+    projections act as one, `M = Wq^T Wk`, because scores are averaged over nodes. Same numbers, to rounding.
+
+    Args:
+        order: Number of states that are weighed.
+        channels: Channels of a state.
+    """
+
+    def __init__(self, order: int, channels: int) -> None:
+        super().__init__(order)
+        if channels < 1:
+            raise InputError(f"Expected channels to be at least 1, got {channels}.")
+        self.channels = channels
+        self.query = nn.Linear(channels, channels)
+        self.key = nn.Linear(channels, channels)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the query anew and let the key equal it, so that scores start as likeness and sum to something."""
+        self.query.reset_parameters()
+        self.key.load_state_dict(self.query.state_dict())
+
+    def forward(self, history: History, layer: int) -> Float[Tensor, order * batch]:
+        """Return the weights of the history as the current state sees it."""
+        return self.combine(history, layer)[1]
+
+    def combine(self, history: History, layer: int) -> tuple[State, Float[Tensor, order * batch]]:  # noqa: ARG002
+        """Return the weighted sum and the weights."""
+        came = history[0].shape[-1]
+        if came != self.channels:
+            raise InputError(f"Expected states of {self.channels} channels, for which attention was made, got {came}.")
+        return attend(self.query.weight, self.query.bias, self.key.weight, self.key.bias, history)
+
+    def extra_repr(self) -> str:
+        """Return the sizes shown by `repr`."""
+        return f"{super().extra_repr()}, channels={self.channels}"

@@ -1,0 +1,85 @@
+"""The equation itself: `F[l+1] = sum_p c_p F[l-p+1] + h s(F[l]; G)`, layer after layer.
+
+This is the only loop over layers in the library. It knows neither where c comes from nor what s is: pass other
+parts to get another integrator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from tdegnn.core.coefficients import TemporalCoefficients
+from tdegnn.core.history import History, State, as_history, push, replace_newest
+from tdegnn.core.operators import SpatialOperator
+from tdegnn.errors import InputError
+from tdegnn.graph import Graph
+
+
+@dataclass(frozen=True)
+class Integration:
+    """What `integrate` returns.
+
+    Attributes:
+        state: The last state, `F[L]`.
+        history: The last states, newest first; where the next integration would start.
+        coefficients: The weights c of every layer.
+    """
+
+    state: State
+    history: History
+    coefficients: Float[Tensor, "layers order *batch"]
+
+
+def integrate(
+    history: Tensor | Sequence[Tensor],
+    graph: Graph,
+    coefficients: TemporalCoefficients,
+    operator: SpatialOperator,
+    *,
+    num_layers: int,
+    step_size: float,
+    context: Any = None,
+    state_map: Callable[[Tensor], Tensor] | None = None,
+) -> Integration:
+    """Integrate for `num_layers` layers.
+
+    Args:
+        history: Initial states, newest first: a tensor (order, *batch, nodes, channels) or a sequence of states.
+        graph: The graph on which the states live.
+        coefficients: The rule for c.
+        operator: The spatial term s.
+        num_layers: Number of layers L.
+        step_size: h.
+        context: What the operator may see besides the state.
+        state_map: Applied to the current state before each layer, and kept in the history (the paper's dropout).
+
+    Example:
+        >>> graph = Graph([[0, 1], [1, 2]])
+        >>> now, before = torch.ones(3, 4), torch.zeros(3, 4)
+        >>> result = integrate(
+        ...     (now, before), graph, FixedCoefficients([2.0, -1.0]), DiffusionOperator(4, 8, step_size=0.1),
+        ...     num_layers=8, step_size=0.1,
+        ... )
+        >>> result.state.shape
+        torch.Size([3, 4])
+    """
+    states = as_history(history, coefficients.order)
+    graph.check_state(states[0])
+    if num_layers < 1:
+        raise InputError(f"Expected num_layers to be at least 1, got {num_layers}.")
+
+    weights: list[Tensor] = []
+    for layer in range(num_layers):
+        if state_map is not None:
+            states = replace_newest(states, state_map(states[0]))
+        combined, layer_weights = coefficients.combine(states, layer)
+        rate, context = operator(states[0], graph, layer, context)
+        states = push(states, torch.add(combined, rate, alpha=step_size))
+        weights.append(layer_weights)
+    return Integration(states[0], states, torch.stack(weights))

@@ -1,0 +1,81 @@
+"""Division of a raw vector by its sum, `c = raw / sum(raw)`, guarded where the sum comes near zero.
+
+Paper: both coefficient rules divide by the raw sum and say nothing of a sum that vanishes, which does happen
+in training. Deviation: a sum smaller than 1 % of `sum |raw|` is held there with its sign, and what is then
+missing from `sum c = 1` is added to the weight of the current state. A zero vector gives Euler, (1, 0, ..., 0).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+RELATIVE_FLOOR = 1e-2
+
+
+def normalize_sum(raw: Float[Tensor, order * batch]) -> Float[Tensor, order * batch]:
+    """Scale `raw` along its first axis so that it sums to one. Finite for every finite input, as is its gradient."""
+    coefficients: Tensor = _NormalizeSum.apply(raw)  # type: ignore[no-untyped-call]
+    return coefficients
+
+
+def normalized(raw: Float[Tensor, order * batch]) -> Float[Tensor, order * batch]:
+    """The values of `normalize_sum`, for code that writes its own backward pass with `pull_back`."""
+    guarded = _guard(raw)
+    quotient = guarded.scaled / guarded.divisor
+    residue = 1.0 - quotient.sum(dim=0, keepdim=True)
+    return torch.cat([quotient[:1] + residue, quotient[1:]])
+
+
+def pull_back(
+    raw: Float[Tensor, order * batch], gradient: Float[Tensor, order * batch]
+) -> Float[Tensor, order * batch]:
+    """Gradient with respect to `raw`, given the one with respect to `normalize_sum(raw)`."""
+    scaled, scale, divisor, is_held = _guard(raw)
+    # How the divisor follows each entry: as the sum does, or as the floor does where the sum is held.
+    slope = torch.where(is_held, RELATIVE_FLOOR * torch.sign(scaled) * torch.sign(divisor), 1.0)
+    # The residue ties the first coefficient to the others: c_1 = 1 - (c_2 + ... + c_o).
+    to_quotient = gradient - gradient[:1]
+    to_divisor = (to_quotient * scaled / divisor).sum(dim=0, keepdim=True)
+    return (to_quotient - to_divisor * slope) / divisor / scale
+
+
+class _Guarded(NamedTuple):
+    scaled: Tensor  # raw / scale
+    scale: Tensor
+    divisor: Tensor  # the sum of `scaled`, held away from zero
+    is_held: Tensor
+
+
+def _guard(raw: Tensor) -> _Guarded:
+    # c does not depend on the scale of raw, so the scale is a constant to the gradient. Taking it out keeps huge
+    # values from overflowing. Its own floor keeps 1 / scale, a factor of the gradient, finite.
+    smallest_scale = torch.finfo(raw.dtype).tiny * 1e8
+    scale = raw.detach().abs().amax(dim=0, keepdim=True).clamp(min=smallest_scale)
+    scaled = raw / scale
+    total = scaled.sum(dim=0, keepdim=True)
+    # The largest entry of `scaled` is 1 unless raw is below the smallest scale; there Euler takes over smoothly.
+    floor = RELATIVE_FLOOR * scaled.abs().sum(dim=0, keepdim=True).clamp(min=1.0)
+    is_held = total.abs() < floor
+    divisor = torch.where(is_held, torch.where(total < 0, -floor, floor), total)
+    return _Guarded(scaled, scale, divisor, is_held)
+
+
+class _NormalizeSum(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(raw: Tensor) -> Tensor:
+        return normalized(raw)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:  # noqa: ARG004
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (raw,) = ctx.saved_tensors
+        return pull_back(raw, gradient)

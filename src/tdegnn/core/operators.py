@@ -1,0 +1,172 @@
+"""The spatial term `s(F[l]; G)` of the equation: how fast each node changes, given its neighbors.
+
+Every operator answers `operator(state, graph, layer, context) -> (rate, context)`. The context carries what
+else an operator may see or keep from layer to layer; those here hand it on untouched. Operators have one set of
+weights a layer or share one; `integrate` does not care.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tdegnn.core.history import State
+from tdegnn.errors import InputError
+from tdegnn.graph import Graph
+
+
+class SpatialOperator(nn.Module, ABC):
+    """The right-hand side of the differential equation."""
+
+    @abstractmethod
+    def forward(self, state: State, graph: Graph, layer: int, context: Any = None) -> tuple[State, Any]:
+        """Return the rate of change of `state`, and the context for the next layer."""
+
+
+class DiffusionOperator(SpatialOperator):
+    """The paper's spatial term, `s(F; G) = relu((F - h L F) W_l)`.
+
+    Paper: App. B.2. With batch norm the product is normalized before the relu.
+
+    Args:
+        channels: Channels of a state.
+        num_layers: Number of layers, each with its own `W_l`.
+        step_size: h.
+        batch_norm: Whether to normalize channels over nodes (and batch) before the relu.
+    """
+
+    def __init__(self, channels: int, num_layers: int, step_size: float, *, batch_norm: bool = False) -> None:
+        super().__init__()
+        _check_sizes(channels=channels, num_layers=num_layers)
+        self.channels, self.num_layers, self.step_size = channels, num_layers, step_size
+        self.weight = nn.Parameter(torch.empty(num_layers, channels, channels))
+        self.norms = nn.ModuleList(nn.BatchNorm1d(channels) for _ in range(num_layers if batch_norm else 0))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew, each layer as a linear map of its own."""
+        for weight in self.weight:
+            nn.init.kaiming_uniform_(weight, a=5**0.5)
+        for norm in self.norms:
+            norm.reset_parameters()  # type: ignore[operator]
+
+    def forward(self, state: State, graph: Graph, layer: int, context: Any = None) -> tuple[State, Any]:
+        """Return `relu((F - h L F) W_l)`."""
+        _check_layer(layer, self.num_layers)
+        mixed = graph.diffuse(state, self.step_size) @ self.weight[layer]
+        if self.norms:
+            # Batch norm knows rows and channels only: nodes and batch are both rows.
+            mixed = self.norms[layer](mixed.flatten(0, -2)).view_as(mixed)
+        return torch.relu(mixed), context
+
+    def extra_repr(self) -> str:
+        """Return the sizes shown by `repr`."""
+        return f"channels={self.channels}, num_layers={self.num_layers}, step_size={self.step_size}"
+
+
+class HiddenDiffusionOperator(SpatialOperator):
+    """The spatial term for physical states, `s(F; G) = relu(F W_s - (L F) W_d + b) W_o`, the same in all layers.
+
+    Only s has hidden channels: c then weighs physical states, and its numbers mean what `tdegnn.analysis` says.
+    The state may be of one channel.
+
+    Deviation: `(F - h L F) W` would be the case `W_d = h W_s`. With one channel that ties the state and its
+    Laplacian into one number, so that s = -L F, the right-hand side of the heat and wave equations, could not be
+    written at all under `sum c = 1`. Two weights can write it.
+
+    Args:
+        channels: Channels of a physical state.
+        hidden_channels: Hidden channels of s.
+    """
+
+    def __init__(self, channels: int, hidden_channels: int) -> None:
+        super().__init__()
+        _check_sizes(channels=channels, hidden_channels=hidden_channels)
+        self.state_map = nn.Linear(channels, hidden_channels)
+        self.difference_map = nn.Linear(channels, hidden_channels, bias=False)
+        self.readout = nn.Linear(hidden_channels, channels, bias=False)
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        for linear in (self.state_map, self.difference_map, self.readout):
+            linear.reset_parameters()
+
+    def forward(self, state: State, graph: Graph, layer: int, context: Any = None) -> tuple[State, Any]:  # noqa: ARG002
+        """Return `relu(F W_s - (L F) W_d + b) W_o`."""
+        hidden = torch.relu(self.state_map(state) - self.difference_map(graph.laplacian(state)))
+        return self.readout(hidden), context
+
+
+class ConvOperator(SpatialOperator):
+    """Any PyG convolution as the spatial term, `s(F; G) = conv(F, edges)`.
+
+    A node receives what the graph's direction says. Batch axes become one large graph of separate copies, so
+    that every convolution works, also one that knows nothing of batches.
+
+    Args:
+        convs: One convolution for all layers, or a sequence with one for each layer. It must map a state to as
+            many channels as it has. A nonlinearity can be part of it (`torch_geometric.nn.Sequential`).
+    """
+
+    def __init__(self, convs: nn.Module | Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.is_shared = isinstance(convs, nn.Module) and not isinstance(convs, nn.ModuleList)
+        self.convs = nn.ModuleList([convs] if self.is_shared else convs)  # type: ignore[arg-type, list-item]
+        if not len(self.convs):
+            raise InputError("Expected at least one convolution, got none.")
+        self._takes_weights = all("edge_weight" in inspect.signature(c.forward).parameters for c in self.convs)
+        self._messages: dict[tuple[int, int, torch.device], tuple[Graph, Tensor, Tensor]] = {}
+
+    def reset_parameters(self) -> None:
+        """Draw the weights of every convolution anew."""
+        for conv in self.convs:
+            conv.reset_parameters()  # type: ignore[operator]
+
+    def forward(self, state: State, graph: Graph, layer: int, context: Any = None) -> tuple[State, Any]:
+        """Return the convolution of `state` along the messages of `graph`."""
+        graph.check_state(state)
+        if not self.is_shared:
+            _check_layer(layer, len(self.convs))
+        if graph.is_weighted and not self._takes_weights:
+            raise InputError(
+                f"Expected a convolution with an edge_weight argument for a weighted graph, got {self.convs[0]}. "
+                "Leave the weights out of the graph, or use one that takes them (GCNConv, GraphConv, ...)."
+            )
+        edges, weights = self._batched_messages(graph, state)
+        conv = self.convs[0 if self.is_shared else layer]
+        rows = state.reshape(-1, state.shape[-1])
+        rate = conv(rows, edges, edge_weight=weights.to(state.dtype)) if graph.is_weighted else conv(rows, edges)
+        if rate.shape != rows.shape:
+            raise InputError(
+                f"Expected the convolution to keep {rows.shape[-1]} channels, got {rate.shape[-1]} from {conv}."
+            )
+        return rate.view(state.shape), context
+
+    def _batched_messages(self, graph: Graph, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Messages of as many separate copies of the graph as there are batch elements, kept for the next call."""
+        num_copies = state.numel() // (state.shape[-1] * state.shape[-2])
+        key = (id(graph), num_copies, state.device)
+        if key not in self._messages:
+            edges, weights = (part.to(state.device) for part in graph.messages)
+            offsets = torch.arange(num_copies, device=state.device) * graph.num_nodes
+            copies = (edges[:, None, :] + offsets[None, :, None]).flatten(1)
+            # The graph is kept beside its messages, so that its id is not given to another one meanwhile.
+            self._messages = {key: (graph, copies, weights.repeat(num_copies))}
+        _, edges, weights = self._messages[key]
+        return edges, weights
+
+
+def _check_sizes(**sizes: int) -> None:
+    for name, size in sizes.items():
+        if size < 1:
+            raise InputError(f"Expected {name} to be at least 1, got {size}.")
+
+
+def _check_layer(layer: int, num_layers: int) -> None:
+    if layer >= num_layers:
+        raise InputError(f"Expected a layer below {num_layers}, for which the operator was made, got layer {layer}.")

@@ -1,0 +1,32 @@
+"""Result lines: one JSON object a training, with what is needed to make it again."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tdegnn.version import __version__
+
+
+def describe_environment(device: torch.device) -> dict[str, Any]:
+    """Versions and the device, for a result line."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
+    versions = {package: version(package) for package in ("torch", "torch-geometric", "numpy", "scipy")}
+    return {
+        "versions": {"tdegnn": __version__, "python": platform.python_version(), **versions},
+        "device": f"{device.type} ({name})",
+    }
+
+
+def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write the lines to `path`, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text("".join(json.dumps(record) + "\n" for record in records))
+    unfinished.replace(path)

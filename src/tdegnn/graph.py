@@ -1,0 +1,288 @@
+"""The graph `G` of the equation: who receives from whom, and the normalized operators built from that.
+
+`A[i, j]` is the weight of the edge i -> j. `direction` says whose states a node receives: `out`, the nodes it
+points to (row i of A); `in`, the nodes that point to it (row i of A^T); `both`, row i of max(A, A^T). The
+operators `P = D_r^-1/2 A' D_c^-1/2` and `L = I - P` are built once a graph and kept for each device and precision.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+import scipy.sparse
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from tdegnn.errors import InputError
+from tdegnn.sparse import SparseMatrix
+
+if TYPE_CHECKING:
+    import networkx
+    from torch_geometric.data import Data
+
+Direction = Literal["out", "in", "both"]
+
+
+class Graph:
+    """A graph with a direction, and its propagation and Laplacian.
+
+    Args:
+        edge_index: Two rows, the sources and the targets of the edges.
+        num_nodes: Number of nodes. Without it, one more than the largest index in `edge_index`.
+        edge_weight: One non-negative weight an edge. Without it the graph is unweighted.
+        direction: Whose states a node receives: `"out"`, those of the nodes it points to; `"in"`, those of
+            the nodes that point to it; `"both"`.
+        keep_self_loops: Whether edges from a node to itself count. They are dropped by default.
+
+    Edges listed more than once count once in an unweighted graph and are summed in a weighted one.
+
+    Example:
+        >>> path = Graph([[0, 1], [1, 2]])
+        >>> path.propagate(torch.tensor([[1.0], [0.0], [0.0]])).flatten().tolist()
+        [0.0, 0.7071067690849304, 0.0]
+    """
+
+    def __init__(
+        self,
+        edge_index: Tensor | ArrayLike,
+        num_nodes: int | None = None,
+        edge_weight: Tensor | ArrayLike | None = None,
+        direction: Direction = "both",
+        *,
+        keep_self_loops: bool = False,
+    ) -> None:
+        if direction not in get_args(Direction):
+            raise InputError(f"Expected direction to be 'out', 'in' or 'both', got {direction!r}.")
+        sources, targets = _check_edge_index(edge_index)
+        self.num_nodes = _check_num_nodes(num_nodes, sources, targets)
+        self.direction: Direction = direction
+        self.is_weighted = edge_weight is not None
+        weights = np.ones(len(sources)) if edge_weight is None else _check_weights(edge_weight, len(sources))
+        self._adjacency = _assemble(
+            sources,
+            targets,
+            weights,
+            self.num_nodes,
+            is_weighted=self.is_weighted,
+            keep_self_loops=keep_self_loops,
+        )
+        self._matrices: dict[tuple[str, torch.device, torch.dtype], SparseMatrix] = {}
+
+    @classmethod
+    def from_scipy(
+        cls,
+        adjacency: scipy.sparse.sparray | scipy.sparse.spmatrix | np.ndarray,
+        direction: Direction = "both",
+        *,
+        keep_self_loops: bool = False,
+    ) -> Graph:
+        """Make a graph from an adjacency matrix (SciPy sparse or dense): entry (i, j) weighs the edge i -> j."""
+        matrix = scipy.sparse.coo_array(adjacency)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise InputError(f"Expected a square adjacency matrix, got shape {matrix.shape}.")
+        edges = np.stack([matrix.row, matrix.col])
+        return cls(edges, matrix.shape[0], matrix.data, direction, keep_self_loops=keep_self_loops)
+
+    @classmethod
+    def from_networkx(
+        cls,
+        graph: networkx.Graph,
+        direction: Direction = "both",
+        *,
+        weight: str = "weight",
+        keep_self_loops: bool = False,
+    ) -> Graph:
+        """Make a graph from a networkx graph, with nodes in the order of `graph.nodes`.
+
+        Args:
+            graph: Any networkx graph. The edges of an undirected one go both ways.
+            direction: See `Graph`.
+            weight: Edge attribute that holds the weights. Where no edge has it the graph is unweighted.
+            keep_self_loops: See `Graph`.
+        """
+        index = {node: position for position, node in enumerate(graph.nodes)}
+        one_way = graph if graph.is_directed() else graph.to_directed()
+        edges = [(index[source], index[target]) for source, target in one_way.edges()]
+        weights = [data.get(weight) for _, _, data in one_way.edges(data=True)]
+        if None in weights and any(value is not None for value in weights):
+            raise InputError(f"Expected every edge to have the attribute {weight!r}, or none; some lack it.")
+        edge_index = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+        has_weights = bool(weights) and weights[0] is not None
+        edge_weight = np.array(weights, dtype=float) if has_weights else None
+        return cls(edge_index, len(index), edge_weight, direction, keep_self_loops=keep_self_loops)
+
+    @classmethod
+    def from_pyg(cls, data: Data, direction: Direction = "both", *, keep_self_loops: bool = False) -> Graph:
+        """Make a graph from PyG data: its `edge_index`, `edge_weight` (where there is one) and `num_nodes`."""
+        if data.edge_index is None:
+            raise InputError("Expected PyG data with an edge_index, got data without one.")
+        return cls(
+            data.edge_index,
+            data.num_nodes,
+            data.get("edge_weight"),
+            direction,
+            keep_self_loops=keep_self_loops,
+        )
+
+    def to_pyg(self) -> Data:
+        """Return PyG data with `edge_index`, `num_nodes` and, for a weighted graph, `edge_weight`."""
+        from torch_geometric.data import Data
+
+        data = Data(edge_index=self.edge_index, num_nodes=self.num_nodes)
+        if self.is_weighted:
+            data.edge_weight = self.edge_weight
+        return data
+
+    @property
+    def num_edges(self) -> int:
+        """Number of edges, each direction counted, after merging duplicates."""
+        return int(self._adjacency.nnz)
+
+    @cached_property
+    def edge_index(self) -> Int[Tensor, "2 edges"]:
+        """Sources and targets of the edges, sorted by source."""
+        return torch.as_tensor(np.stack([self._adjacency.row, self._adjacency.col]), dtype=torch.int64)
+
+    @cached_property
+    def edge_weight(self) -> Float[Tensor, " edges"]:
+        """Weight of each edge in `edge_index`, in float64; ones for an unweighted graph."""
+        return torch.as_tensor(self._adjacency.data, dtype=torch.float64)
+
+    @cached_property
+    def _received(self) -> scipy.sparse.coo_array:
+        """A': row i weighs what node i receives."""
+        forward = self._adjacency.tocsr()
+        by_direction = {"out": forward, "in": forward.T, "both": forward.maximum(forward.T)}
+        return by_direction[self.direction].tocoo()
+
+    @cached_property
+    def messages(self) -> tuple[Int[Tensor, "2 messages"], Float[Tensor, " messages"]]:
+        """Edges and weights for code that sends from source to target, as PyG does: the target receives."""
+        received = self._received
+        edges = torch.as_tensor(np.stack([received.col, received.row]), dtype=torch.int64)
+        return edges, torch.as_tensor(received.data, dtype=torch.float64)
+
+    @cached_property
+    def _normalized(self) -> scipy.sparse.csr_array:
+        """P, in float64. A node that receives nothing, or is received by none, has zeros, never a division by 0."""
+        received = self._received
+        row_scale = _inverse_square_root(received.sum(axis=1))
+        column_scale = _inverse_square_root(received.sum(axis=0))
+        return (scipy.sparse.diags_array(row_scale) @ received @ scipy.sparse.diags_array(column_scale)).tocsr()
+
+    @cached_property
+    def _relaxed(self) -> scipy.sparse.csr_array:
+        """I - L: equal to P, but a node that receives nothing keeps its own state."""
+        receives_nothing = self._received.sum(axis=1) == 0
+        return (self._normalized + scipy.sparse.diags_array(receives_nothing.astype(float))).tocsr()
+
+    def _matrix(self, name: Literal["_normalized", "_relaxed"], state: Tensor) -> SparseMatrix:
+        key = (name, state.device, state.dtype)
+        if key not in self._matrices:
+            self._matrices[key] = SparseMatrix.from_scipy(getattr(self, name)).to(state.device, state.dtype)
+        return self._matrices[key]
+
+    def propagate(self, state: Float[Tensor, "*batch nodes channels"]) -> Float[Tensor, "*batch nodes channels"]:
+        """`P F`: what each node receives. Zero for a node that receives nothing."""
+        self.check_state(state)
+        return self._matrix("_normalized", state) @ state
+
+    def laplacian(self, state: Float[Tensor, "*batch nodes channels"]) -> Float[Tensor, "*batch nodes channels"]:
+        """`L F = F - P F`. Zero for a node that receives nothing: nothing diffuses into it."""
+        self.check_state(state)
+        return state - self._matrix("_relaxed", state) @ state
+
+    def diffuse(
+        self, state: Float[Tensor, "*batch nodes channels"], step_size: float
+    ) -> Float[Tensor, "*batch nodes channels"]:
+        """`F - h L F`: one explicit step of the heat equation."""
+        self.check_state(state)
+        return torch.lerp(state, self._matrix("_relaxed", state) @ state, step_size)
+
+    def check_state(self, state: Tensor) -> None:
+        """Raise an `InputError` where `state` is not a floating-point tensor (*batch, nodes, channels)."""
+        if not isinstance(state, Tensor) or not state.is_floating_point():
+            came = state.dtype if isinstance(state, Tensor) else type(state).__name__
+            raise InputError(f"Expected the state to be a floating-point tensor, got {came}. Convert it first.")
+        if state.dim() < 2 or state.shape[-2] != self.num_nodes:
+            raise InputError(
+                f"Expected a state of shape (*batch, {self.num_nodes} nodes, channels), got {tuple(state.shape)}."
+            )
+
+    def __repr__(self) -> str:
+        weighted = ", weighted" if self.is_weighted else ""
+        return f"Graph(nodes={self.num_nodes}, edges={self.num_edges}, direction={self.direction!r}{weighted})"
+
+
+def _as_numpy(values: Tensor | ArrayLike, name: str) -> np.ndarray[Any, Any]:
+    if isinstance(values, Tensor):
+        return values.detach().cpu().numpy()
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InputError(
+            f"Expected {name} to be a rectangular array of numbers, got {type(values).__name__}."
+        ) from error
+
+
+def _check_edge_index(edge_index: Tensor | ArrayLike) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    edges = _as_numpy(edge_index, "edge_index")
+    if edges.ndim != 2 or edges.shape[0] != 2:
+        hint = " Transpose it." if edges.ndim == 2 and edges.shape[1] == 2 else ""
+        raise InputError(f"Expected edge_index to have shape (2, edges), got {edges.shape}.{hint}")
+    if edges.size and not np.issubdtype(edges.dtype, np.integer):
+        raise InputError(f"Expected edge_index to hold integers, got {edges.dtype}.")
+    return edges[0].astype(np.int64), edges[1].astype(np.int64)
+
+
+def _check_num_nodes(num_nodes: int | None, sources: np.ndarray[Any, Any], targets: np.ndarray[Any, Any]) -> int:
+    smallest = min(sources.min(), targets.min()) if len(sources) else 0
+    largest = max(sources.max(), targets.max()) if len(sources) else -1
+    count = int(largest) + 1 if num_nodes is None else int(num_nodes)
+    if count < 1:
+        raise InputError(f"Expected a graph with at least one node, got num_nodes={num_nodes} and no edges.")
+    if smallest < 0 or largest >= count:
+        wrong = smallest if smallest < 0 else largest
+        raise InputError(f"Expected node indices between 0 and {count - 1}, got {wrong} in edge_index.")
+    return count
+
+
+def _check_weights(edge_weight: Tensor | ArrayLike, num_edges: int) -> np.ndarray[Any, Any]:
+    weights = _as_numpy(edge_weight, "edge_weight")
+    if weights.shape != (num_edges,):
+        raise InputError(f"Expected one weight for each of the {num_edges} edges, got shape {weights.shape}.")
+    if not (np.issubdtype(weights.dtype, np.number) or weights.dtype == bool) or np.iscomplexobj(weights):
+        raise InputError(f"Expected edge weights to be real numbers, got {weights.dtype}.")
+    weights = weights.astype(np.float64)
+    is_wrong = ~np.isfinite(weights) | (weights < 0)
+    if is_wrong.any():
+        first = int(np.argmax(is_wrong))
+        raise InputError(f"Expected edge weights to be finite and not negative, got {weights[first]} at edge {first}.")
+    return weights
+
+
+def _assemble(
+    sources: np.ndarray[Any, Any],
+    targets: np.ndarray[Any, Any],
+    weights: np.ndarray[Any, Any],
+    num_nodes: int,
+    *,
+    is_weighted: bool,
+    keep_self_loops: bool,
+) -> scipy.sparse.coo_array:
+    if not keep_self_loops:
+        keep = sources != targets
+        sources, targets, weights = sources[keep], targets[keep], weights[keep]
+    summed = scipy.sparse.coo_array((weights, (sources, targets)), shape=(num_nodes, num_nodes)).tocsr()
+    if not is_weighted:
+        summed.data[:] = 1.0
+    return summed.tocoo()
+
+
+def _inverse_square_root(sums: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    is_positive = sums > 0
+    return np.where(is_positive, 1.0 / np.sqrt(np.where(is_positive, sums, 1.0)), 0.0)

@@ -1,0 +1,1 @@
+"""Networks put together from the parts in `tdegnn.core`."""

@@ -1,0 +1,67 @@
+"""Running a one-step predictor freely, on its own predictions, and holding nodes that do not move.
+
+Both wrap a predictor, `predictor(history, graph) -> next state`, whatever is inside it.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from tdegnn.core.history import History, State, as_history, push
+from tdegnn.errors import InputError
+from tdegnn.graph import Graph
+
+
+class OneStepPredictor(Protocol):
+    """Anything that predicts the next state from the last `order` states."""
+
+    @property
+    def order(self) -> int:
+        """Number of states the predictor looks at."""
+
+    def __call__(self, history: History, graph: Graph) -> State:
+        """Return the state that follows the history."""
+
+
+class PinnedPredictor(nn.Module):
+    """A predictor in which some nodes keep their state, such as the pivot of a pendulum.
+
+    Args:
+        predictor: Any one-step predictor that is a module.
+        is_pinned: True for each node that does not move.
+    """
+
+    is_pinned: Tensor
+
+    def __init__(self, predictor: nn.Module, is_pinned: Bool[Tensor, " nodes"]) -> None:
+        super().__init__()
+        self.predictor = predictor
+        self.register_buffer("is_pinned", is_pinned)
+
+    @property
+    def order(self) -> int:
+        """Number of states the predictor looks at."""
+        return int(self.predictor.order)  # type: ignore[arg-type]
+
+    def forward(self, history: History, graph: Graph) -> State:
+        """Return the predicted state, with pinned nodes where they were."""
+        return torch.where(self.is_pinned[:, None], history[0], self.predictor(history, graph))
+
+
+def roll_out(
+    predictor: OneStepPredictor, history: History, graph: Graph, num_steps: int
+) -> Float[Tensor, "steps *batch nodes channels"]:
+    """Predict `num_steps` states, each from the ones before it, without gradients."""
+    if num_steps < 1:
+        raise InputError(f"Expected num_steps to be at least 1, got {num_steps}.")
+    states = as_history(history, predictor.order)
+    predictions = []
+    with torch.no_grad():
+        for _ in range(num_steps):
+            predictions.append(predictor(states, graph))
+            states = push(states, predictions[-1])
+    return torch.stack(predictions)

@@ -1,0 +1,54 @@
+"""Ways to descend, as values: what an experiment may choose from, and write into its records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import nn
+from torch.optim import LBFGS, Adam, Optimizer
+from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler
+
+
+class Descent(Protocol):
+    """Makes an optimizer, and a schedule where it needs one."""
+
+    def build(self, parameters: Iterable[nn.Parameter], num_steps: int) -> tuple[Optimizer, LRScheduler | None]:
+        """Return the optimizer and its schedule for a training of `num_steps` steps."""
+
+
+@dataclass(frozen=True)
+class CosineAdam:
+    """Adam whose learning rate falls to zero along a cosine."""
+
+    learning_rate: float
+
+    def build(self, parameters: Iterable[nn.Parameter], num_steps: int) -> tuple[Optimizer, LRScheduler | None]:
+        """Return Adam and its schedule."""
+        optimizer = Adam(parameters, lr=self.learning_rate)
+        return optimizer, CosineAnnealingLR(optimizer, num_steps)
+
+
+@dataclass(frozen=True)
+class QuasiNewton:
+    """L-BFGS with a line search: for small problems in float64 that ask for precision."""
+
+    iterations_per_step: int = 20
+    history_size: int = 50
+
+    def build(
+        self,
+        parameters: Iterable[nn.Parameter],
+        num_steps: int,  # noqa: ARG002 (the line search needs no schedule)
+    ) -> tuple[Optimizer, LRScheduler | None]:
+        """Return L-BFGS; it has no schedule."""
+        optimizer = LBFGS(
+            parameters,
+            max_iter=self.iterations_per_step,
+            history_size=self.history_size,
+            tolerance_grad=1e-14,
+            tolerance_change=1e-16,
+            line_search_fn="strong_wolfe",
+        )
+        return optimizer, None

@@ -1,0 +1,1 @@
+"""Rivals: one published system a file."""
