@@ -8,12 +8,12 @@ operators `P = D_r^-1/2 A' D_c^-1/2` and `L = I - P` are built once a graph and 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 import scipy.sparse
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from numpy.typing import ArrayLike
 from torch import Tensor
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 Direction = Literal["out", "in", "both"]
+EdgeEnds: TypeAlias = Int[np.ndarray, " edges"]
+EdgeWeights: TypeAlias = Float[np.ndarray, " edges"]
 
 
 class Graph:
@@ -218,7 +220,7 @@ class Graph:
         return f"Graph(nodes={self.num_nodes}, edges={self.num_edges}, direction={self.direction!r}{weighted})"
 
 
-def _as_numpy(values: Tensor | ArrayLike, name: str) -> np.ndarray[Any, Any]:
+def _as_numpy(values: Tensor | ArrayLike, name: str) -> Shaped[np.ndarray, "..."]:
     if isinstance(values, Tensor):
         return values.detach().cpu().numpy()
     try:
@@ -229,7 +231,7 @@ def _as_numpy(values: Tensor | ArrayLike, name: str) -> np.ndarray[Any, Any]:
         ) from error
 
 
-def _check_edge_index(edge_index: Tensor | ArrayLike) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _check_edge_index(edge_index: Tensor | ArrayLike) -> tuple[EdgeEnds, EdgeEnds]:
     edges = _as_numpy(edge_index, "edge_index")
     if edges.ndim != 2 or edges.shape[0] != 2:
         hint = " Transpose it." if edges.ndim == 2 and edges.shape[1] == 2 else ""
@@ -239,7 +241,7 @@ def _check_edge_index(edge_index: Tensor | ArrayLike) -> tuple[np.ndarray[Any, A
     return edges[0].astype(np.int64), edges[1].astype(np.int64)
 
 
-def _check_num_nodes(num_nodes: int | None, sources: np.ndarray[Any, Any], targets: np.ndarray[Any, Any]) -> int:
+def _check_num_nodes(num_nodes: int | None, sources: EdgeEnds, targets: EdgeEnds) -> int:
     smallest = min(sources.min(), targets.min()) if len(sources) else 0
     largest = max(sources.max(), targets.max()) if len(sources) else -1
     count = int(largest) + 1 if num_nodes is None else int(num_nodes)
@@ -251,7 +253,7 @@ def _check_num_nodes(num_nodes: int | None, sources: np.ndarray[Any, Any], targe
     return count
 
 
-def _check_weights(edge_weight: Tensor | ArrayLike, num_edges: int) -> np.ndarray[Any, Any]:
+def _check_weights(edge_weight: Tensor | ArrayLike, num_edges: int) -> EdgeWeights:
     weights = _as_numpy(edge_weight, "edge_weight")
     if weights.shape != (num_edges,):
         raise InputError(f"Expected one weight for each of the {num_edges} edges, got shape {weights.shape}.")
@@ -266,9 +268,9 @@ def _check_weights(edge_weight: Tensor | ArrayLike, num_edges: int) -> np.ndarra
 
 
 def _assemble(
-    sources: np.ndarray[Any, Any],
-    targets: np.ndarray[Any, Any],
-    weights: np.ndarray[Any, Any],
+    sources: EdgeEnds,
+    targets: EdgeEnds,
+    weights: EdgeWeights,
     num_nodes: int,
     *,
     is_weighted: bool,
@@ -283,6 +285,6 @@ def _assemble(
     return summed.tocoo()
 
 
-def _inverse_square_root(sums: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _inverse_square_root(sums: Float[np.ndarray, " nodes"]) -> Float[np.ndarray, " nodes"]:
     is_positive = sums > 0
     return np.where(is_positive, 1.0 / np.sqrt(np.where(is_positive, sums, 1.0)), 0.0)

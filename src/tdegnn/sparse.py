@@ -86,7 +86,11 @@ class SparseMatrix:
         return product
 
 
-@torch.library.custom_op("tdegnn::sparse_product", mutates_args=())
+@torch.library.custom_op(
+    "tdegnn::sparse_product",
+    mutates_args=(),
+    schema="(Tensor row_pointers, Tensor columns, Tensor values, int num_columns, Tensor dense) -> Tensor",
+)
 def sparse_product(row_pointers: Tensor, columns: Tensor, values: Tensor, num_columns: int, dense: Tensor) -> Tensor:
     """`A @ dense`, as one operator that `torch.compile` does not look into."""
     shape = (row_pointers.numel() - 1, num_columns)

@@ -60,6 +60,11 @@ def number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}"
 
 
+def share(value: float | None) -> str:
+    """An explained share; how far below zero it lies says nothing."""
+    return "< 0" if value is not None and value < 0 else number(value)
+
+
 def vector(values: Sequence[float]) -> str:
     """Coefficients in brackets."""
     return "[" + ", ".join(f"{value:.4g}" for value in values) + "]"

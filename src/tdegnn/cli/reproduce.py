@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tdegnn.cli.options import AsJson, Device, DeviceOption, OutFolder, Quiet, Seed
-from tdegnn.cli.output import number, print_json, print_table, progress_bar, vector
+from tdegnn.cli.output import number, print_json, print_table, progress_bar, share, vector
 
 if TYPE_CHECKING:
     from tdegnn.experiments.pendulum import Effort, PendulumData, PendulumResult
@@ -182,7 +182,7 @@ def _print_orders(result: PendulumResult) -> None:
                 [
                     str(order),
                     vector(report.coefficients),
-                    number(model.explained_share),
+                    share(model.explained_share),
                     f"{report.max_root_modulus:.4f}",
                     f"{report.root_multiplicity}-fold",
                     f"{report.second_derivative_share:.1%}",

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tdegnn.core.combination import attend, weighted_sum
-from tdegnn.core.history import History, State
+from tdegnn.core.history import Coefficients, History, State
 from tdegnn.core.normalization import normalize_sum
 from tdegnn.errors import InputError
 
@@ -34,10 +34,10 @@ class TemporalCoefficients(nn.Module, ABC):
         self.order = order
 
     @abstractmethod
-    def forward(self, history: History, layer: int) -> Float[Tensor, order * batch]:
+    def forward(self, history: History, layer: int) -> Coefficients:
         """Return c: one weight a state, and a batch element where the rule looks at the states."""
 
-    def combine(self, history: History, layer: int) -> tuple[State, Float[Tensor, order * batch]]:
+    def combine(self, history: History, layer: int) -> tuple[State, Coefficients]:
         """Return `sum_p c_p F[l-p+1]` and c. A rule may override this to compute both in fewer passes."""
         coefficients = self(history, layer)
         return weighted_sum(coefficients, history), coefficients
@@ -136,11 +136,11 @@ class AttentionCoefficients(TemporalCoefficients):
         self.query.reset_parameters()
         self.key.load_state_dict(self.query.state_dict())
 
-    def forward(self, history: History, layer: int) -> Float[Tensor, order * batch]:
+    def forward(self, history: History, layer: int) -> Float[Tensor, "order *batch"]:
         """Return the weights of the history as the current state sees it."""
         return self.combine(history, layer)[1]
 
-    def combine(self, history: History, layer: int) -> tuple[State, Float[Tensor, order * batch]]:  # noqa: ARG002
+    def combine(self, history: History, layer: int) -> tuple[State, Float[Tensor, "order *batch"]]:  # noqa: ARG002
         """Return the weighted sum and the weights."""
         came = history[0].shape[-1]
         if came != self.channels:

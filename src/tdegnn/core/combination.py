@@ -13,11 +13,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from tdegnn.core.history import History, State
+from tdegnn.core.history import Coefficients, History, State
 from tdegnn.core.normalization import normalized, pull_back
 
 
-def weighted_sum(coefficients: Float[Tensor, " order"] | Float[Tensor, order * batch], history: History) -> State:
+def weighted_sum(coefficients: Coefficients, history: History) -> State:
     """`sum_p c_p F[l-p+1]`, with one weight a state, or one a state and batch element."""
     combined: Tensor = _WeightedSum.apply(coefficients, *history)  # type: ignore[no-untyped-call]
     return combined
@@ -29,7 +29,7 @@ def attend(
     key_weight: Float[Tensor, "channels channels"],
     key_bias: Float[Tensor, " channels"],
     history: History,
-) -> tuple[State, Float[Tensor, order * batch]]:
+) -> tuple[State, Float[Tensor, "order *batch"]]:
     """Weigh the history by its likeness to the current state; return the weighted sum and the weights c.
 
     With `q = F[l] Wq^T + bq` and `k_p = F[l-p+1] Wk^T + bk`, `raw_p` is the mean over nodes of
@@ -45,7 +45,7 @@ def _inner(first: State, second: State) -> Float[Tensor, "*batch"]:
     return product
 
 
-def _accumulate(weights: Float[Tensor, " order"] | Float[Tensor, order * batch], history: History) -> State:
+def _accumulate(weights: Coefficients, history: History) -> State:
     spread = weights[..., None, None]
     total = spread[0] * history[0]
     for weight, state in zip(spread[1:], history[1:], strict=True):

@@ -16,6 +16,8 @@ from tdegnn.errors import InputError
 
 State: TypeAlias = Float[Tensor, "*batch nodes channels"]
 History: TypeAlias = tuple[Float[Tensor, "*batch nodes channels"], ...]
+# One weight a state, or one a state and batch element.
+Coefficients: TypeAlias = Float[Tensor, " order"] | Float[Tensor, "order *batch"]
 
 
 def as_history(states: Tensor | Sequence[Tensor], order: int) -> History:
@@ -32,6 +34,8 @@ def as_history(states: Tensor | Sequence[Tensor], order: int) -> History:
             "Give more states or lower the order."
         )
     newest = history[0]
+    if not newest.is_floating_point():
+        raise InputError(f"Expected states to be floating-point tensors, got {newest.dtype}. Convert them first.")
     for state in history[1:order]:
         if (state.shape, state.dtype, state.device) != (newest.shape, newest.dtype, newest.device):
             raise InputError(

@@ -28,12 +28,12 @@ class Integration:
     Attributes:
         state: The last state, `F[L]`.
         history: The last states, newest first; where the next integration would start.
-        coefficients: The weights c of every layer.
+        coefficients: The weights c of every layer, for each batch element where the rule looks at the states.
     """
 
     state: State
     history: History
-    coefficients: Float[Tensor, "layers order *batch"]
+    coefficients: Float[Tensor, "layers order"] | Float[Tensor, "layers order *batch"]
 
 
 def integrate(

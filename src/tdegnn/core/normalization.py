@@ -16,13 +16,13 @@ from torch import Tensor
 RELATIVE_FLOOR = 1e-2
 
 
-def normalize_sum(raw: Float[Tensor, order * batch]) -> Float[Tensor, order * batch]:
+def normalize_sum(raw: Float[Tensor, "order *batch"]) -> Float[Tensor, "order *batch"]:
     """Scale `raw` along its first axis so that it sums to one. Finite for every finite input, as is its gradient."""
     coefficients: Tensor = _NormalizeSum.apply(raw)  # type: ignore[no-untyped-call]
     return coefficients
 
 
-def normalized(raw: Float[Tensor, order * batch]) -> Float[Tensor, order * batch]:
+def normalized(raw: Float[Tensor, "order *batch"]) -> Float[Tensor, "order *batch"]:
     """The values of `normalize_sum`, for code that writes its own backward pass with `pull_back`."""
     guarded = _guard(raw)
     quotient = guarded.scaled / guarded.divisor
@@ -31,8 +31,8 @@ def normalized(raw: Float[Tensor, order * batch]) -> Float[Tensor, order * batch
 
 
 def pull_back(
-    raw: Float[Tensor, order * batch], gradient: Float[Tensor, order * batch]
-) -> Float[Tensor, order * batch]:
+    raw: Float[Tensor, "order *batch"], gradient: Float[Tensor, "order *batch"]
+) -> Float[Tensor, "order *batch"]:
     """Gradient with respect to `raw`, given the one with respect to `normalize_sum(raw)`."""
     scaled, scale, divisor, is_held = _guard(raw)
     # How the divisor follows each entry: as the sum does, or as the floor does where the sum is held.

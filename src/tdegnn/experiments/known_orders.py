@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -29,6 +29,7 @@ SYSTEMS: dict[str, Callable[..., Simulation]] = {
     "damped wave": partial(simulate_wave, damping=0.3),
     "third order": simulate_third_order,
 }
+NetworkMaker: TypeAlias = Callable[[int, int, int, float], PhysicalNetwork]
 ORDERS = (1, 2, 3, 4)
 HIDDEN_CHANNELS = 16
 TRAINING_STEPS = 15
@@ -81,6 +82,7 @@ def run_known_order(
     seed: int = 0,
     orders: Sequence[int] = ORDERS,
     device: torch.device | None = None,
+    make_network: NetworkMaker = PhysicalNetwork.of_order,
     on_fit: Callable[[], None] | None = None,
 ) -> KnownOrderResult:
     """Simulate a system and fit nested orders.
@@ -90,38 +92,38 @@ def run_known_order(
         seed: Seed of the graph, the initial states and the initial weights.
         orders: History lengths to fit.
         device: Where to compute; the CPU by default.
+        make_network: Makes a network from order, channels, hidden channels and step size.
         on_fit: Called after each fit.
     """
     simulation = SYSTEMS[system](seed=seed)
     states = simulation.states.to(device or torch.device("cpu"))
     fits = []
     for order in orders:
-        fits.append(_fit_order(simulation, states, order, seed))
+        torch.manual_seed(seed)
+        network = make_network(order, states.shape[-1], HIDDEN_CHANNELS, simulation.step_size)
+        fits.append(_fit(network.to(states.device, states.dtype), simulation, states))
         if on_fit is not None:
             on_fit()
     return KnownOrderResult(system, simulation.dynamics_order, seed, tuple(fits))
 
 
-def _fit_order(simulation: Simulation, states: Tensor, order: int, seed: int) -> OrderFit:
+def _fit(network: PhysicalNetwork, simulation: Simulation, states: Tensor) -> OrderFit:
     # Two thirds of the trajectories to train on, a sixth to choose the weights, a sixth to judge.
-    num_trajectories = len(states)
+    order, num_trajectories = network.order, len(states)
     training, validation, test = (
         one_step_windows(part, order)
         for part in states.split([num_trajectories * 2 // 3, num_trajectories // 6, num_trajectories // 6])
     )
-    torch.manual_seed(seed)
-    model = PhysicalNetwork.of_order(order, states.shape[-1], HIDDEN_CHANNELS, simulation.step_size)
-    model = model.to(states.device, states.dtype)
-    optimizer, scheduler = QuasiNewton().build(model.parameters(), TRAINING_STEPS)
+    optimizer, scheduler = QuasiNewton().build(network.parameters(), TRAINING_STEPS)
     # In units of the difference that is to be explained, the loss is one minus the explained share.
     unit = float(backward_difference(training).var())
 
     def unexplained(windows: Windows) -> Tensor:
-        predicted: Tensor = model(windows.history, simulation.graph)
+        predicted: Tensor = network(windows.history, simulation.graph)
         return (predicted - windows.target).square().mean() / unit
 
     fit(
-        model,
+        network,
         partial(unexplained, training),
         partial(unexplained, validation),
         optimizer,
@@ -130,7 +132,7 @@ def _fit_order(simulation: Simulation, states: Tensor, order: int, seed: int) ->
         scheduler=scheduler,
     )
     with torch.no_grad():
-        errors = model(test.history, simulation.graph) - test.target
-        coefficients = tuple(model.coefficients(test.history, 0).tolist())
+        errors = network(test.history, simulation.graph) - test.target
+        coefficients = tuple(network.coefficients(test.history, 0).tolist())
     share = explained_share(errors.cpu().numpy(), backward_difference(test).cpu().numpy())
     return OrderFit(order, share, coefficients, tuple(derivative_coefficients(coefficients).tolist()))

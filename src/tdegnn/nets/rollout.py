@@ -5,7 +5,7 @@ Both wrap a predictor, `predictor(history, graph) -> next state`, whatever is in
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float
@@ -16,6 +16,7 @@ from tdegnn.errors import InputError
 from tdegnn.graph import Graph
 
 
+@runtime_checkable
 class OneStepPredictor(Protocol):
     """Anything that predicts the next state from the last `order` states."""
 

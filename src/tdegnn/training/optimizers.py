@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from torch import nn
 from torch.optim import LBFGS, Adam, Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler
 
 
+@runtime_checkable
 class Descent(Protocol):
     """Makes an optimizer, and a schedule where it needs one."""
 

@@ -1,0 +1,21 @@
+"""Interleaved timing: each contestant in turn, again and again, so that noise hits all alike."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+
+
+def interleaved_medians(
+    contestants: Mapping[str, Callable[[], object]], repetitions: int, warm_up: int = 5
+) -> dict[str, float]:
+    """Median seconds of each contestant."""
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for repetition in range(warm_up + repetitions):
+        for name, run in contestants.items():
+            started = time.perf_counter()
+            run()
+            if repetition >= warm_up:
+                times[name].append(time.perf_counter() - started)
+    return {name: statistics.median(values) for name, values in times.items()}

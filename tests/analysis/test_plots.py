@@ -1,0 +1,37 @@
+import numpy as np
+import pytest
+
+from tdegnn import InputError, explain
+from tdegnn.analysis.plots import (
+    plot_coefficients_by_layer,
+    plot_consistency,
+    plot_roots,
+    save_figure,
+)
+
+VECTORS = {"stable": [1.4, 0.2, -0.6], "unstable": [-0.08, 1.68, 0.153, 0.006, -0.759]}
+
+
+def test_roots_outside_the_disc_are_drawn_apart(tmp_path):
+    figure = plot_roots({name: explain(vector) for name, vector in VECTORS.items()})
+    stable, unstable = figure.axes
+    assert [len(points.get_offsets()) for points in stable.collections] == [3]
+    assert [len(points.get_offsets()) for points in unstable.collections] == [3, 2]
+    assert save_figure(figure, tmp_path / "new" / "roots.png").stat().st_size > 10_000
+
+
+def test_consistency_has_a_panel_for_each_vector():
+    figure = plot_consistency(VECTORS)
+    assert [len(panel.lines) for panel in figure.axes] == [2, 2]
+
+
+def test_coefficients_by_layer_show_every_layer_and_state():
+    figure = plot_coefficients_by_layer(np.eye(8)[:, :3])
+    assert figure.axes[0].images[0].get_array().shape == (3, 8)
+
+
+def test_nothing_to_draw_is_refused():
+    with pytest.raises(InputError, match="at least one thing to draw"):
+        plot_roots({})
+    with pytest.raises(InputError, match=r"\(layers, order\), got \(3,\)"):
+        plot_coefficients_by_layer(np.ones(3))

@@ -1,0 +1,64 @@
+import json
+
+import pytest
+
+from tdegnn import InputError, explain
+from tdegnn.analysis.report import ordinal
+
+
+def test_report_of_leapfrog():
+    report = explain([2, -1])
+    assert (report.history_length, report.root_multiplicity, report.is_stable) == (2, 2, True)
+    assert report.max_root_modulus == 1.0
+    assert report.derivative_coefficients == (0.0, 1.0)
+    assert report.stencil_weights == (0.0, 1.0)
+    assert report.verdict == "Stable: a pure second-order recursion, 1 is a 2-fold root."
+
+
+def test_multiplicity_of_a_damped_wave_is_one_and_its_history_two():
+    report = explain([1.97, -0.97])
+    assert (report.history_length, report.root_multiplicity, report.is_stable) == (2, 1, True)
+    assert "the first derivative takes part" in report.verdict
+
+
+@pytest.mark.parametrize(
+    ("coefficients", "verdict"),
+    [
+        ([1.0], "Stable: forward Euler, first order."),
+        ([-0.08, 1.68, 0.153, 0.006, -0.759], "Unstable (largest root modulus 1.401)"),
+        ([-1.0, 1.0, 1.0], "Unstable (a repeated root on the unit circle)"),
+    ],
+)
+def test_verdicts(coefficients, verdict):
+    assert explain(coefficients).verdict.startswith(verdict)
+
+
+def test_json_holds_what_is_promised():
+    content = json.loads(explain([1.4, 0.2, -0.6]).to_json())
+    promised = {
+        "coefficients",
+        "history_length",
+        "root_multiplicity",
+        "is_stable",
+        "max_root_modulus",
+        "roots",
+        "derivative_coefficients",
+        "verdict",
+    }
+    assert promised <= content.keys()
+    assert content["roots"][2] == pytest.approx([-0.6, 0.0])
+
+
+def test_text_shows_the_equation():
+    text = str(explain([1.97, -0.97]))
+    assert "0.03 h F' + 1 h^2 F'' = h s" in text
+    assert "verdict" in text
+
+
+def test_ordinals():
+    assert [ordinal(order) for order in (1, 2, 3, 12)] == ["first", "second", "third", "12th"]
+
+
+def test_sum_other_than_one_is_refused():
+    with pytest.raises(InputError, match="sum to 1"):
+        explain([1, 1])

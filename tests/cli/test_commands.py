@@ -1,0 +1,103 @@
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tdegnn.cli import main
+from tdegnn.version import __version__
+
+PROGRAM = Path(sys.executable).parent / "tdegnn"
+
+
+def run(capsys, *arguments):
+    """Run a command in this process; return its exit code, what it printed, and what it complained about."""
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    printed = capsys.readouterr()
+    return stop.value.code, printed.out, printed.err
+
+
+def test_help_answers_in_half_a_second():
+    times = []
+    for _ in range(5):
+        started = time.perf_counter()
+        result = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True)
+        times.append(time.perf_counter() - started)
+    assert all(command in result.stdout for command in ("demo", "explain", "reproduce"))
+    assert min(times) < 0.5
+
+
+def test_version(capsys):
+    assert run(capsys, "--version") == (0, f"tdegnn {__version__}\n", "")
+
+
+def test_explain_prints_a_report(capsys):
+    code, out, err = run(capsys, "explain", "1.4,0.2,-0.6")
+    assert (code, err) == (0, "")
+    assert "a pure second-order recursion" in out
+
+
+def test_explain_takes_a_vector_that_starts_with_a_minus(capsys):
+    code, out, _ = run(capsys, "explain", "-0.08,1.68,0.153,0.006,-0.759", "--quiet")
+    assert code == 0
+    assert out.startswith("Unstable (largest root modulus 1.401)")
+    assert out.count("\n") == 1
+
+
+def test_explain_as_json_with_pictures(capsys, tmp_path):
+    code, out, _ = run(
+        capsys, "explain", "0.975,0.675,-0.25,-0.4", "--tolerance", "0.02", "--json", "--out", str(tmp_path)
+    )
+    report = json.loads(out)
+    assert code == 0
+    assert (report["is_stable"], report["root_multiplicity"], report["history_length"]) == (True, 2, 4)
+    assert {path.name for path in tmp_path.iterdir()} == {"roots.png", "consistency.png"}
+
+
+def test_reproduce_coefficients(capsys, tmp_path):
+    code, out, _ = run(capsys, "reproduce", "coefficients", "--out", str(tmp_path))
+    assert code == 0
+    assert "stable only at tolerance 0.02" in out
+    assert "unstable (1.401)" in out
+    _, out, _ = run(capsys, "reproduce", "coefficients", "--out", str(tmp_path), "--json")
+    assert [entry["order"] for entry in json.loads(out)["vectors"]] == [2, 3, 4, 5]
+    _, out, _ = run(capsys, "reproduce", "coefficients", "--out", str(tmp_path), "--quiet")
+    assert out == "order 2 stable; order 3 stable; order 4 stable only at tolerance 0.02; order 5 unstable (1.401)\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["explain", "2,-0.5"], "Expected coefficients that sum to 1, got [2.0, -0.5] with sum 1.5. Divide them"),
+        (["explain", "two,-1"], "Expected numbers separated by commas, as in 1.4,0.2,-0.6, got 'two,-1'."),
+        (["explain", "nan,1"], "Expected finite coefficients"),
+        (["explain", "2,-1", "--tolerance", "5"], "Expected a tolerance of at least 0 and below 1, got 5.0."),
+        (["explain"], "Missing argument"),
+        (["explain", "2,-1", "--colour"], "--colour"),
+        (["explian", "2,-1"], "No such command 'explian'"),
+        (["demo", "--seed", "-1"], "Invalid value for '--seed'"),
+        (["demo", "--device", "tpu"], "Invalid value for '--device'"),
+        (["reproduce", "table99"], "No such command 'table99'"),
+        (["explain", "2,-1", "--out", "/dev/null/folder"], "Could not use /dev/null/folder"),
+    ],
+)
+def test_a_mistake_gives_one_line_and_exit_code_two(capsys, arguments, message):
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.startswith("Error: ")
+    assert err.count("\n") == 1
+
+
+def test_known_orders_prints_a_table_and_writes_lines(capsys, tmp_path, monkeypatch):
+    from tdegnn.experiments import known_orders
+
+    monkeypatch.setattr(known_orders, "SYSTEMS", {"heat": known_orders.SYSTEMS["heat"]})
+    monkeypatch.setattr(known_orders, "TRAINING_STEPS", 2)
+    code, out, err = run(capsys, "reproduce", "known-orders", "--seeds", "1", "--out", str(tmp_path))
+    assert (code, err) == (0, "")
+    assert "Order found for" in out
+    assert len((tmp_path / "known_orders.jsonl").read_text().splitlines()) == 4

@@ -1,0 +1,31 @@
+"""Under pytest, shapes in signatures are checked at every call.
+
+Not in `tdegnn.graph` and `tdegnn.analysis`, the doors through which users come in with arrays of any kind: they
+check by themselves, and tests look at what they say.
+"""
+
+from jaxtyping import install_import_hook
+
+CHECKED = ["core", "data", "experiments", "nets", "sparse", "training", "zoo"]
+install_import_hook([f"tdegnn.{part}" for part in CHECKED], "beartype.beartype")
+
+import pytest  # noqa: E402
+import torch  # noqa: E402
+
+DEVICES = [
+    "cpu",
+    pytest.param(
+        "cuda",
+        marks=[pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")],
+    ),
+]
+
+
+@pytest.fixture(params=DEVICES)
+def device(request: pytest.FixtureRequest) -> torch.device:
+    return torch.device(request.param)
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)

@@ -1,0 +1,80 @@
+"""One checker a family: what every rule for c, and every spatial operator, must do."""
+
+import networkx
+import torch
+
+from tdegnn import Graph, SpatialOperator, TemporalCoefficients
+from tdegnn.core.combination import weighted_sum
+
+NUM_NODES, CHANNELS = 7, 4
+
+
+def small_graph(direction="both"):
+    return Graph.from_networkx(networkx.gnp_random_graph(NUM_NODES, 0.5, seed=3, directed=True), direction)
+
+
+def random_history(order, *batch, dtype=torch.float64, device="cpu"):
+    return tuple(torch.randn(*batch, NUM_NODES, CHANNELS, dtype=dtype, device=device) for _ in range(order))
+
+
+def check_coefficients(rule: TemporalCoefficients, device: torch.device) -> None:
+    for dtype, tolerance in ((torch.float32, 1e-4), (torch.float64, 1e-9)):
+        rule.to(device, dtype)
+        for batch in ((), (3,), (2, 3)):
+            history = random_history(rule.order, *batch, dtype=dtype, device=device)
+            c = rule(history, 0)
+            assert c.dtype == dtype
+            assert c.shape in ((rule.order,), (rule.order, *batch))
+            torch.testing.assert_close(c.sum(dim=0), torch.ones_like(c.sum(dim=0)), atol=tolerance, rtol=0)
+            combined, same = rule.combine(history, 0)
+            torch.testing.assert_close(same, c)
+            torch.testing.assert_close(combined, weighted_sum(c, history))
+            constant = tuple(torch.ones_like(state) for state in history)
+            torch.testing.assert_close(rule.combine(constant, 0)[0], constant[0], atol=tolerance, rtol=0)
+    assert f"order={rule.order}" in repr(rule)
+
+
+def check_coefficient_gradients(rule: TemporalCoefficients) -> None:
+    rule.double()
+    parameters = dict(rule.named_parameters())
+    for batch in ((), (2,)):
+        history = [state.requires_grad_() for state in random_history(rule.order, *batch)]
+
+        def combine(*values):
+            given = {f"rule.{name}": value for name, value in zip(parameters, values[rule.order :], strict=True)}
+            return torch.func.functional_call(_Combine(rule), given, (values[: rule.order],))
+
+        inputs = (*history, *[parameter.detach().clone().requires_grad_() for parameter in parameters.values()])
+        assert torch.autograd.gradcheck(combine, inputs)
+        assert torch.autograd.gradgradcheck(combine, inputs)
+
+
+class _Combine(torch.nn.Module):
+    """`combine` as a forward pass, so that `functional_call` can give it other parameters."""
+
+    def __init__(self, rule):
+        super().__init__()
+        self.rule = rule
+
+    def forward(self, history):
+        return self.rule.combine(history, 0)
+
+
+def check_operator(operator: SpatialOperator, device: torch.device) -> None:
+    operator.eval()
+    for dtype in (torch.float32, torch.float64):
+        operator.to(device, dtype)
+        for direction in ("out", "in", "both"):
+            graph = small_graph(direction)
+            (batched,) = random_history(1, 2, 3, dtype=dtype, device=device)
+            rate, context = operator(batched, graph, 0, "kept")
+            assert (rate.shape, rate.dtype, context) == (batched.shape, dtype, "kept")
+            alone, _ = operator(batched[1, 2], graph, 0)
+            torch.testing.assert_close(rate[1, 2], alone)
+            permutation = torch.randperm(NUM_NODES)
+            renamed = Graph(permutation[graph.edge_index], NUM_NODES, direction=direction)
+            moved, _ = operator(batched[1, 2][torch.argsort(permutation)], renamed, 0)
+            torch.testing.assert_close(moved[permutation], alone)
+    state = random_history(1)[0].to(device).requires_grad_()
+    operator.double()
+    assert torch.autograd.gradcheck(lambda values: operator(values, small_graph(), 0)[0], (state,))

@@ -1,0 +1,107 @@
+import pytest
+import torch
+
+from tdegnn import AttentionCoefficients, DirectCoefficients, FixedCoefficients, InputError
+from tests.core.checkers import (
+    CHANNELS,
+    check_coefficient_gradients,
+    check_coefficients,
+    random_history,
+)
+
+RULES = {
+    "euler": lambda: FixedCoefficients([1.0]),
+    "leapfrog": lambda: FixedCoefficients([2.0, -1.0]),
+    "direct": lambda: DirectCoefficients(3),
+    "direct by layer": lambda: DirectCoefficients(3, num_layers=2),
+    "attention": lambda: AttentionCoefficients(3, CHANNELS),
+    "attention of one": lambda: AttentionCoefficients(1, CHANNELS),
+}
+
+
+def shaken(rule):
+    """The rule away from its special starting point."""
+    with torch.no_grad():
+        for parameter in rule.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.3)
+    return rule
+
+
+@pytest.mark.parametrize("make", RULES.values(), ids=RULES)
+def test_rule_gives_weights_that_sum_to_one(make, device):
+    check_coefficients(shaken(make()), device)
+
+
+@pytest.mark.parametrize("make", RULES.values(), ids=RULES)
+def test_gradients_pass_gradcheck(make):
+    check_coefficient_gradients(shaken(make()))
+
+
+def test_direct_coefficients_start_as_euler():
+    assert DirectCoefficients(4)(random_history(4), 0).tolist() == [1.0, 0.0, 0.0, 0.0]
+
+
+def test_direct_coefficients_by_layer_differ_by_layer():
+    rule = shaken(DirectCoefficients(3, num_layers=2))
+    history = random_history(3)
+    assert not torch.equal(rule(history, 0), rule(history, 1))
+    with pytest.raises(InputError, match="a layer below 2.*got layer 2"):
+        rule(history, 2)
+
+
+def paper_attention(rule, history):
+    """The paper's rule transcribed: an o x o map a node, averaged over nodes, the row of the current layer."""
+    stacked = torch.stack(history, dim=-2)  # (*batch, nodes, order, channels)
+    query, key = rule.query(stacked), rule.key(stacked)
+    scores = (query @ key.transpose(-1, -2) / rule.channels**0.5).mean(dim=-3)  # (*batch, order, order)
+    row = scores[..., 0, :]
+    return (row / row.sum(dim=-1, keepdim=True)).movedim(-1, 0)
+
+
+@pytest.mark.parametrize("batch", [(), (5,)])
+def test_attention_is_the_paper_map_with_its_gradients(batch):
+    rule = shaken(AttentionCoefficients(3, CHANNELS)).double()
+    history = random_history(3, *batch)
+    ours, theirs = rule(history, 0), paper_attention(rule, history)
+    torch.testing.assert_close(ours, theirs)
+    weights = torch.randn_like(ours)
+    gradients = torch.autograd.grad((ours * weights).sum(), list(rule.parameters()))
+    expected = torch.autograd.grad((theirs * weights).sum(), list(rule.parameters()))
+    for gradient, reference in zip(gradients, expected, strict=True):
+        torch.testing.assert_close(gradient, reference)
+
+
+def test_attention_of_a_window_does_not_depend_on_its_batch():
+    rule = shaken(AttentionCoefficients(3, CHANNELS)).double()
+    history = random_history(3, 4)
+    alone = rule(tuple(state[2] for state in history), 0)
+    torch.testing.assert_close(rule(history, 0)[:, 2], alone)
+
+
+def test_attention_has_query_and_key_only():
+    assert sum(parameter.numel() for parameter in AttentionCoefficients(8, 64).parameters()) == 8_320
+
+
+def test_attention_starts_with_a_sum_away_from_zero():
+    for seed in range(20):
+        torch.manual_seed(seed)
+        c = AttentionCoefficients(4, 16)(tuple(torch.randn(50, 16) for _ in range(4)), 0)
+        assert c.abs().max() < 3
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FixedCoefficients([2.0, -0.5]), r"sum to 1, got \[2.0, -0.5\] with sum 1.5"),
+        (lambda: FixedCoefficients([float("nan"), 1.0]), "sum to 1"),
+        (lambda: FixedCoefficients(torch.ones(2, 2)), r"a vector, got shape \(2, 2\)"),
+        (lambda: FixedCoefficients([]), "at least 1, got 0"),
+        (lambda: DirectCoefficients(0), "order to be at least 1, got 0"),
+        (lambda: DirectCoefficients(2, num_layers=0), "num_layers to be at least 1 or None, got 0"),
+        (lambda: AttentionCoefficients(2, 0), "channels to be at least 1, got 0"),
+        (lambda: AttentionCoefficients(1, 9)(random_history(1), 0), "states of 9 channels.*got 4"),
+    ],
+)
+def test_wrong_sizes_are_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make()

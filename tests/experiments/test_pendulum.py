@@ -1,0 +1,77 @@
+import json
+
+import pytest
+import torch
+
+from tdegnn.experiments.pendulum import (
+    Effort,
+    ModelResult,
+    count_steps,
+    make_pendulum,
+    run_pendulum,
+)
+from tdegnn.experiments.records import describe_environment, write_records
+from tdegnn.training.optimizers import CosineAdam
+
+QUICK = Effort(num_steps=30, descents=(CosineAdam(0.01),), hidden_channels=8)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_pendulum()
+
+
+def test_parts_follow_each_other_in_time_and_do_not_share_targets(data):
+    assert data.bounds == {"training": (0, 600), "validation": (600, 800), "test": (800, 1000)}
+    for order in (1, 2, 5):
+        sizes = {part: data.windows(part, order).target.shape[1] for part in data.bounds}
+        assert sizes == {"training": 600 - order, "validation": 200, "test": 200}
+        torch.testing.assert_close(data.windows("test", order).target[0, 0], data.states[0, 800])
+
+
+def test_roll_out_starts_cover_the_test_part(data):
+    history, truth = data.roll_out_starts(order=2, num_steps=100)
+    assert truth.shape == (100, 101, 1)
+    torch.testing.assert_close(history[0][0], data.states[0, 799])
+    torch.testing.assert_close(history[1][0], data.states[0, 798])
+    torch.testing.assert_close(truth[-1, -1], data.states[0, 999, 1])
+
+
+def test_every_model_gets_the_same_number_of_steps(data):
+    ticks = []
+    result = run_pendulum(data, effort=QUICK, orders=(1, 2), on_step=ticks.append)
+    assert len(ticks) == count_steps(QUICK, (1, 2)) == 4 * 30
+    assert all(ticks.count(name) == 30 for name in set(ticks))
+    assert result.models[0].model == "naive"
+
+
+def test_seed_decides_everything(data):
+    first, same = (run_pendulum(data, seed=3, effort=QUICK, orders=(2,)) for _ in range(2))
+    assert [m.one_step_mse for m in first.models] == [m.one_step_mse for m in same.models]
+
+
+def test_coordinates_can_be_observed_too():
+    result = run_pendulum(make_pendulum("coordinates"), effort=QUICK, orders=(2,))
+    assert result["TDE-GNN, order 2"].roll_out.shape == (100, 2)
+
+
+def test_records_hold_what_is_needed_to_repeat_them(data, tmp_path):
+    result = run_pendulum(data, effort=QUICK, orders=(2,))
+    environment = describe_environment(data.device)
+    write_records(tmp_path / "new" / "lines.jsonl", [record | environment for record in result.to_records()])
+    lines = [json.loads(line) for line in (tmp_path / "new" / "lines.jsonl").read_text().splitlines()]
+    assert len(lines) == len(result.models)
+    assert {"seed", "versions", "device", "protocol", "model", "one_step_mse", "roll_out_mse"} <= lines[-1].keys()
+    assert lines[-1]["analysis"]["history_length"] == 2
+
+
+def test_verdict_says_when_no_order_explains_the_data(data):
+    result = run_pendulum(data, effort=Effort(1, (CosineAdam(1e-6),), 4), orders=(1, 2))
+    assert result.dynamics_order is None
+    assert result.verdict().startswith("No order explains the data")
+
+
+def test_a_model_without_coefficients_has_no_report(data):
+    naive: ModelResult = run_pendulum(data, effort=QUICK, orders=())["naive"]
+    assert naive.report() is None
+    assert naive.one_step_mse == pytest.approx(0.00445, rel=0.01)

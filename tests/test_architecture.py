@@ -1,0 +1,60 @@
+"""Imports point one way, so that a reader can start anywhere and only look down."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import tdegnn
+
+SOURCE = Path(tdegnn.__file__).parent
+# What each part may import of this package, besides itself.
+BASE = {"errors", "version"}
+ALLOWED = {
+    "errors": set(),
+    "version": set(),
+    "sparse": BASE,
+    "graph": BASE | {"sparse"},
+    "core": BASE | {"graph"},
+    "analysis": BASE,
+    "data": BASE | {"graph"},
+    "nets": BASE | {"graph", "core"},
+    "zoo": BASE | {"graph", "core", "nets"},
+    "training": BASE | {"graph", "core", "nets", "zoo", "data"},
+    "experiments": BASE | {"graph", "core", "nets", "zoo", "data", "training", "analysis"},
+    "cli": BASE | {"graph", "core", "nets", "zoo", "data", "training", "analysis", "experiments"},
+}
+
+
+def part_of(path):
+    return path.relative_to(SOURCE).with_suffix("").parts[0]
+
+
+def imported_parts(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            if name.split(".")[0] == "tdegnn" and "." in name:
+                yield name.split(".")[1]
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_one_way(path):
+    part = part_of(path)
+    if path == SOURCE / "__init__.py":
+        return
+    assert set(imported_parts(path)) <= ALLOWED[part] | {part}
+
+
+def test_integrate_is_the_only_loop_over_layers():
+    loops = [
+        path.name
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.For) and isinstance(node.target, ast.Name) and node.target.id == "layer"
+    ]
+    assert loops == ["integrator.py"]

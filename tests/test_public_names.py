@@ -1,0 +1,36 @@
+import doctest
+import importlib
+import inspect
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import tdegnn
+
+EXAMPLES = ["tdegnn.graph", "tdegnn.core.integrator", "tdegnn.analysis.report"]
+
+
+@pytest.mark.parametrize("name", [name for name in tdegnn.__all__ if not name.startswith("_")])
+def test_public_name_exists_and_is_documented(name):
+    assert inspect.getdoc(getattr(tdegnn, name))
+    assert name in dir(tdegnn)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'Grpah'"):
+        tdegnn.Grpah  # noqa: B018
+
+
+@pytest.mark.parametrize("module", EXAMPLES)
+def test_examples_in_docstrings_are_true(module):
+    names = {name: getattr(tdegnn, name) for name in tdegnn.__all__} | {"torch": torch}
+    results = doctest.testmod(importlib.import_module(module), extraglobs=names)
+    assert results.attempted > 0
+    assert results.failed == 0
+
+
+def test_importing_the_package_does_not_import_torch():
+    code = "import sys, tdegnn.cli; sys.exit('torch' in sys.modules or 'matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,41 @@
+"""What the README shows is run, so that it stays true."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parent.parent / "README.md").read_text()
+PYTHON_BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+SHELL_LINES = [
+    line.split("#")[0].strip()
+    for block in re.findall(r"```bash\n(.*?)```", README, flags=re.DOTALL)
+    for line in block.splitlines()
+]
+# These train for a minute or more; `tdegnn demo` has a test of its own.
+QUICK_COMMANDS = [
+    line for line in SHELL_LINES if line.startswith("tdegnn") and not re.search(r"demo|pendulum|known-orders", line)
+]
+
+
+def test_readme_opens_with_the_two_commands():
+    assert README.index("make demo") < README.index("make test") < 1200
+
+
+@pytest.mark.parametrize("code", PYTHON_BLOCKS, ids=range(len(PYTHON_BLOCKS)))
+def test_python_of_the_readme_runs(code, tmp_path):
+    subprocess.run([sys.executable, "-W", "error::UserWarning", "-c", code], check=True, cwd=tmp_path, timeout=120)
+
+
+@pytest.mark.parametrize("command", QUICK_COMMANDS)
+def test_commands_of_the_readme_run(command, tmp_path):
+    tdegnn = Path(sys.executable).parent / "tdegnn"
+    subprocess.run([tdegnn, *shlex.split(command)[1:]], check=True, cwd=tmp_path, timeout=120)
+
+
+def test_there_is_something_to_check():
+    assert len(PYTHON_BLOCKS) >= 2
+    assert len(QUICK_COMMANDS) >= 2
