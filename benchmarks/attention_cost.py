@@ -1,8 +1,8 @@
 """What attention costs over the direct rule, in a training step of the paper's network at the size of Cora.
 
 n = 2,708 nodes, k = 64 channels, L = o = 8: a shared embedding of 1,433 sparse features, o initial maps, L layers, a
-readout, cross-entropy, backward, Adam. Beside it, the layers alone, and the paper's attention written out plainly (every
-state projected, an o x o map a node), whose numbers ours must equal.
+readout, cross-entropy, backward, Adam. Beside it, the layers alone, and the paper's attention written out plainly
+(every state projected, an o x o map a node), whose numbers ours must equal.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class PlainAttention(AttentionCoefficients):
     """The paper's attention as it is printed: all pairs of states, of which the current row is kept."""
 
     def combine(self, history: History, layer: int) -> tuple[State, Coefficients]:  # noqa: ARG002
+        """Return the weighted sum and the weights."""
         stacked = torch.stack(history, dim=-2)
         scores = self.query(stacked) @ self.key(stacked).mT / self.channels**0.5
         coefficients = normalize_sum(scores.mean(dim=0)[0])
@@ -49,12 +50,14 @@ class Network(nn.Module):
         self.readout = nn.Linear(CHANNELS, CLASSES)
 
     def forward(self) -> Tensor:
+        """Return the scores of the classes."""
         embedded = torch.relu(self.features @ self.embedding + self.bias)
         history = [embedded @ initial_map for initial_map in self.initial_maps]
         logits: Tensor = self.readout(self.run_layers(history))
         return logits
 
     def run_layers(self, history: list[Tensor]) -> Tensor:
+        """Return the state after the last layer."""
         result = integrate(
             history, self.graph, self.coefficients, self.operator, num_layers=LAYERS, step_size=STEP_SIZE
         )
