@@ -77,4 +77,5 @@ def check_operator(operator: SpatialOperator, device: torch.device) -> None:
             torch.testing.assert_close(moved[permutation], alone)
     state = random_history(1)[0].to(device).requires_grad_()
     operator.double()
-    assert torch.autograd.gradcheck(lambda values: operator(values, small_graph(), 0)[0], (state,))
+    # On a GPU some convolutions add in an order that changes from run to run.
+    assert torch.autograd.gradcheck(lambda values: operator(values, small_graph(), 0)[0], (state,), nondet_tol=1e-10)

@@ -7,6 +7,7 @@ and another for the sum, and then add them. Here each state gets its gradient in
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -39,18 +40,31 @@ def attend(
     return combined, coefficients
 
 
-def _inner(first: State, second: State) -> Float[Tensor, "*batch"]:
-    """Inner product over nodes and channels."""
-    product: Tensor = torch.linalg.vecdot(first.flatten(-2), second.flatten(-2))
-    return product
+def _inner_products(history: History, state: State) -> Float[Tensor, "order *batch"]:
+    """Inner product of each state of the history with `state`, over nodes and channels."""
+    flat = state.flatten(-2)
+    inner_product: Callable[[Tensor, Tensor], Tensor]
+    inner_product = torch.dot if flat.dim() == 1 else torch.linalg.vecdot
+    return torch.stack([inner_product(past.flatten(-2), flat) for past in history])
 
 
 def _accumulate(weights: Coefficients, history: History) -> State:
-    spread = weights[..., None, None]
-    total = spread[0] * history[0]
-    for weight, state in zip(spread[1:], history[1:], strict=True):
-        total.addcmul_(weight, state)
+    first, *others = weights[..., None, None].unbind(0)
+    total = first * history[0]
+    for weight, state in zip(others, history[1:], strict=True):
+        total = _add_product(total, weight, state)
     return total
+
+
+def _add_product(total: State, weight: Tensor, factor: Tensor) -> State:
+    """`total + weight * factor`, in place except under the compiler.
+
+    In place it saves an allocation, which costs more than the sum. The compiler fuses the sum anyway, and that of
+    torch 2.11 loses the gradients of a function that writes in place.
+    """
+    if torch.compiler.is_compiling():
+        return torch.addcmul(total, weight, factor)
+    return total.addcmul_(weight, factor)
 
 
 class _WeightedSum(torch.autograd.Function):
@@ -69,7 +83,7 @@ class _WeightedSum(torch.autograd.Function):
         coefficients, *history = ctx.saved_tensors
         to_coefficients = None
         if ctx.needs_input_grad[0]:
-            inner = torch.stack([_inner(state, gradient) for state in history])
+            inner = _inner_products(tuple(history), gradient)
             # One vector for the whole batch collects the gradient of every batch element.
             to_coefficients = inner if coefficients.dim() > 1 else inner.reshape(len(history), -1).sum(dim=1)
         to_history = [
@@ -80,11 +94,10 @@ class _WeightedSum(torch.autograd.Function):
 
 
 class _Attend(torch.autograd.Function):
-    """`attend`, with the two projections as one bilinear form.
+    """`attend`, with the two projections as one.
 
-    With a state extended by a channel of ones, F', the mean over nodes of `q . k_p` is that of `F'[l] B . F'[l-p+1]`
-    for `B = [Wq bq]^T [Wk bk]`. Its parts M, a, b and d below give `(F[l] M + a) . F[l-p+1] + F[l] . b + d`:
-    one product with F[l] in place of one for every state.
+    The sum over nodes of `q . k_p` is that of `(F[l] M + a) . F[l-p+1] + F[l] . b + d`, with `M = Wq^T Wk`,
+    `a = Wk^T bq`, `b = Wq^T bk` and `d = bq . bk`: one product with F[l] in place of one for every state.
     """
 
     generate_vmap_rule = True
@@ -93,13 +106,11 @@ class _Attend(torch.autograd.Function):
     def forward(
         query_weight: Tensor, query_bias: Tensor, key_weight: Tensor, key_bias: Tensor, *history: Tensor
     ) -> tuple[Tensor, ...]:
-        bilinear = _extend(query_weight, query_bias).mT @ _extend(key_weight, key_bias)
-        projection, key_offset = bilinear[:-1, :-1], bilinear[-1, :-1]
-        query_offset, constant = bilinear[:-1, -1], bilinear[-1, -1]
+        projection, query_offset = query_weight.mT @ key_weight, key_bias @ query_weight
         current, (num_nodes, channels) = history[0], history[0].shape[-2:]
-        query = torch.nn.functional.linear(current, projection.mT, key_offset)
-        shift = current.sum(dim=-2) @ query_offset + num_nodes * constant
-        raw = (torch.stack([_inner(state, query) for state in history]) + shift) * _scale(num_nodes, channels)
+        query = torch.nn.functional.linear(current, projection.mT, query_bias @ key_weight)
+        shift = current.sum(dim=-2) @ query_offset + (query_bias @ key_bias) * num_nodes
+        raw = (_inner_products(history, query) + shift) * _scale(num_nodes, channels)
         coefficients = normalized(raw)
         return _accumulate(coefficients, history), coefficients, raw, query
 
@@ -117,44 +128,34 @@ class _Attend(torch.autograd.Function):
         if to_combined is None:
             to_combined = torch.zeros_like(current)
 
-        inner = torch.stack([_inner(state, to_combined) for state in history])
+        inner = _inner_products(tuple(history), to_combined)
         through_c = pull_back(raw, inner if to_coefficients is None else inner + to_coefficients)
         share = (through_c if to_raw is None else through_c + to_raw) * _scale(num_nodes, channels)
         through_raw = _accumulate(share, tuple(history))
         to_query = through_raw if to_query is None else through_raw + to_query
-        to_history = [
-            (weight * to_combined).addcmul_(part, query)
-            for weight, part in zip(coefficients[..., None, None], share[..., None, None], strict=True)
-        ]
-
-        extended_query, extended_key = _extend(query_weight, query_bias), _extend(key_weight, key_bias)
-        bilinear = extended_query.mT @ extended_key
-        projection, query_offset = bilinear[:-1, :-1], bilinear[:-1, -1]
         to_shift = share.sum(dim=0)
-        rows, query_rows = current.reshape(-1, channels), to_query.reshape(-1, channels)
-        to_history[0].view(-1, channels).addmm_(query_rows, projection.mT)
-        to_history[0].add_(to_shift[..., None, None] * query_offset)
 
+        weights, parts = coefficients[..., None, None], share[..., None, None]
+        to_past = [_add_product(w * to_combined, part, query) for w, part in zip(weights[1:], parts[1:], strict=True)]
+        # The current state is also seen through the query and through the shift of all scores.
+        projection, query_offset = query_weight.mT @ key_weight, key_bias @ query_weight
+        to_current = _add_product(to_query @ projection.mT, to_shift[..., None, None], query_offset)
+        to_current = _add_product(to_current, weights[0], to_combined)
+        to_current = _add_product(to_current, parts[0], query)
+
+        query_rows = to_query.reshape(-1, channels)
+        to_projection = current.reshape(-1, channels).mT @ query_rows
+        to_key_offset = query_rows.sum(dim=0)
         to_query_offset = (to_shift[..., None] * current.sum(dim=-2)).reshape(-1, channels).sum(dim=0)
-        to_bilinear = torch.cat(
-            [
-                torch.cat([rows.mT @ query_rows, to_query_offset[:, None]], dim=1),
-                torch.cat([query_rows.sum(dim=0), to_shift.sum()[None] * num_nodes])[None],
-            ]
-        )
-        to_extended_query = extended_key @ to_bilinear.mT
-        to_extended_key = extended_query @ to_bilinear
+        to_constant = to_shift.sum() * num_nodes
         return (
-            to_extended_query[:, :-1],
-            to_extended_query[:, -1],
-            to_extended_key[:, :-1],
-            to_extended_key[:, -1],
-            *to_history,
+            torch.addr(key_weight @ to_projection.mT, key_bias, to_query_offset),
+            key_weight @ to_key_offset + key_bias * to_constant,
+            torch.addr(query_weight @ to_projection, query_bias, to_key_offset),
+            query_weight @ to_query_offset + query_bias * to_constant,
+            to_current,
+            *to_past,
         )
-
-
-def _extend(weight: Tensor, bias: Tensor) -> Tensor:
-    return torch.cat([weight, bias[:, None]], dim=1)
 
 
 def _scale(num_nodes: int, channels: int) -> float:

@@ -25,9 +25,8 @@ def normalize_sum(raw: Float[Tensor, "order *batch"]) -> Float[Tensor, "order *b
 def normalized(raw: Float[Tensor, "order *batch"]) -> Float[Tensor, "order *batch"]:
     """The values of `normalize_sum`, for code that writes its own backward pass with `pull_back`."""
     guarded = _guard(raw)
-    quotient = guarded.scaled / guarded.divisor
-    residue = 1.0 - quotient.sum(dim=0, keepdim=True)
-    return torch.cat([quotient[:1] + residue, quotient[1:]])
+    past = (guarded.scaled / guarded.divisor)[1:]
+    return torch.cat([1.0 - past.sum(dim=0, keepdim=True), past])
 
 
 def pull_back(
@@ -36,8 +35,8 @@ def pull_back(
     """Gradient with respect to `raw`, given the one with respect to `normalize_sum(raw)`."""
     scaled, scale, divisor, is_held = _guard(raw)
     # How the divisor follows each entry: as the sum does, or as the floor does where the sum is held.
-    slope = torch.where(is_held, RELATIVE_FLOOR * torch.sign(scaled) * torch.sign(divisor), 1.0)
-    # The residue ties the first coefficient to the others: c_1 = 1 - (c_2 + ... + c_o).
+    slope = torch.where(is_held, RELATIVE_FLOOR * torch.sign(scaled * divisor), 1.0)
+    # The first coefficient is what the others leave of one.
     to_quotient = gradient - gradient[:1]
     to_divisor = (to_quotient * scaled / divisor).sum(dim=0, keepdim=True)
     return (to_quotient - to_divisor * slope) / divisor / scale
@@ -57,11 +56,10 @@ def _guard(raw: Tensor) -> _Guarded:
     scale = raw.detach().abs().amax(dim=0, keepdim=True).clamp(min=smallest_scale)
     scaled = raw / scale
     total = scaled.sum(dim=0, keepdim=True)
+    size = total.abs()
     # The largest entry of `scaled` is 1 unless raw is below the smallest scale; there Euler takes over smoothly.
     floor = RELATIVE_FLOOR * scaled.abs().sum(dim=0, keepdim=True).clamp(min=1.0)
-    is_held = total.abs() < floor
-    divisor = torch.where(is_held, torch.where(total < 0, -floor, floor), total)
-    return _Guarded(scaled, scale, divisor, is_held)
+    return _Guarded(scaled, scale, torch.copysign(torch.maximum(size, floor), total), size < floor)
 
 
 class _NormalizeSum(torch.autograd.Function):
