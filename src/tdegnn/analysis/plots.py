@@ -76,7 +76,7 @@ def save_figure(figure: Figure, path: Path) -> Path:
 @styled
 def plot_roots(reports: Mapping[str, CoefficientReport]) -> Figure:
     """Roots of each vector in the complex plane, with the unit disc."""
-    figure, panels = new_figure(len(reports), (3.4, 3.9))
+    figure, panels = new_figure(len(reports), (3.4, 3.7))
     for panel, (name, report) in zip(panels, reports.items(), strict=True):
         panel.add_patch(Circle((0, 0), 1.0, facecolor="#eff6ff", edgecolor=BLUE, linewidth=1.5))
         roots = np.array(report.roots)
@@ -92,10 +92,12 @@ def plot_roots(reports: Mapping[str, CoefficientReport]) -> Figure:
                 fontsize=9,
                 arrowprops={"arrowstyle": "-"},
             )
-        reach = max(1.25, 1.1 * report.max_root_modulus)
+        reach = max(1.3, 1.15 * report.max_root_modulus)
         panel.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel="real part")
         stability = "stable" if report.is_stable else "unstable"
-        panel.set_title(f"{name}: {stability}\nlargest |root| {report.max_root_modulus:.3f}", fontsize=11)
+        largest = f"largest |root| {report.max_root_modulus:.3f}, tolerance {report.tolerance:g}"
+        panel.set_title(f"{name}: {stability}")
+        panel.text(0, 1, largest, transform=panel.transAxes, va="top", fontsize=9)
     panels[0].set_ylabel("imaginary part")
     return figure
 

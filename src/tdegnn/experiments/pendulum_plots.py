@@ -59,15 +59,17 @@ def plot_order(result: PendulumResult) -> Figure:
     found = result.dynamics_order
     share.bar(orders, shares, color=[BLUE if order == found else "#bfdbfe" for order in orders], width=0.6)
     share.axhline(EXPLAINED_ENOUGH, color=RED, linestyle="--", linewidth=1.2)
-    share.text(orders[-1] + 0.4, EXPLAINED_ENOUGH + 0.015, "explained", color=RED, ha="right", fontsize=9)
+    share.text(orders[-1] + 0.4, EXPLAINED_ENOUGH + 0.015, "counts as explained", color=RED, ha="right", fontsize=9)
     for order, height in zip(orders, shares, strict=True):
-        below = result.shares[order] < 0
-        share.text(order, height + 0.02, "< 0" if below else f"{height:.3f}", ha="center", fontsize=9)
+        label = "< 0" if result.shares[order] < 0 else f"{height:.3f}"
+        is_tall = height > 0.2
+        color = "white" if is_tall and order == found else INK
+        share.text(order, height - 0.07 if is_tall else height + 0.02, label, ha="center", fontsize=9, color=color)
     share.set(
         title="Explained share of the o-th difference",
         xlabel="history length o",
         xticks=orders,
-        ylim=(0, 1.12),
+        ylim=(0, 1.08),
     )
     width = 0.8 / len(orders)
     for position, order in enumerate(orders):

@@ -1,0 +1,38 @@
+"""The committed result lines hold what the project says of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+RESULTS = Path(__file__).parent.parent / "results"
+NEEDED = {"seed", "versions", "device"}
+
+
+def lines(name):
+    return [json.loads(line) for line in (RESULTS / name).read_text().splitlines()]
+
+
+@pytest.mark.parametrize("name", ["pendulum.jsonl", "known_orders.jsonl"])
+def test_every_line_says_how_it_was_made(name):
+    assert all(line.keys() >= NEEDED for line in lines(name))
+
+
+def test_order_two_wins_on_every_seed_with_adam():
+    runs = [
+        line for line in lines("pendulum.jsonl") if "Adam" in line["descents"][0] and line["observed_channels"] == 1
+    ]
+    for seed in range(5):
+        models = {line["model"]: line for line in runs if line["seed"] == seed}
+        best = models["TDE-GNN, order 2"]
+        assert best["coefficients"] == pytest.approx([2, -1], abs=0.01)
+        for rival in ("naive", "LSTM, one state", "LSTM, two states", "TDE-GNN, order 1"):
+            assert best["roll_out_mse"] < models[rival]["roll_out_mse"]
+
+
+def test_every_known_order_is_found():
+    for line in lines("known_orders.jsonl"):
+        if line["order"] == line["true_order"]:
+            assert line["explained_share"] >= 0.95
+        elif line["order"] < line["true_order"]:
+            assert line["explained_share"] < 0.85
