@@ -53,6 +53,7 @@ def test_data_are_found_to_be_of_second_order(demo):
     assert demo["dynamics_order"] == 2
     assert "Order 1 cannot do it" in demo["verdict"]
     assert "second order" in demo["verdict"]
+    assert "Longer histories (3, 4, 5) say the same" in demo["verdict"]
 
 
 @pytest.mark.parametrize("order", [3, 4, 5])

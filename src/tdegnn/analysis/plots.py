@@ -97,7 +97,7 @@ def plot_roots(reports: Mapping[str, CoefficientReport]) -> Figure:
         stability = "stable" if report.is_stable else "unstable"
         largest = f"largest |root| {report.max_root_modulus:.3f}, tolerance {report.tolerance:g}"
         panel.set_title(f"{name}: {stability}")
-        panel.text(0, 1, largest, transform=panel.transAxes, va="top", fontsize=9)
+        panel.text(0.03, 0.99, largest, transform=panel.transAxes, va="top", fontsize=9)
     panels[0].set_ylabel("imaginary part")
     return figure
 

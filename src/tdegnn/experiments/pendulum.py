@@ -153,7 +153,13 @@ class PendulumResult:
             f"The pendulum is a system of {ordinal(order)} order: a history of {order} explains {shares[order]:.1%} "
             f"of the {ordinal(order)} differences, with c = [{learned}]."
         )
-        return " ".join([*lower, found])
+        agreeing = [
+            str(o)
+            for o, model in sorted(self.by_order.items())
+            if o > order and (report := model.report()) is not None and report.root_multiplicity == order
+        ]
+        longer = f"Longer histories ({', '.join(agreeing)}) say the same: 1 is a {order}-fold root of their c."
+        return " ".join([*lower, found, *([longer] if agreeing else [])])
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def plot_order(result: PendulumResult) -> Figure:
         label = "< 0" if result.shares[order] < 0 else f"{height:.3f}"
         is_tall = height > 0.2
         color = "white" if is_tall and order == found else INK
-        share.text(order, height - 0.07 if is_tall else height + 0.02, label, ha="center", fontsize=9, color=color)
+        share.text(order, height - 0.13 if is_tall else height + 0.02, label, ha="center", fontsize=9, color=color)
     share.set(
         title="Explained share of the o-th difference",
         xlabel="history length o",
