@@ -147,7 +147,7 @@ def test_wrong_direction_matrix_and_state_are_refused():
         Graph([[0], [1]], direction="up")
     with pytest.raises(InputError, match=r"square adjacency matrix, got shape \(2, 3\)"):
         Graph.from_scipy(np.ones((2, 3)))
-    with pytest.raises(InputError, match="without one"):
+    with pytest.raises(InputError, match="Data without one"):
         Graph.from_pyg(Data(num_nodes=3))
     partly_weighted = networkx.Graph([(0, 1, {"weight": 1.0}), (1, 2)])
     with pytest.raises(InputError, match="some lack it"):
@@ -155,11 +155,25 @@ def test_wrong_direction_matrix_and_state_are_refused():
     graph = Graph([[0], [1]])
     with pytest.raises(InputError, match=r"2 nodes, channels\), got \(3, 4\)"):
         graph.check_state(torch.zeros(3, 4))
-    with pytest.raises(InputError, match=r"floating-point tensor, got torch.int64"):
+    with pytest.raises(InputError, match=r"float32 or float64, got torch.int64"):
         graph.check_state(torch.zeros(2, 4, dtype=torch.int64))
-    with pytest.raises(InputError, match="floating-point tensor, got list"):
+    with pytest.raises(InputError, match="float32 or float64, got list"):
         graph.check_state([[1.0], [2.0]])
 
 
 def test_repr_shows_sizes():
     assert repr(Graph([[0], [1]], edge_weight=[2.0])) == "Graph(nodes=2, edges=1, direction='both', weighted)"
+
+
+def test_edges_of_weight_zero_are_none():
+    graph = Graph([[0, 1], [1, 2]], edge_weight=[0.0, 2.0])
+    assert graph.num_edges == 1
+    assert graph.num_nodes == 3
+
+
+def test_weights_can_be_left_out():
+    graph = Graph([[0, 1], [1, 2]], edge_weight=[5.0, 2.0], direction="out")
+    state = torch.randn(3, 2)
+    plain = Graph([[0, 1], [1, 2]], direction="out")
+    torch.testing.assert_close(graph.without_weights().propagate(state), plain.propagate(state))
+    assert not Graph.from_scipy(np.eye(3, k=1, dtype=bool)).is_weighted

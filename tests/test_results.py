@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 RESULTS = Path(__file__).parent.parent / "results"
-NEEDED = {"seed", "versions", "device"}
+NEEDED = {"experiment", "protocol", "seed", "versions", "device", "descents"}
 
 
 def lines(name):

@@ -1,8 +1,14 @@
-"""The two ways this library says no.
+"""The two ways this library says no, and the checks that every part needs.
 
 `InputError` is a mistake of the caller: its message says what was expected, what came and what to do.
 `TrainingError` is a computation that went wrong on valid input. The command line prints both as one line.
 """
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
 
 
 class TdegnnError(Exception):
@@ -15,3 +21,25 @@ class InputError(TdegnnError, ValueError):
 
 class TrainingError(TdegnnError, RuntimeError):
     """Training could not go on, for example because the loss is no longer finite."""
+
+
+def check_count(minimum: int = 1, **counts: Any) -> None:
+    """Raise an `InputError` for the first of `counts` that is no whole number of at least `minimum`."""
+    for name, count in counts.items():
+        try:
+            is_enough = operator.index(count) >= minimum
+        except TypeError as error:
+            raise InputError(f"Expected {name} to be a whole number, got {count!r}.") from error
+        if not is_enough:
+            raise InputError(f"Expected {name} to be at least {minimum}, got {count}.")
+
+
+def check_finite(**numbers: Any) -> None:
+    """Raise an `InputError` for the first of `numbers` that is no finite number."""
+    for name, number in numbers.items():
+        try:
+            is_finite = math.isfinite(number)
+        except TypeError as error:
+            raise InputError(f"Expected {name} to be a number, got {number!r}.") from error
+        if not is_finite:
+            raise InputError(f"Expected {name} to be finite, got {number}.")

@@ -17,7 +17,7 @@ from jaxtyping import Float, Int, Shaped
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, check_count
 from tdegnn.sparse import SparseMatrix
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class Graph:
             keep_self_loops=keep_self_loops,
         )
         self._matrices: dict[tuple[str, torch.device, torch.dtype], SparseMatrix] = {}
+        self._copied_messages: tuple[tuple[int, torch.device, torch.dtype], Tensor, Tensor] | None = None
 
     @classmethod
     def from_scipy(
@@ -82,12 +83,19 @@ class Graph:
         *,
         keep_self_loops: bool = False,
     ) -> Graph:
-        """Make a graph from an adjacency matrix (SciPy sparse or dense): entry (i, j) weighs the edge i -> j."""
-        matrix = scipy.sparse.coo_array(adjacency)
+        """Make a graph from an adjacency matrix (SciPy sparse or dense): entry (i, j) weighs the edge i -> j.
+
+        A matrix of booleans makes an unweighted graph.
+        """
+        try:
+            matrix = scipy.sparse.coo_array(adjacency)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"Expected an adjacency matrix, got {type(adjacency).__name__}.") from error
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise InputError(f"Expected a square adjacency matrix, got shape {matrix.shape}.")
         edges = np.stack([matrix.row, matrix.col])
-        return cls(edges, matrix.shape[0], matrix.data, direction, keep_self_loops=keep_self_loops)
+        weights = None if matrix.dtype == bool else matrix.data
+        return cls(edges, matrix.shape[0], weights, direction, keep_self_loops=keep_self_loops)
 
     @classmethod
     def from_networkx(
@@ -114,14 +122,14 @@ class Graph:
             raise InputError(f"Expected every edge to have the attribute {weight!r}, or none; some lack it.")
         edge_index = np.array(edges, dtype=np.int64).reshape(-1, 2).T
         has_weights = bool(weights) and weights[0] is not None
-        edge_weight = np.array(weights, dtype=float) if has_weights else None
+        edge_weight = np.array(weights) if has_weights else None
         return cls(edge_index, len(index), edge_weight, direction, keep_self_loops=keep_self_loops)
 
     @classmethod
     def from_pyg(cls, data: Data, direction: Direction = "both", *, keep_self_loops: bool = False) -> Graph:
         """Make a graph from PyG data: its `edge_index`, `edge_weight` (where there is one) and `num_nodes`."""
-        if data.edge_index is None:
-            raise InputError("Expected PyG data with an edge_index, got data without one.")
+        if getattr(data, "edge_index", None) is None:
+            raise InputError(f"Expected PyG data with an edge_index, got {type(data).__name__} without one.")
         return cls(
             data.edge_index,
             data.num_nodes,
@@ -136,8 +144,12 @@ class Graph:
 
         data = Data(edge_index=self.edge_index, num_nodes=self.num_nodes)
         if self.is_weighted:
-            data.edge_weight = self.edge_weight
+            data.edge_weight = self.edge_weight.to(torch.get_default_dtype())
         return data
+
+    def without_weights(self) -> Graph:
+        """The same edges and direction, unweighted."""
+        return Graph(self.edge_index, self.num_nodes, direction=self.direction, keep_self_loops=True)
 
     @property
     def num_edges(self) -> int:
@@ -182,10 +194,26 @@ class Graph:
         receives_nothing = self._received.sum(axis=1) == 0
         return (self._normalized + scipy.sparse.diags_array(receives_nothing.astype(float))).tocsr()
 
+    def messages_of_copies(
+        self, num_copies: int, state: Tensor
+    ) -> tuple[Int[Tensor, "2 messages"], Float[Tensor, " messages"]]:
+        """The messages of so many separate copies of the graph, on the device and in the precision of `state`."""
+        key = (num_copies, state.device, state.dtype)
+        if self._copied_messages is None or self._copied_messages[0] != key:
+            # A tensor that is kept must not be born under inference mode: no gradient could pass it later.
+            with torch.inference_mode(False):
+                edges, weights = (part.to(state.device) for part in self.messages)
+                offsets = torch.arange(num_copies, device=state.device) * self.num_nodes
+                copies = (edges[:, None, :] + offsets[None, :, None]).flatten(1)
+                self._copied_messages = (key, copies, weights.to(state.dtype).repeat(num_copies))
+        return self._copied_messages[1:]
+
     def _matrix(self, name: Literal["_normalized", "_relaxed"], state: Tensor) -> SparseMatrix:
         key = (name, state.device, state.dtype)
         if key not in self._matrices:
-            self._matrices[key] = SparseMatrix.from_scipy(getattr(self, name)).to(state.device, state.dtype)
+            # A tensor that is kept must not be born under inference mode: no gradient could pass it later.
+            with torch.inference_mode(False):
+                self._matrices[key] = SparseMatrix.from_scipy(getattr(self, name)).to(state.device, state.dtype)
         return self._matrices[key]
 
     def propagate(self, state: Float[Tensor, "*batch nodes channels"]) -> Float[Tensor, "*batch nodes channels"]:
@@ -194,7 +222,10 @@ class Graph:
         return self._matrix("_normalized", state) @ state
 
     def laplacian(self, state: Float[Tensor, "*batch nodes channels"]) -> Float[Tensor, "*batch nodes channels"]:
-        """`L F = F - P F`. Zero for a node that receives nothing: nothing diffuses into it."""
+        """`L F = F - P F`.
+
+        Deviation: the paper does not speak of a node that receives nothing. Its row is zero: nothing diffuses into it.
+        """
         self.check_state(state)
         return state - self._matrix("_relaxed", state) @ state
 
@@ -206,10 +237,10 @@ class Graph:
         return torch.lerp(state, self._matrix("_relaxed", state) @ state, step_size)
 
     def check_state(self, state: Tensor) -> None:
-        """Raise an `InputError` where `state` is not a floating-point tensor (*batch, nodes, channels)."""
-        if not isinstance(state, Tensor) or not state.is_floating_point():
+        """Raise an `InputError` where `state` is not a tensor (*batch, nodes, channels) in float32 or float64."""
+        if not isinstance(state, Tensor) or state.dtype not in (torch.float32, torch.float64):
             came = state.dtype if isinstance(state, Tensor) else type(state).__name__
-            raise InputError(f"Expected the state to be a floating-point tensor, got {came}. Convert it first.")
+            raise InputError(f"Expected the state to be a tensor in float32 or float64, got {came}. Convert it first.")
         if state.dim() < 2 or state.shape[-2] != self.num_nodes:
             raise InputError(
                 f"Expected a state of shape (*batch, {self.num_nodes} nodes, channels), got {tuple(state.shape)}."
@@ -222,7 +253,9 @@ class Graph:
 
 def _as_numpy(values: Tensor | ArrayLike, name: str) -> Shaped[np.ndarray, "..."]:
     if isinstance(values, Tensor):
-        return values.detach().cpu().numpy()
+        dense = values.detach().cpu()
+        # NumPy does not know bfloat16.
+        return (dense.double() if dense.is_floating_point() else dense).numpy()
     try:
         return np.asarray(values)
     except ValueError as error:
@@ -244,13 +277,15 @@ def _check_edge_index(edge_index: Tensor | ArrayLike) -> tuple[EdgeEnds, EdgeEnd
 def _check_num_nodes(num_nodes: int | None, sources: EdgeEnds, targets: EdgeEnds) -> int:
     smallest = min(sources.min(), targets.min()) if len(sources) else 0
     largest = max(sources.max(), targets.max()) if len(sources) else -1
-    count = int(largest) + 1 if num_nodes is None else int(num_nodes)
-    if count < 1:
-        raise InputError(f"Expected a graph with at least one node, got num_nodes={num_nodes} and no edges.")
-    if smallest < 0 or largest >= count:
-        wrong = smallest if smallest < 0 else largest
-        raise InputError(f"Expected node indices between 0 and {count - 1}, got {wrong} in edge_index.")
-    return count
+    if smallest < 0:
+        raise InputError(f"Expected node indices from 0 on, got {smallest} in edge_index.")
+    if num_nodes is None and largest < 0:
+        raise InputError("Expected a graph with at least one node, got no edges and no num_nodes.")
+    count = int(largest) + 1 if num_nodes is None else num_nodes
+    check_count(num_nodes=count)
+    if largest >= count:
+        raise InputError(f"Expected node indices between 0 and {count - 1}, got {largest} in edge_index.")
+    return int(count)
 
 
 def _check_weights(edge_weight: Tensor | ArrayLike, num_edges: int) -> EdgeWeights:
@@ -282,6 +317,8 @@ def _assemble(
     summed = scipy.sparse.coo_array((weights, (sources, targets)), shape=(num_nodes, num_nodes)).tocsr()
     if not is_weighted:
         summed.data[:] = 1.0
+    # An edge of weight zero is none: nobody receives along it.
+    summed.eliminate_zeros()
     return summed.tocoo()
 
 

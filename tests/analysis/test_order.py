@@ -90,3 +90,11 @@ def test_explained_share_and_the_order_it_gives():
 def test_wrong_input_is_refused(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+@pytest.mark.parametrize("tolerance", [1e-3, 0.02])
+@pytest.mark.parametrize("coefficients", [[1.0], [2.0, -1.0], [1.97, -0.97], [1.4, 0.2, -0.6], [3.0, -3.0, 1.0]])
+def test_padding_with_zeros_makes_no_other_recursion(coefficients, tolerance):
+    multiplicity = root_multiplicity(coefficients, tolerance)
+    for length in range(len(coefficients), 65):
+        assert root_multiplicity(np.pad(coefficients, (0, length - len(coefficients))), tolerance) == multiplicity

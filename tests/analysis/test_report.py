@@ -1,6 +1,7 @@
 import json
 
 import pytest
+import torch
 
 from tdegnn import InputError, explain
 from tdegnn.analysis.report import ordinal
@@ -62,3 +63,12 @@ def test_ordinals():
 def test_sum_other_than_one_is_refused():
     with pytest.raises(InputError, match="sum to 1"):
         explain([1, 1])
+
+
+def test_a_tensor_with_a_gradient_can_be_explained():
+    assert explain(torch.tensor([2.0, -1.0], requires_grad=True)).root_multiplicity == 2
+
+
+def test_a_long_padded_euler_is_still_euler():
+    report = explain([1.0] + [0.0] * 40)
+    assert (report.root_multiplicity, report.is_stable, report.max_root_modulus) == (1, True, 1.0)

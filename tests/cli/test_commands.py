@@ -79,6 +79,8 @@ def test_reproduce_coefficients(capsys, tmp_path):
         (["explain", "2,-1", "--colour"], "--colour"),
         (["explian", "2,-1"], "No such command 'explian'"),
         (["demo", "--seed", "-1"], "Invalid value for '--seed'"),
+        (["demo", "--seed", "99999999999999999999"], "Try: tdegnn demo --help"),
+        (["explain", "0,0"], "with sum 0.\n"),
         (["demo", "--device", "tpu"], "Invalid value for '--device'"),
         (["reproduce", "table99"], "No such command 'table99'"),
         (["explain", "2,-1", "--out", "/dev/null/folder"], "Could not use /dev/null/folder"),
@@ -93,10 +95,10 @@ def test_a_mistake_gives_one_line_and_exit_code_two(capsys, arguments, message):
 
 
 def test_known_orders_prints_a_table_and_writes_lines(capsys, tmp_path, monkeypatch):
-    from tdegnn.experiments import known_orders
+    from tdegnn.experiments import known_orders, nested_orders
 
     monkeypatch.setattr(known_orders, "SYSTEMS", {"heat": known_orders.SYSTEMS["heat"]})
-    monkeypatch.setattr(known_orders, "TRAINING_STEPS", 2)
+    monkeypatch.setattr(nested_orders, "TRAINING_STEPS", 2)
     code, out, err = run(capsys, "reproduce", "known-orders", "--seeds", "1", "--out", str(tmp_path))
     assert (code, err) == (0, "")
     assert "Order found for" in out

@@ -45,7 +45,7 @@ def test_direct_coefficients_by_layer_differ_by_layer():
     rule = shaken(DirectCoefficients(3, num_layers=2))
     history = random_history(3)
     assert not torch.equal(rule(history, 0), rule(history, 1))
-    with pytest.raises(InputError, match="a layer below 2.*got layer 2"):
+    with pytest.raises(InputError, match="a layer from 0 to 1.*got layer 2"):
         rule(history, 2)
 
 
@@ -97,11 +97,42 @@ def test_attention_starts_with_a_sum_away_from_zero():
         (lambda: FixedCoefficients(torch.ones(2, 2)), r"a vector, got shape \(2, 2\)"),
         (lambda: FixedCoefficients([]), "at least 1, got 0"),
         (lambda: DirectCoefficients(0), "order to be at least 1, got 0"),
-        (lambda: DirectCoefficients(2, num_layers=0), "num_layers to be at least 1 or None, got 0"),
+        (lambda: DirectCoefficients(2, num_layers=0), "num_layers to be at least 1, got 0"),
         (lambda: AttentionCoefficients(2, 0), "channels to be at least 1, got 0"),
         (lambda: AttentionCoefficients(1, 9)(random_history(1), 0), "states of 9 channels.*got 4"),
+        (
+            lambda: AttentionCoefficients(1, 4)(random_history(1), 0),
+            "in torch.float32 on cpu, as the parameters are, got",
+        ),
+        (lambda: AttentionCoefficients(3, 4).combine(random_history(2), 0), "a history of 3 states.*got 2"),
+        (lambda: DirectCoefficients(3).combine(random_history(2), 0), "a history of 3 states.*got 2"),
     ],
 )
 def test_wrong_sizes_are_refused(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+@pytest.mark.parametrize("size", [1e20, 1e30, 1e38])
+def test_attention_stays_finite_for_huge_states(size):
+    rule = AttentionCoefficients(3, CHANNELS)
+    c = rule(tuple((state * size).float() for state in random_history(3)), 0)
+    assert c.isfinite().all()
+    assert c.sum().item() == pytest.approx(1, abs=1e-4)
+
+
+def test_attention_keeps_its_digits_under_autocast():
+    rule, history = AttentionCoefficients(3, CHANNELS), random_history(3, dtype=torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        c = rule(history, 0)
+    assert torch.equal(c, rule(history, 0))
+
+
+@pytest.mark.parametrize("make", [lambda: DirectCoefficients(2), lambda: AttentionCoefficients(2, CHANNELS)])
+@pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0)])
+def test_members_may_share_either_state(make, axes):
+    rule = shaken(make()).double()
+    now, before = (state if axis == 0 else state[0] for state, axis in zip(random_history(2, 5), axes, strict=True))
+    together = torch.func.vmap(lambda *history: rule.combine(history, 0)[0], in_dims=axes)(now, before)
+    first = [state[0] if axis == 0 else state for state, axis in zip((now, before), axes, strict=True)]
+    torch.testing.assert_close(together[0], rule.combine(tuple(first), 0)[0])

@@ -161,7 +161,7 @@ def test_wrong_input_is_refused():
         integrate([state], graph, DirectCoefficients(2), operator, **arguments)
     with pytest.raises(InputError, match=r"2 nodes, channels\), got \(3, 1\)"):
         integrate([torch.zeros(3, 1)], graph, DirectCoefficients(1), operator, **arguments)
-    with pytest.raises(InputError, match="floating-point tensors, got torch.int64"):
+    with pytest.raises(InputError, match="float32 or float64, got torch.int64"):
         integrate([torch.zeros(2, 1, dtype=torch.int64)], graph, DirectCoefficients(1), operator, **arguments)
     with pytest.raises(InputError, match="num_layers to be at least 1, got 0"):
         integrate([state], graph, DirectCoefficients(1), operator, num_layers=0, step_size=0.1)

@@ -94,3 +94,22 @@ def test_hidden_diffusion_can_write_the_heat_equation_for_one_channel():
 def test_wrong_use_is_refused(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+@pytest.mark.parametrize("make", OPERATORS.values(), ids=OPERATORS)
+def test_a_graph_first_seen_in_inference_mode_can_be_trained_on(make):
+    operator, graph = make(), small_graph()
+    with torch.inference_mode():
+        operator(random_history(1, dtype=torch.float32)[0], graph, 0)
+    state = random_history(1, dtype=torch.float32)[0].requires_grad_()
+    operator(state, graph, 0)[0].sum().backward()
+    assert state.grad is not None
+
+
+def test_conv_that_needs_weights_gets_ones_from_an_unweighted_graph():
+    layers = [(GraphConv(CHANNELS, CHANNELS), "x, edge_index, edge_weight -> x")]
+    conv = Sequential("x, edge_index, edge_weight", layers)
+    state, graph = random_history(1, dtype=torch.float32)[0], small_graph()
+    edges, _ = graph.messages
+    expected = conv(state, edges, torch.ones(edges.shape[1]))
+    torch.testing.assert_close(ConvOperator(conv)(state, graph, 0)[0], expected)

@@ -13,22 +13,23 @@ def test_order_of_a_simulated_system_is_found(system, seed):
     true_order = SYSTEMS[system](num_trajectories=1).dynamics_order
     orders = range(1, true_order + 1)
     result = run_known_order(system, seed, orders)
-    assert result.true_order == result.found_order == true_order
-    assert result.shares[true_order] >= 0.95
-    assert all(result.shares[order] < 0.85 for order in orders if order < true_order)
+    assert result.true_order == result.nested.dynamics_order == true_order
+    shares = result.nested.shares
+    assert shares[true_order] >= 0.95
+    assert all(shares[order] < 0.85 for order in orders if order < true_order)
     assert [record["order"] for record in result.to_records()] == list(orders)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_first_derivative_vanishes_in_a_long_history_of_the_undamped_wave(seed):
-    (fit,) = run_known_order("wave", seed, orders=[4]).fits
+    (fit,) = run_known_order("wave", seed, orders=[4]).nested.fits
     derivatives = np.abs(fit.derivative_coefficients)
     assert derivatives[0] < 0.05 * derivatives.max()
     assert fit.explained_share >= 0.95
 
 
 def test_damping_is_seen_as_a_first_derivative():
-    (fit,) = run_known_order("damped wave", seed=0, orders=[2]).fits
+    (fit,) = run_known_order("damped wave", seed=0, orders=[2]).nested.fits
     # F'' + 0.3 F' at step 0.1: D_1 = 0.03 to leading order in the step.
     assert fit.derivative_coefficients[0] == pytest.approx(0.03, rel=0.05)
 
@@ -55,5 +56,5 @@ def test_one_tied_weight_could_not_find_the_order(system, order):
     def make(order, channels, hidden_channels, step_size):
         return PhysicalNetwork(DirectCoefficients(order), TiedOperator(channels, hidden_channels, step_size), step_size)
 
-    (fit,) = run_known_order(system, seed=0, orders=[order], make_network=make).fits
+    (fit,) = run_known_order(system, seed=0, orders=[order], make_network=make).nested.fits
     assert fit.explained_share < 0.95

@@ -3,6 +3,7 @@ import json
 import pytest
 import torch
 
+from tdegnn import InputError
 from tdegnn.experiments.pendulum import (
     Effort,
     ModelResult,
@@ -75,3 +76,13 @@ def test_a_model_without_coefficients_has_no_report(data):
     naive: ModelResult = run_pendulum(data, effort=QUICK, orders=())["naive"]
     assert naive.report() is None
     assert naive.one_step_mse == pytest.approx(0.00445, rel=0.01)
+
+
+def test_numbers_that_json_cannot_say_become_null(tmp_path):
+    write_records(tmp_path / "lines.jsonl", [{"error": float("inf"), "parts": (1.0, float("nan"))}])
+    assert json.loads((tmp_path / "lines.jsonl").read_text()) == {"error": None, "parts": [1.0, None]}
+
+
+def test_an_unknown_model_is_named(data):
+    with pytest.raises(InputError, match="one of naive, .*got 'GRU'"):
+        run_pendulum(data, effort=QUICK, orders=())["GRU"]

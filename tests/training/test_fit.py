@@ -54,12 +54,12 @@ def test_progress_is_told_after_every_step():
 def test_divergence_is_noticed_and_a_remedy_named():
     model = nn.Linear(1, 1)
     optimizer, _ = CosineAdam(0.1).build(model.parameters(), 10)
-    with pytest.raises(TrainingError, match=r"got nan after step 10. Lower the learning rate"):
+    with pytest.raises(TrainingError, match=r"finite training loss, got nan after step 10. Lower the learning rate"):
         fit(model, lambda: model(INPUTS).mean() * float("nan"), lambda: torch.tensor(0.0), optimizer, num_steps=10)
 
 
 def test_no_steps_are_refused():
-    with pytest.raises(InputError, match="at least one step, got num_steps=0"):
+    with pytest.raises(InputError, match="num_steps to be at least 1, got 0"):
         line_fit(CosineAdam(0.1), 0)
 
 
@@ -69,3 +69,8 @@ def test_device_is_chosen_or_refused():
     if not torch.cuda.is_available():
         with pytest.raises(InputError, match="Expected a CUDA device"):
             choose_device("cuda")
+
+
+def test_validation_that_is_no_number_is_noticed():
+    with pytest.raises(TrainingError, match="finite validation loss, got nan after step 10"):
+        line_fit(CosineAdam(0.1), 20, validation=lambda: torch.tensor(float("nan")))

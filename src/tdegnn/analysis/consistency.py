@@ -14,7 +14,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from tdegnn.analysis.order import as_coefficients
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, check_count
 
 
 def apply_stencil(coefficients: ArrayLike, signal: Float[np.ndarray, " time"]) -> Float[np.ndarray, " residuals"]:
@@ -57,6 +57,7 @@ class SineConsistency:
 
 def sine_consistency(coefficients: ArrayLike, num_points: int = 64) -> SineConsistency:
     """Apply c to one period of a sine, sampled at `num_points` points."""
+    check_count(3, num_points=num_points)
     order = len(as_coefficients(coefficients))
     step = 1.0 / num_points
     # Enough history before t = 0 for the residuals to cover the whole period.

@@ -17,6 +17,7 @@ from matplotlib.patches import Circle
 from numpy.typing import ArrayLike
 
 from tdegnn.analysis.consistency import sine_consistency
+from tdegnn.analysis.order import as_array
 from tdegnn.analysis.report import CoefficientReport
 from tdegnn.errors import InputError
 
@@ -136,8 +137,8 @@ def plot_coefficients_by_layer(coefficients: ArrayLike) -> Figure:
     Args:
         coefficients: (layers, order), as in `Integration.coefficients` of one batch element.
     """
-    matrix = np.asarray(coefficients, dtype=np.float64)
-    if matrix.ndim != 2:
+    matrix = as_array(coefficients)
+    if matrix.ndim != 2 or not matrix.size:
         raise InputError(f"Expected coefficients of shape (layers, order), got {matrix.shape}.")
     figure, (panel,) = new_figure(1, (6.0, 3.8))
     largest = float(np.abs(matrix).max())

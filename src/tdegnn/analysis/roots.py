@@ -10,14 +10,10 @@ import numpy as np
 from jaxtyping import Complex
 from numpy.typing import ArrayLike
 
-from tdegnn.analysis.order import (
-    DEFAULT_TOLERANCE,
-    characteristic_polynomial,
-    check_tolerance,
-    root_multiplicity,
-)
+from tdegnn.analysis.order import characteristic_polynomial, check_tolerance, root_multiplicity
+from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE
 
-# What rounding alone leaves of a derivative coefficient that is zero in exact arithmetic.
+# What rounding alone leaves of a weight that is zero in exact arithmetic.
 ROUNDING = 1e-12
 
 

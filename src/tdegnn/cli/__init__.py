@@ -54,12 +54,18 @@ def main(arguments: list[str] | None = None) -> None:
     except TdegnnError as error:
         code = _complain(str(error), 1)
     except typer.TyperException as error:
-        code = _complain(f"{error.format_message().rstrip('.')}. Try: tdegnn --help", error.exit_code)
+        code = _complain(f"{error.format_message().rstrip('.')}. Try: {_command_of(error)} --help", error.exit_code)
     except OSError as error:
         code = _complain(f"Could not use {error.filename or 'a file'}: {error.strerror or error}.", 2)
     except (KeyboardInterrupt, typer.Abort):
         code = _complain("Interrupted.", 130)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _command_of(error: typer.TyperException) -> str:
+    """The command whose help is of use; errors of parsing carry their context."""
+    context = getattr(error, "ctx", None)
+    return "tdegnn" if context is None else str(context.command_path)
 
 
 def _complain(message: str, code: int) -> int:

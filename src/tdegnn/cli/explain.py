@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE
 from tdegnn.cli.options import AsJson, Quiet
 from tdegnn.cli.output import print_json
 from tdegnn.errors import InputError
@@ -20,7 +21,7 @@ def explain(
     tolerance: Annotated[
         float,
         typer.Option(help="How far outside the unit disc a root may lie, and how small a D_j counts as zero."),
-    ] = 0.001,
+    ] = DEFAULT_TOLERANCE,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Folder for pictures of roots and consistency.", file_okay=False),

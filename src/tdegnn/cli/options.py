@@ -17,7 +17,7 @@ class DeviceOption(StrEnum):
     CUDA = "cuda"
 
 
-Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.", min=0)]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.", min=0, max=2**32 - 1)]
 Device = Annotated[
     DeviceOption,
     typer.Option("--device", help="Where to compute; [bold]auto[/bold] takes a GPU if there is one."),

@@ -52,17 +52,14 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 
 def print_json(value: Any) -> None:
     """Print a value as JSON."""
-    typer.echo(json.dumps(value, indent=2))
+    from tdegnn.experiments.records import finite_or_null
+
+    typer.echo(json.dumps(finite_or_null(value), indent=2, allow_nan=False))
 
 
 def number(value: float | None) -> str:
     """Three significant digits; a dash where there is nothing."""
     return "-" if value is None else f"{value:.3g}"
-
-
-def share(value: float | None) -> str:
-    """An explained share; how far below zero it lies says nothing."""
-    return "< 0" if value is not None and value < 0 else number(value)
 
 
 def vector(values: Sequence[float]) -> str:

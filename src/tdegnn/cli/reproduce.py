@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tdegnn.analysis.tolerances import LOOSE_TOLERANCE
 from tdegnn.cli.options import AsJson, Device, DeviceOption, OutFolder, Quiet, Seed
-from tdegnn.cli.output import number, print_json, print_table, progress_bar, share, vector
+from tdegnn.cli.output import number, print_json, print_table, progress_bar, vector
 
 if TYPE_CHECKING:
     from tdegnn.experiments.pendulum import Effort, PendulumData, PendulumResult
@@ -92,33 +93,38 @@ def coefficients(out: OutFolder = Path("runs/coefficients"), quiet: Quiet = Fals
 @reproduce.command("known-orders")
 def known_orders(
     out: OutFolder = Path("runs/known-orders"),
-    seeds: Annotated[int, typer.Option(help="Number of seeds: graphs, initial states and weights.", min=1)] = 3,
+    seeds: Annotated[
+        int, typer.Option(help="Number of seeds (graphs, initial states, weights), from --seed on.", min=1)
+    ] = 3,
+    seed: Seed = 0,
     device: Device = DeviceOption.AUTO,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Simulated systems of order 1, 2 and 3: is their order found? Not in the paper."""
-    from tdegnn.experiments.known_orders import ORDERS, SYSTEMS, run_known_order
+    from tdegnn.experiments.known_orders import SYSTEMS, run_known_order
+    from tdegnn.experiments.nested_orders import ORDERS
     from tdegnn.experiments.records import describe_environment, write_records
     from tdegnn.training.device import choose_device
 
     chosen = choose_device(device.value)
+    out.mkdir(parents=True, exist_ok=True)
     results = []
     with progress_bar(len(SYSTEMS) * seeds * len(ORDERS), "simulated systems", is_quiet=quiet or as_json) as tick:
         for system in SYSTEMS:
-            for seed in range(seeds):
-                results.append(run_known_order(system, seed, device=chosen, on_fit=partial(tick, system)))
+            for number_of_seed in range(seed, seed + seeds):
+                results.append(run_known_order(system, number_of_seed, device=chosen, on_fit=partial(tick, system)))
     environment = describe_environment(chosen)
     records = [record | environment for result in results for record in result.to_records()]
     write_records(out / "known_orders.jsonl", records)
     if as_json:
         print_json(records)
         return
-    num_right = sum(result.found_order == result.true_order for result in results)
+    num_right = sum(result.nested.dynamics_order == result.true_order for result in results)
     if not quiet:
         rows = [
-            [result.system, str(result.seed), str(result.true_order), str(result.found_order)]
-            + [f"{share:.3f}" for share in result.shares.values()]
+            [result.system, str(result.seed), str(result.true_order), str(result.nested.dynamics_order)]
+            + [f"{share:.3f}" for share in result.nested.shares.values()]
             for result in results
         ]
         header = ["system", "seed", "true order", "found"] + [f"share, o = {order}" for order in ORDERS]
@@ -182,7 +188,7 @@ def _print_orders(result: PendulumResult) -> None:
                 [
                     str(order),
                     vector(report.coefficients),
-                    share(model.explained_share),
+                    number(model.explained_share),
                     f"{report.max_root_modulus:.4f}",
                     f"{report.root_multiplicity}-fold",
                     f"{report.second_derivative_share:.1%}",
@@ -190,4 +196,4 @@ def _print_orders(result: PendulumResult) -> None:
                 ]
             )
     header = ["order", "learned c", "explained", "max |root|", "root 1 is", "y'' on a sine", ""]
-    print_table("What the learned coefficients say (tolerance 0.02)", header, rows)
+    print_table(f"What the learned coefficients say (tolerance {LOOSE_TOLERANCE:g})", header, rows)

@@ -15,9 +15,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tdegnn.core.combination import attend, weighted_sum
-from tdegnn.core.history import Coefficients, History, State
+from tdegnn.core.history import Coefficients, History, State, check_fits
+from tdegnn.core.layers import check_layer
 from tdegnn.core.normalization import normalize_sum
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, check_count
+
+# What float32 keeps of a sum; the analysis allows the same.
+SUM_TOLERANCE = 1e-4
 
 
 class TemporalCoefficients(nn.Module, ABC):
@@ -29,8 +33,7 @@ class TemporalCoefficients(nn.Module, ABC):
 
     def __init__(self, order: int) -> None:
         super().__init__()
-        if order < 1:
-            raise InputError(f"Expected order to be at least 1, got {order}.")
+        check_count(order=order)
         self.order = order
 
     @abstractmethod
@@ -39,8 +42,14 @@ class TemporalCoefficients(nn.Module, ABC):
 
     def combine(self, history: History, layer: int) -> tuple[State, Coefficients]:
         """Return `sum_p c_p F[l-p+1]` and c. A rule may override this to compute both in fewer passes."""
+        self.check_history(history)
         coefficients = self(history, layer)
         return weighted_sum(coefficients, history), coefficients
+
+    def check_history(self, history: History) -> None:
+        """Raise an `InputError` where the history has another length than c."""
+        if len(history) != self.order:
+            raise InputError(f"Expected a history of {self.order} states, one a coefficient, got {len(history)}.")
 
     def extra_repr(self) -> str:
         """Return the sizes shown by `repr`."""
@@ -57,12 +66,15 @@ class FixedCoefficients(TemporalCoefficients):
     values: Tensor
 
     def __init__(self, values: Sequence[float] | Tensor) -> None:
-        given = torch.as_tensor(values, dtype=torch.float64)
+        try:
+            given = torch.as_tensor(values, dtype=torch.float64).detach().clone()
+        except (TypeError, ValueError) as error:
+            raise InputError(f"Expected coefficients to be a vector of numbers, got {values!r}.") from error
         if given.dim() != 1:
             raise InputError(f"Expected coefficients to be a vector, got shape {tuple(given.shape)}.")
         super().__init__(given.numel())
         total = given.sum().item()
-        if not abs(total - 1.0) <= 1e-6:
+        if not abs(total - 1.0) <= SUM_TOLERANCE:
             raise InputError(
                 f"Expected coefficients that sum to 1, got {given.tolist()} with sum {total:g}. "
                 "Divide them by their sum, or use DirectCoefficients, which does."
@@ -84,8 +96,7 @@ class DirectCoefficients(TemporalCoefficients):
 
     def __init__(self, order: int, num_layers: int | None = None) -> None:
         super().__init__(order)
-        if num_layers is not None and num_layers < 1:
-            raise InputError(f"Expected num_layers to be at least 1 or None, got {num_layers}.")
+        check_count(num_layers=1 if num_layers is None else num_layers)
         self.num_layers = num_layers
         self.raw = nn.Parameter(torch.empty(num_layers or 1, order))
         self.reset_parameters()
@@ -99,8 +110,7 @@ class DirectCoefficients(TemporalCoefficients):
         """Return the vector of this layer, divided by its sum."""
         if self.num_layers is None:
             return normalize_sum(self.raw[0])
-        if layer >= self.num_layers:
-            raise InputError(f"Expected a layer below {self.num_layers}, for which c was made, got layer {layer}.")
+        check_layer(layer, self.num_layers)
         return normalize_sum(self.raw[layer])
 
     def extra_repr(self) -> str:
@@ -124,15 +134,17 @@ class AttentionCoefficients(TemporalCoefficients):
 
     def __init__(self, order: int, channels: int) -> None:
         super().__init__(order)
-        if channels < 1:
-            raise InputError(f"Expected channels to be at least 1, got {channels}.")
+        check_count(channels=channels)
         self.channels = channels
         self.query = nn.Linear(channels, channels)
         self.key = nn.Linear(channels, channels)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the query anew and let the key equal it, so that scores start as likeness and sum to something."""
+        """Draw the query anew and let the key equal it.
+
+        Deviation: the paper does not say how they start. Equal, scores start as likeness, and their sum away from 0.
+        """
         self.query.reset_parameters()
         self.key.load_state_dict(self.query.state_dict())
 
@@ -142,10 +154,11 @@ class AttentionCoefficients(TemporalCoefficients):
 
     def combine(self, history: History, layer: int) -> tuple[State, Float[Tensor, "order *batch"]]:  # noqa: ARG002
         """Return the weighted sum and the weights."""
-        came = history[0].shape[-1]
-        if came != self.channels:
-            raise InputError(f"Expected states of {self.channels} channels, for which attention was made, got {came}.")
-        return attend(self.query.weight, self.query.bias, self.key.weight, self.key.bias, history)
+        self.check_history(history)
+        check_fits(history[0], self.query.weight, self.channels)
+        # c needs all digits, also where the rest of a network runs in half precision.
+        with torch.autocast(history[0].device.type, enabled=False):
+            return attend(self.query.weight, self.query.bias, self.key.weight, self.key.bias, history)
 
     def extra_repr(self) -> str:
         """Return the sizes shown by `repr`."""

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tdegnn.core.history import Coefficients, History, State
-from tdegnn.core.normalization import normalized, pull_back
+from tdegnn.core.normalization import normalized_values, pull_back
 
 
 def weighted_sum(coefficients: Coefficients, history: History) -> State:
@@ -57,12 +57,12 @@ def _accumulate(weights: Coefficients, history: History) -> State:
 
 
 def _add_product(total: State, weight: Tensor, factor: Tensor) -> State:
-    """`total + weight * factor`, in place except under the compiler.
+    """`total + weight * factor`, in place except under the compiler and under `torch.func`.
 
     In place it saves an allocation, which costs more than the sum. The compiler fuses the sum anyway, and that of
-    torch 2.11 loses the gradients of a function that writes in place.
+    torch 2.11 loses the gradients of a function that writes in place. `vmap` has no rule for writing in place.
     """
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or torch._C._functorch.maybe_current_level() is not None:
         return torch.addcmul(total, weight, factor)
     return total.addcmul_(weight, factor)
 
@@ -111,7 +111,9 @@ class _Attend(torch.autograd.Function):
         query = torch.nn.functional.linear(current, projection.mT, query_bias @ key_weight)
         shift = current.sum(dim=-2) @ query_offset + (query_bias @ key_bias) * num_nodes
         raw = (_inner_products(history, query) + shift) * _scale(num_nodes, channels)
-        coefficients = normalized(raw)
+        # Of states so large that their products overflow, the signs of the scores are left: c must stay finite.
+        raw = torch.nan_to_num(raw)
+        coefficients = normalized_values(raw)
         return _accumulate(coefficients, history), coefficients, raw, query
 
     @staticmethod

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -27,15 +28,21 @@ def as_history(states: Tensor | Sequence[Tensor], order: int) -> History:
         states: A tensor (order, *batch, nodes, channels), or a sequence of states.
         order: How many states the temporal coefficients weigh.
     """
-    history = tuple(states.unbind(0)) if isinstance(states, Tensor) and states.dim() > 0 else tuple(states)
+    is_stack = isinstance(states, Tensor) and states.dim() > 0
+    is_sequence = isinstance(states, Sequence) and all(isinstance(state, Tensor) for state in states)
+    if not is_stack and not is_sequence:
+        raise InputError(
+            "Expected the history to be a tensor (order, *batch, nodes, channels) or a sequence of tensors, newest "
+            f"first, got {type(states).__name__}. Use torch.as_tensor."
+        )
+    history = tuple(states.unbind(0)) if isinstance(states, Tensor) else tuple(states)
     if len(history) < order:
         raise InputError(
             f"Expected a history of at least {order} states (the order of the coefficients), got {len(history)}. "
             "Give more states or lower the order."
         )
     newest = history[0]
-    if not newest.is_floating_point():
-        raise InputError(f"Expected states to be floating-point tensors, got {newest.dtype}. Convert them first.")
+    check_precision(newest)
     for state in history[1:order]:
         if (state.shape, state.dtype, state.device) != (newest.shape, newest.dtype, newest.device):
             raise InputError(
@@ -44,6 +51,25 @@ def as_history(states: Tensor | Sequence[Tensor], order: int) -> History:
                 f"{tuple(state.shape)} {state.dtype} on {state.device}."
             )
     return history[:order]
+
+
+def check_precision(state: Tensor) -> None:
+    """Raise an `InputError` where `state` is not in float32 or float64: c needs that many digits."""
+    if state.dtype not in (torch.float32, torch.float64):
+        raise InputError(f"Expected states in float32 or float64, got {state.dtype}. Convert them, or use autocast.")
+
+
+def check_fits(state: Tensor, parameter: Tensor, channels: int) -> None:
+    """Raise an `InputError` where `state` does not fit a part made for `channels` channels with this parameter."""
+    if state.shape[-1] != channels:
+        raise InputError(
+            f"Expected states of {channels} channels, for which this part was made, got {state.shape[-1]}."
+        )
+    if (state.dtype, state.device) != (parameter.dtype, parameter.device):
+        raise InputError(
+            f"Expected states in {parameter.dtype} on {parameter.device}, as the parameters are, got {state.dtype} on "
+            f"{state.device}. Convert one of them with .to(...)."
+        )
 
 
 def push(history: History, state: State) -> History:

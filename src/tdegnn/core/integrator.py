@@ -17,7 +17,7 @@ from torch import Tensor
 from tdegnn.core.coefficients import TemporalCoefficients
 from tdegnn.core.history import History, State, as_history, push, replace_newest
 from tdegnn.core.operators import SpatialOperator
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, check_count, check_finite
 from tdegnn.graph import Graph
 
 
@@ -69,17 +69,35 @@ def integrate(
         >>> result.state.shape
         torch.Size([3, 4])
     """
+    _check_part("graph", graph, Graph)
+    _check_part("coefficients", coefficients, TemporalCoefficients)
+    check_count(num_layers=num_layers)
+    check_finite(step_size=step_size)
     states = as_history(history, coefficients.order)
     graph.check_state(states[0])
-    if num_layers < 1:
-        raise InputError(f"Expected num_layers to be at least 1, got {num_layers}.")
 
     weights: list[Tensor] = []
     for layer in range(num_layers):
         if state_map is not None:
-            states = replace_newest(states, state_map(states[0]))
+            mapped = state_map(states[0])
+            _check_shape("state_map", mapped, states[0])
+            states = replace_newest(states, mapped)
         combined, layer_weights = coefficients.combine(states, layer)
         rate, context = operator(states[0], graph, layer, context)
+        _check_shape("the operator", rate, states[0])
         states = push(states, torch.add(combined, rate, alpha=step_size))
         weights.append(layer_weights)
     return Integration(states[0], states, torch.stack(weights))
+
+
+def _check_part(name: str, part: object, kind: type) -> None:
+    if not isinstance(part, kind):
+        raise InputError(f"Expected {name} to be a {kind.__name__}, got {type(part).__name__}.")
+
+
+def _check_shape(giver: str, came: Tensor, state: Tensor) -> None:
+    # A shape that only broadcasts would silently make another state of it.
+    if came.shape != state.shape:
+        raise InputError(
+            f"Expected {giver} to return shape {tuple(state.shape)}, as the state, got {tuple(came.shape)}."
+        )

@@ -22,7 +22,7 @@ def normalize_sum(raw: Float[Tensor, "order *batch"]) -> Float[Tensor, "order *b
     return coefficients
 
 
-def normalized(raw: Float[Tensor, "order *batch"]) -> Float[Tensor, "order *batch"]:
+def normalized_values(raw: Float[Tensor, "order *batch"]) -> Float[Tensor, "order *batch"]:
     """The values of `normalize_sum`, for code that writes its own backward pass with `pull_back`."""
     guarded = _guard(raw)
     past = (guarded.scaled / guarded.divisor)[1:]
@@ -67,7 +67,7 @@ class _NormalizeSum(torch.autograd.Function):
 
     @staticmethod
     def forward(raw: Tensor) -> Tensor:
-        return normalized(raw)
+        return normalized_values(raw)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:  # noqa: ARG004

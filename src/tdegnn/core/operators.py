@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from tdegnn.core.history import State
-from tdegnn.errors import InputError
+from tdegnn.core.history import State, check_fits
+from tdegnn.core.layers import check_layer
+from tdegnn.errors import InputError, check_count, check_finite
 from tdegnn.graph import Graph
 
 
@@ -42,7 +43,8 @@ class DiffusionOperator(SpatialOperator):
 
     def __init__(self, channels: int, num_layers: int, step_size: float, *, batch_norm: bool = False) -> None:
         super().__init__()
-        _check_sizes(channels=channels, num_layers=num_layers)
+        check_count(channels=channels, num_layers=num_layers)
+        check_finite(step_size=step_size)
         self.channels, self.num_layers, self.step_size = channels, num_layers, step_size
         self.weight = nn.Parameter(torch.empty(num_layers, channels, channels))
         self.norms = nn.ModuleList(nn.BatchNorm1d(channels) for _ in range(num_layers if batch_norm else 0))
@@ -57,7 +59,8 @@ class DiffusionOperator(SpatialOperator):
 
     def forward(self, state: State, graph: Graph, layer: int, context: Any = None) -> tuple[State, Any]:
         """Return `relu((F - h L F) W_l)`."""
-        _check_layer(layer, self.num_layers)
+        check_layer(layer, self.num_layers)
+        check_fits(state, self.weight, self.channels)
         mixed = graph.diffuse(state, self.step_size) @ self.weight[layer]
         if self.norms:
             # Batch norm knows rows and channels only: nodes and batch are both rows.
@@ -86,7 +89,8 @@ class HiddenDiffusionOperator(SpatialOperator):
 
     def __init__(self, channels: int, hidden_channels: int) -> None:
         super().__init__()
-        _check_sizes(channels=channels, hidden_channels=hidden_channels)
+        check_count(channels=channels, hidden_channels=hidden_channels)
+        self.channels = channels
         self.state_map = nn.Linear(channels, hidden_channels)
         self.difference_map = nn.Linear(channels, hidden_channels, bias=False)
         self.readout = nn.Linear(hidden_channels, channels, bias=False)
@@ -98,6 +102,7 @@ class HiddenDiffusionOperator(SpatialOperator):
 
     def forward(self, state: State, graph: Graph, layer: int, context: Any = None) -> tuple[State, Any]:  # noqa: ARG002
         """Return `relu(F W_s - (L F) W_d + b) W_o`."""
+        check_fits(state, self.readout.weight, self.channels)
         hidden = torch.relu(self.state_map(state) - self.difference_map(graph.laplacian(state)))
         return self.readout(hidden), context
 
@@ -115,12 +120,14 @@ class ConvOperator(SpatialOperator):
 
     def __init__(self, convs: nn.Module | Sequence[nn.Module]) -> None:
         super().__init__()
+        if not isinstance(convs, nn.Module | Sequence):
+            raise InputError(f"Expected a PyG convolution or a sequence of them, got {convs!r}.")
         self.is_shared = isinstance(convs, nn.Module) and not isinstance(convs, nn.ModuleList)
-        self.convs = nn.ModuleList([convs] if self.is_shared else convs)  # type: ignore[arg-type, list-item]
-        if not len(self.convs):
+        given: list[nn.Module] = [convs] if self.is_shared else list(convs)  # type: ignore[arg-type, list-item]
+        if not given:
             raise InputError("Expected at least one convolution, got none.")
-        self._takes_weights = all("edge_weight" in inspect.signature(c.forward).parameters for c in self.convs)
-        self._messages: dict[tuple[int, int, torch.device], tuple[Graph, Tensor, Tensor]] = {}
+        self._takes_weights = all("edge_weight" in _arguments_of(conv) for conv in given)
+        self.convs = nn.ModuleList(given)
 
     def reset_parameters(self) -> None:
         """Draw the weights of every convolution anew."""
@@ -131,42 +138,30 @@ class ConvOperator(SpatialOperator):
         """Return the convolution of `state` along the messages of `graph`."""
         graph.check_state(state)
         if not self.is_shared:
-            _check_layer(layer, len(self.convs))
+            check_layer(layer, len(self.convs))
         if graph.is_weighted and not self._takes_weights:
             raise InputError(
                 f"Expected a convolution with an edge_weight argument for a weighted graph, got {self.convs[0]}. "
-                "Leave the weights out of the graph, or use one that takes them (GCNConv, GraphConv, ...)."
+                "Use graph.without_weights(), or one that takes them (GCNConv, GraphConv, ...)."
             )
-        edges, weights = self._batched_messages(graph, state)
         conv = self.convs[0 if self.is_shared else layer]
         rows = state.reshape(-1, state.shape[-1])
-        rate = conv(rows, edges, edge_weight=weights.to(state.dtype)) if graph.is_weighted else conv(rows, edges)
+        edges, weights = graph.messages_of_copies(len(rows) // graph.num_nodes, state)
+        rate = conv(rows, edges, edge_weight=weights) if self._takes_weights else conv(rows, edges)
         if rate.shape != rows.shape:
             raise InputError(
                 f"Expected the convolution to keep {rows.shape[-1]} channels, got {rate.shape[-1]} from {conv}."
             )
-        return rate.view(state.shape), context
-
-    def _batched_messages(self, graph: Graph, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Messages of as many separate copies of the graph as there are batch elements, kept for the next call."""
-        num_copies = state.numel() // (state.shape[-1] * state.shape[-2])
-        key = (id(graph), num_copies, state.device)
-        if key not in self._messages:
-            edges, weights = (part.to(state.device) for part in graph.messages)
-            offsets = torch.arange(num_copies, device=state.device) * graph.num_nodes
-            copies = (edges[:, None, :] + offsets[None, :, None]).flatten(1)
-            # The graph is kept beside its messages, so that its id is not given to another one meanwhile.
-            self._messages = {key: (graph, copies, weights.repeat(num_copies))}
-        _, edges, weights = self._messages[key]
-        return edges, weights
+        return rate.reshape(state.shape), context
 
 
-def _check_sizes(**sizes: int) -> None:
-    for name, size in sizes.items():
-        if size < 1:
-            raise InputError(f"Expected {name} to be at least 1, got {size}.")
-
-
-def _check_layer(layer: int, num_layers: int) -> None:
-    if layer >= num_layers:
-        raise InputError(f"Expected a layer below {num_layers}, for which the operator was made, got layer {layer}.")
+def _arguments_of(conv: object) -> list[str]:
+    """Names of the arguments of a convolution's forward pass."""
+    if not isinstance(conv, nn.Module):
+        raise InputError(f"Expected a PyG convolution, a module, got {conv!r}. Make an instance of it first.")
+    # PyG's own Sequential takes anything and keeps the names it was made with.
+    is_sequence = hasattr(conv, "signature")
+    names = list(conv.signature.param_dict if is_sequence else inspect.signature(conv.forward).parameters)  # type: ignore[union-attr, arg-type]
+    if len(names) < 2:
+        raise InputError(f"Expected a convolution whose forward takes (x, edge_index), got {conv} with {names}.")
+    return names

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import networkx
 import numpy as np
@@ -17,8 +17,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, check_count, check_finite
 from tdegnn.graph import Graph
+
+PendulumFeatures = Literal["angle", "coordinates"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ def simulate_pendulum(
     num_steps: int = 1000,
     step_size: float = 0.1,
     initial_angle: float = 1.0,
-    features: Literal["angle", "coordinates"] = "angle",
+    features: PendulumFeatures = "angle",
 ) -> Simulation:
     """The nonlinear pendulum of the paper: a fixed pivot (node 0) and a bob (node 1), joined by an edge.
 
@@ -60,19 +62,21 @@ def simulate_pendulum(
             acceleration depends on the velocity too.
     """
     _check_times(num_steps, step_size)
+    check_finite(initial_angle=initial_angle)
+    if features not in get_args(PendulumFeatures):
+        raise InputError(f"Expected features to be 'angle' or 'coordinates', got {features!r}.")
     angles = np.empty(num_steps)
     angles[0] = initial_angle
     # Half a step of acceleration: the start is at rest.
-    angles[1:2] = initial_angle + step_size**2 / 2 * _pendulum_acceleration(initial_angle, 0.0)
+    angles[1] = initial_angle + step_size**2 / 2 * _pendulum_acceleration(initial_angle, 0.0)
     for step in range(1, num_steps - 1):
         acceleration = _pendulum_acceleration(angles[step], step * step_size)
         angles[step + 1] = 2 * angles[step] - angles[step - 1] + step_size**2 * acceleration
-    if features == "angle":
-        bob = angles[:, None]
-    elif features == "coordinates":
-        bob = np.stack([np.sin(angles), -np.cos(angles)], axis=1)
-    else:
-        raise InputError(f"Expected features to be 'angle' or 'coordinates', got {features!r}.")
+    observe: dict[PendulumFeatures, list[Float[np.ndarray, " time"]]] = {
+        "angle": [angles],
+        "coordinates": [np.sin(angles), -np.cos(angles)],
+    }
+    bob = np.stack(observe[features], axis=1)
     states = torch.as_tensor(np.stack([np.zeros_like(bob), bob], axis=1))[None]
     return Simulation("pendulum", states, Graph([[0], [1]]), step_size, dynamics_order=2)
 
@@ -101,6 +105,7 @@ def simulate_wave(
     damping: float = 0.0,
 ) -> Simulation:
     """Second order, coupled oscillators: `F'' + damping F' = -L F`. Other arguments as in `simulate_linear`."""
+    check_finite(damping=damping)
     if damping < 0:
         raise InputError(f"Expected damping to be at least 0, got {damping}.")
     name = "damped wave" if damping else "wave"
@@ -139,8 +144,8 @@ def simulate_linear(
         seed: Seed of the initial states.
     """
     _check_times(num_steps, step_size)
-    if num_trajectories < 1:
-        raise InputError(f"Expected num_trajectories to be at least 1, got {num_trajectories}.")
+    check_count(num_trajectories=num_trajectories)
+    check_count(0, seed=seed)
     graph = random_graph(seed=seed) if graph is None else graph
     order, num_nodes = len(lower_derivatives) + 1, graph.num_nodes
     identity = torch.eye(num_nodes, dtype=torch.float64)
@@ -162,11 +167,12 @@ def simulate_linear(
 
 def random_graph(num_nodes: int = 16, seed: int = 0) -> Graph:
     """A connected small-world graph: a ring of neighborhoods with some edges rewired."""
+    check_count(5, num_nodes=num_nodes)
     return Graph.from_networkx(networkx.connected_watts_strogatz_graph(num_nodes, k=4, p=0.2, seed=seed))
 
 
 def _check_times(num_steps: int, step_size: float) -> None:
-    if num_steps < 2:
-        raise InputError(f"Expected num_steps to be at least 2, got {num_steps}.")
+    check_count(2, num_steps=num_steps)
+    check_finite(step_size=step_size)
     if not step_size > 0:
         raise InputError(f"Expected step_size to be positive, got {step_size}.")

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tdegnn.analysis.order import DEFAULT_TOLERANCE
 from tdegnn.analysis.plots import plot_consistency, plot_roots, save_figure
 from tdegnn.analysis.report import CoefficientReport, explain
+from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE, LOOSE_TOLERANCE
 from tdegnn.experiments.paper import PENDULUM_COEFFICIENTS, PENDULUM_ROOT_MODULI
-
-LOOSE_TOLERANCE = 0.02
 
 
 @dataclass(frozen=True)

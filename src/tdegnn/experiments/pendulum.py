@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,9 +20,11 @@ from torch import Tensor, nn
 
 from tdegnn.analysis.order import explained_share, find_dynamics_order
 from tdegnn.analysis.report import CoefficientReport, explain, ordinal
+from tdegnn.analysis.tolerances import LOOSE_TOLERANCE
 from tdegnn.core.history import History
-from tdegnn.data.physics import Simulation, simulate_pendulum
+from tdegnn.data.physics import PendulumFeatures, Simulation, simulate_pendulum
 from tdegnn.data.windows import Windows, backward_difference, one_step_windows
+from tdegnn.errors import InputError
 from tdegnn.nets.physical import PhysicalNetwork
 from tdegnn.nets.rollout import PinnedPredictor, roll_out
 from tdegnn.training.fit import FitResult, fit
@@ -33,8 +35,6 @@ from tdegnn.zoo.naive import NaivePredictor
 BOB = 1
 ROLL_OUT_STEPS = 100
 ORDERS = (1, 2, 3, 4, 5)
-# Roots and derivative coefficients of a vector that was learned from 600 observations are not exact.
-LEARNED_TOLERANCE = 0.02
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class ModelResult:
 
     def report(self) -> CoefficientReport | None:
         """The analysis of the learned c, where there is one."""
-        return None if self.coefficients is None else explain(self.coefficients, LEARNED_TOLERANCE)
+        return None if self.coefficients is None else explain(self.coefficients, LOOSE_TOLERANCE)
 
     def to_record(self) -> dict[str, Any]:
         """The numbers, without curves and runs."""
@@ -109,7 +109,10 @@ class PendulumResult:
     models: tuple[ModelResult, ...]
 
     def __getitem__(self, model: str) -> ModelResult:
-        return next(result for result in self.models if result.model == model)
+        names = [result.model for result in self.models]
+        if model not in names:
+            raise InputError(f"Expected a model that was run, one of {', '.join(names)}, got {model!r}.")
+        return self.models[names.index(model)]
 
     @property
     def by_order(self) -> Mapping[int, ModelResult]:
@@ -200,9 +203,7 @@ class PendulumData:
         return history, truth
 
 
-def make_pendulum(
-    features: Literal["angle", "coordinates"] = "angle", device: torch.device | None = None
-) -> PendulumData:
+def make_pendulum(features: PendulumFeatures = "angle", device: torch.device | None = None) -> PendulumData:
     """Simulate the pendulum of the paper: 1,000 observations at step 0.1."""
     return PendulumData(simulate_pendulum(features=features), device or torch.device("cpu"))
 
@@ -311,7 +312,7 @@ def _measure(
         with torch.no_grad():
             coefficients = tuple(network.coefficients(test.history, 0).tolist())
         differences = backward_difference(test)
-        share = explained_share(errors[..., BOB, :].cpu().numpy(), differences[..., BOB, :].cpu().numpy())
+        share = explained_share(errors[..., BOB, :], differences[..., BOB, :])
     return ModelResult(
         model=name,
         order=order,

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from tdegnn.analysis.order import EXPLAINED_ENOUGH
 from tdegnn.analysis.plots import (
     BLUE,
     GRAY,
@@ -21,6 +20,7 @@ from tdegnn.analysis.plots import (
     save_figure,
     styled,
 )
+from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH
 from tdegnn.experiments.pendulum import BOB, ROLL_OUT_STEPS, PendulumResult
 
 COLORS = {"naive": GRAY, "LSTM, one state": RED, "LSTM, two states": ORANGE, "TDE-GNN, order 2": BLUE}
@@ -43,7 +43,11 @@ def plot_prediction(result: PendulumResult) -> Figure:
         if result[model].curve:
             learning.semilogy(result[model].curve_steps, result[model].curve, color=color, linewidth=width)
     learning.axhline(result["naive"].validation_mse, color=GRAY, linewidth=1.4)
-    run.set(title="100 steps on its own predictions", xlabel="time", ylabel="angle of the bob")
+    run.set(
+        title="100 steps on its own predictions",
+        xlabel="time",
+        ylabel="angle of the bob" if result.data.states.shape[-1] == 1 else "height of the bob",
+    )
     error.set(title="Error of these runs", xlabel="time", ylabel="absolute error")
     learning.set(title="Learning", xlabel="training step", ylabel="one-step validation MSE")
     figure.legend(*run.get_legend_handles_labels(), loc="outside lower center", ncols=5)

@@ -5,6 +5,7 @@ Both wrap a predictor, `predictor(history, graph) -> next state`, whatever is in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -12,7 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from tdegnn.core.history import History, State, as_history, push
-from tdegnn.errors import InputError
+from tdegnn.errors import check_count
 from tdegnn.graph import Graph
 
 
@@ -54,11 +55,17 @@ class PinnedPredictor(nn.Module):
 
 
 def roll_out(
-    predictor: OneStepPredictor, history: History, graph: Graph, num_steps: int
+    predictor: OneStepPredictor, history: Tensor | Sequence[Tensor], graph: Graph, num_steps: int
 ) -> Float[Tensor, "steps *batch nodes channels"]:
-    """Predict `num_steps` states, each from the ones before it, without gradients."""
-    if num_steps < 1:
-        raise InputError(f"Expected num_steps to be at least 1, got {num_steps}.")
+    """Predict `num_steps` states, each from the ones before it, without gradients.
+
+    Args:
+        predictor: Any one-step predictor; call its `eval()` first where it has dropout or batch norm.
+        history: The states to start from, newest first, as for `integrate`.
+        graph: The graph on which they live.
+        num_steps: How many states to predict.
+    """
+    check_count(num_steps=num_steps)
     states = as_history(history, predictor.order)
     predictions = []
     with torch.no_grad():

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from tdegnn.errors import InputError, TrainingError
+from tdegnn.errors import TrainingError, check_count
 
 
 @dataclass
@@ -47,7 +47,7 @@ def fit(
     scheduler: LRScheduler | None = None,
     on_step: Callable[[int], None] | None = None,
 ) -> FitResult:
-    """Train `model` for `num_steps` steps of `optimizer` and give it the best weights seen.
+    """Train `model` for `num_steps` steps of `optimizer`, give it the best weights seen, and leave it in eval mode.
 
     Args:
         model: What is trained, in place.
@@ -59,9 +59,8 @@ def fit(
         scheduler: Advanced once a step.
         on_step: Called with the number of finished steps, for a progress bar.
     """
-    if num_steps < 1 or validate_every < 1:
-        raise InputError(f"Expected at least one step, got num_steps={num_steps}, validate_every={validate_every}.")
-    result, best_weights = FitResult(), model.state_dict()
+    check_count(num_steps=num_steps, validate_every=validate_every)
+    result, best_weights = FitResult(), copy.deepcopy(model.state_dict())
 
     def closure() -> Tensor:
         optimizer.zero_grad()
@@ -75,8 +74,9 @@ def fit(
         if scheduler is not None:
             scheduler.step()
         if step % validate_every == 0 or step == num_steps:
-            _check_finite(loss.item(), step)  # type: ignore[attr-defined]
+            _check_finite("training", loss.item(), step)  # type: ignore[attr-defined]
             validation = _evaluate(model, validation_loss)
+            _check_finite("validation", validation, step)
             result.steps.append(step)
             result.validation_losses.append(validation)
             if validation < result.best_validation:
@@ -94,8 +94,8 @@ def _evaluate(model: nn.Module, loss: Callable[[], Tensor]) -> float:
         return float(loss())
 
 
-def _check_finite(loss: float, step: int) -> None:
+def _check_finite(name: str, loss: float, step: int) -> None:
     if not math.isfinite(loss):
         raise TrainingError(
-            f"Expected a finite training loss, got {loss} after step {step}. Lower the learning rate or the step size."
+            f"Expected a finite {name} loss, got {loss} after step {step}. Lower the learning rate or the step size."
         )

@@ -9,8 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from tdegnn.core.history import History, State
-from tdegnn.errors import InputError
+from tdegnn.core.history import History, State, as_history
+from tdegnn.errors import check_count
 from tdegnn.graph import Graph
 
 
@@ -27,8 +27,7 @@ class GraphLSTM(nn.Module):
 
     def __init__(self, order: int, channels: int, hidden_channels: int) -> None:
         super().__init__()
-        if order < 1:
-            raise InputError(f"Expected order to be at least 1, got {order}.")
+        check_count(order=order, channels=channels, hidden_channels=hidden_channels)
         self.order, self.hidden_channels = order, hidden_channels
         self.input_map = nn.Linear(2 * channels, 4 * hidden_channels)
         self.hidden_map = nn.Linear(2 * hidden_channels, 4 * hidden_channels, bias=False)
@@ -36,10 +35,11 @@ class GraphLSTM(nn.Module):
 
     def forward(self, history: History, graph: Graph) -> State:
         """Return the newest state plus the change that the LSTM predicts."""
+        history = as_history(history, self.order)
         newest = history[0]
         hidden = newest.new_zeros(*newest.shape[:-1], self.hidden_channels)
         cell = hidden
-        for state in reversed(history[: self.order]):
+        for state in reversed(history):
             products = self.input_map(_with_neighbors(state, graph))
             products = products + self.hidden_map(_with_neighbors(hidden, graph))
             input_gate, forget_gate, output_gate, candidate = products.chunk(4, dim=-1)

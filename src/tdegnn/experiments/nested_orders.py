@@ -1,0 +1,137 @@
+"""What order do data have? Networks on physical states, with longer and longer histories, and what each explains.
+
+For each history length o a network is trained on some trajectories and judged on others, by the explained share. Near
+one at the true order, clearly lower below it: so the smallest o that explains the o-th differences is the order of the
+data. One-step errors would not do: on smooth data a longer history extrapolates better for any system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from tdegnn.analysis.order import derivative_coefficients, explained_share, find_dynamics_order
+from tdegnn.data.windows import Windows, backward_difference, one_step_windows
+from tdegnn.errors import InputError, check_finite
+from tdegnn.graph import Graph
+from tdegnn.nets.physical import PhysicalNetwork
+from tdegnn.training.fit import fit
+from tdegnn.training.optimizers import QuasiNewton
+
+NetworkMaker: TypeAlias = Callable[[int, int, int, float], PhysicalNetwork]
+ORDERS = (1, 2, 3, 4)
+HIDDEN_CHANNELS = 16
+TRAINING_STEPS = 15
+FEWEST_TRAJECTORIES = 3
+
+
+@dataclass(frozen=True)
+class OrderFit:
+    """A fit of one history length.
+
+    Attributes:
+        order: The history length o.
+        explained_share: Share of the o-th differences of held-out trajectories that the fit explains.
+        coefficients: The learned c.
+        derivative_coefficients: Its `D_1, ..., D_o`.
+    """
+
+    order: int
+    explained_share: float
+    coefficients: tuple[float, ...]
+    derivative_coefficients: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class NestedFits:
+    """Fits of several history lengths to the same data."""
+
+    fits: tuple[OrderFit, ...]
+
+    @property
+    def shares(self) -> dict[int, float]:
+        """Explained share by order."""
+        return {order_fit.order: order_fit.explained_share for order_fit in self.fits}
+
+    @property
+    def dynamics_order(self) -> int | None:
+        """The order of the data: the smallest that explains enough; `None` where none does."""
+        return find_dynamics_order(self.shares)
+
+
+def fit_nested_orders(
+    states: Float[Tensor, "trajectories time nodes channels"],
+    graph: Graph,
+    step_size: float,
+    orders: Sequence[int] = ORDERS,
+    seed: int = 0,
+    make_network: NetworkMaker = PhysicalNetwork.of_order,
+    on_fit: Callable[[], None] | None = None,
+) -> NestedFits:
+    """Fit every history length in `orders`.
+
+    Args:
+        states: Observed trajectories; float64 is advised. Two thirds are trained on, a sixth chooses the weights, the
+            rest judges. Cut one long series into pieces to get trajectories.
+        graph: The graph on which the states live.
+        step_size: Time between two observations.
+        orders: History lengths to fit.
+        seed: Seed of the initial weights.
+        make_network: Makes a network from order, channels, hidden channels and step size.
+        on_fit: Called after each fit.
+    """
+    if states.dim() != 4 or len(states) < FEWEST_TRAJECTORIES:
+        raise InputError(
+            "Expected states of shape (trajectories, time, nodes, channels) with at least "
+            f"{FEWEST_TRAJECTORIES} trajectories, got {tuple(states.shape)}."
+        )
+    graph.check_state(states)
+    check_finite(step_size=step_size)
+    fits = []
+    for order in orders:
+        torch.manual_seed(seed)
+        network = make_network(order, states.shape[-1], HIDDEN_CHANNELS, step_size)
+        fits.append(_fit(network.to(states.device, states.dtype), states, graph))
+        if on_fit is not None:
+            on_fit()
+    return NestedFits(tuple(fits))
+
+
+def describe_effort() -> dict[str, Any]:
+    """How each history length is trained, for a result line."""
+    return {"num_steps": TRAINING_STEPS, "descents": [repr(QuasiNewton())], "hidden_channels": HIDDEN_CHANNELS}
+
+
+def _fit(network: PhysicalNetwork, states: Tensor, graph: Graph) -> OrderFit:
+    num_validation = max(1, len(states) // 6)
+    num_training = min(max(1, len(states) * 2 // 3), len(states) - num_validation - 1)
+    sizes = [num_training, num_validation, len(states) - num_training - num_validation]
+    training, validation, test = (one_step_windows(part, network.order) for part in states.split(sizes))
+    optimizer, scheduler = QuasiNewton().build(network.parameters(), TRAINING_STEPS)
+    # In units of the difference that is to be explained, the loss is one minus the explained share.
+    unit = float(backward_difference(training).var())
+
+    def unexplained(windows: Windows) -> Tensor:
+        predicted: Tensor = network(windows.history, graph)
+        return (predicted - windows.target).square().mean() / unit
+
+    fit(
+        network,
+        partial(unexplained, training),
+        partial(unexplained, validation),
+        optimizer,
+        num_steps=TRAINING_STEPS,
+        validate_every=1,
+        scheduler=scheduler,
+    )
+    with torch.no_grad():
+        errors = network(test.history, graph) - test.target
+        coefficients = tuple(network.coefficients(test.history, 0).tolist())
+    share = explained_share(errors, backward_difference(test))
+    return OrderFit(network.order, share, coefficients, tuple(derivative_coefficients(coefficients).tolist()))
