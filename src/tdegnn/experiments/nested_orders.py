@@ -23,6 +23,7 @@ from tdegnn.graph import Graph
 from tdegnn.nets.physical import PhysicalNetwork
 from tdegnn.training.fit import fit
 from tdegnn.training.optimizers import QuasiNewton
+from tdegnn.training.threads import single_thread
 
 NetworkMaker: TypeAlias = Callable[[int, int, int, float], PhysicalNetwork]
 ORDERS = (1, 2, 3, 4)
@@ -65,6 +66,7 @@ class NestedFits:
         return find_dynamics_order(self.shares)
 
 
+@single_thread()
 def fit_nested_orders(
     states: Float[Tensor, "trajectories time nodes channels"],
     graph: Graph,

@@ -29,6 +29,7 @@ from tdegnn.nets.physical import PhysicalNetwork
 from tdegnn.nets.rollout import PinnedPredictor, roll_out
 from tdegnn.training.fit import FitResult, fit
 from tdegnn.training.optimizers import CosineAdam, Descent, QuasiNewton
+from tdegnn.training.threads import single_thread
 from tdegnn.zoo.graph_lstm import GraphLSTM
 from tdegnn.zoo.naive import NaivePredictor
 
@@ -208,6 +209,7 @@ def make_pendulum(features: PendulumFeatures = "angle", device: torch.device | N
     return PendulumData(simulate_pendulum(features=features), device or torch.device("cpu"))
 
 
+@single_thread()
 def run_pendulum(
     data: PendulumData,
     seed: int = 0,
