@@ -197,3 +197,5 @@ def _print_orders(result: PendulumResult) -> None:
             )
     header = ["order", "learned c", "explained", "max |root|", "root 1 is", "y'' on a sine", ""]
     print_table(f"What the learned coefficients say (tolerance {LOOSE_TOLERANCE:g})", header, rows)
+    if result.has_unconverged_orders:
+        typer.echo("A low explained share above the true order says that this fit has not converged, nothing else.\n")

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from tdegnn.analysis.order import explained_share, find_dynamics_order
 from tdegnn.analysis.report import CoefficientReport, explain, ordinal
-from tdegnn.analysis.tolerances import LOOSE_TOLERANCE
+from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH, LOOSE_TOLERANCE
 from tdegnn.core.history import History
 from tdegnn.data.physics import PendulumFeatures, Simulation, simulate_pendulum
 from tdegnn.data.windows import Windows, backward_difference, one_step_windows
@@ -129,6 +129,12 @@ class PendulumResult:
     def dynamics_order(self) -> int | None:
         """The order of the data, from the nested fits."""
         return find_dynamics_order(self.shares)
+
+    @property
+    def has_unconverged_orders(self) -> bool:
+        """Whether a fit above the order of the data explains less than that order does: it could explain as much."""
+        order = self.dynamics_order
+        return order is not None and any(o > order and s < EXPLAINED_ENOUGH for o, s in self.shares.items())
 
     def to_records(self) -> list[dict[str, Any]]:
         """One result line a model. Weights were chosen on validation, errors are those of the test part."""
