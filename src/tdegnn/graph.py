@@ -238,9 +238,7 @@ class Graph:
 
     def check_state(self, state: Tensor) -> None:
         """Raise an `InputError` where `state` is not a tensor (*batch, nodes, channels) in float32 or float64."""
-        if not isinstance(state, Tensor) or state.dtype not in (torch.float32, torch.float64):
-            came = state.dtype if isinstance(state, Tensor) else type(state).__name__
-            raise InputError(f"Expected the state to be a tensor in float32 or float64, got {came}. Convert it first.")
+        check_precision(state)
         if state.dim() < 2 or state.shape[-2] != self.num_nodes:
             raise InputError(
                 f"Expected a state of shape (*batch, {self.num_nodes} nodes, channels), got {tuple(state.shape)}."
@@ -249,6 +247,13 @@ class Graph:
     def __repr__(self) -> str:
         weighted = ", weighted" if self.is_weighted else ""
         return f"Graph(nodes={self.num_nodes}, edges={self.num_edges}, direction={self.direction!r}{weighted})"
+
+
+def check_precision(state: Tensor) -> None:
+    """Raise an `InputError` where `state` is no tensor in float32 or float64: c needs that many digits."""
+    if not isinstance(state, Tensor) or state.dtype not in (torch.float32, torch.float64):
+        came = state.dtype if isinstance(state, Tensor) else type(state).__name__
+        raise InputError(f"Expected the state to be a tensor in float32 or float64, got {came}. Convert it first.")
 
 
 def _as_numpy(values: Tensor | ArrayLike, name: str) -> Shaped[np.ndarray, "..."]:

@@ -112,8 +112,8 @@ def known_orders(
     results = []
     with progress_bar(len(SYSTEMS) * seeds * len(ORDERS), "simulated systems", is_quiet=quiet or as_json) as tick:
         for system in SYSTEMS:
-            for number_of_seed in range(seed, seed + seeds):
-                results.append(run_known_order(system, number_of_seed, device=chosen, on_fit=partial(tick, system)))
+            for current_seed in range(seed, seed + seeds):
+                results.append(run_known_order(system, current_seed, device=chosen, on_fit=partial(tick, system)))
     environment = describe_environment(chosen)
     records = [record | environment for result in results for record in result.to_records()]
     write_records(out / "known_orders.jsonl", records)

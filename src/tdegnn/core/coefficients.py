@@ -14,9 +14,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from tdegnn.core.checks import check_fits, check_layer
 from tdegnn.core.combination import attend, weighted_sum
-from tdegnn.core.history import Coefficients, History, State, check_fits
-from tdegnn.core.layers import check_layer
+from tdegnn.core.history import Coefficients, History, State
 from tdegnn.core.normalization import normalize_sum
 from tdegnn.errors import InputError, check_count
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from tdegnn.errors import InputError
+from tdegnn.graph import check_precision
 
 State: TypeAlias = Float[Tensor, "*batch nodes channels"]
 History: TypeAlias = tuple[Float[Tensor, "*batch nodes channels"], ...]
@@ -51,25 +51,6 @@ def as_history(states: Tensor | Sequence[Tensor], order: int) -> History:
                 f"{tuple(state.shape)} {state.dtype} on {state.device}."
             )
     return history[:order]
-
-
-def check_precision(state: Tensor) -> None:
-    """Raise an `InputError` where `state` is not in float32 or float64: c needs that many digits."""
-    if state.dtype not in (torch.float32, torch.float64):
-        raise InputError(f"Expected states in float32 or float64, got {state.dtype}. Convert them, or use autocast.")
-
-
-def check_fits(state: Tensor, parameter: Tensor, channels: int) -> None:
-    """Raise an `InputError` where `state` does not fit a part made for `channels` channels with this parameter."""
-    if state.shape[-1] != channels:
-        raise InputError(
-            f"Expected states of {channels} channels, for which this part was made, got {state.shape[-1]}."
-        )
-    if (state.dtype, state.device) != (parameter.dtype, parameter.device):
-        raise InputError(
-            f"Expected states in {parameter.dtype} on {parameter.device}, as the parameters are, got {state.dtype} on "
-            f"{state.device}. Convert one of them with .to(...)."
-        )
 
 
 def push(history: History, state: State) -> History:

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from tdegnn.core.history import State, check_fits
-from tdegnn.core.layers import check_layer
+from tdegnn.core.checks import check_fits, check_layer
+from tdegnn.core.history import State
 from tdegnn.errors import InputError, check_count, check_finite
 from tdegnn.graph import Graph
 

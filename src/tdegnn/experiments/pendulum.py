@@ -54,6 +54,44 @@ class Effort:
 
 
 @dataclass(frozen=True)
+class PendulumData:
+    """The simulated pendulum, split in time 60 / 20 / 20 %."""
+
+    simulation: Simulation
+    device: torch.device
+
+    @property
+    def states(self) -> Float[Tensor, "1 time 2 channels"]:
+        """All observations, on the device."""
+        return self.simulation.states.to(self.device)
+
+    @property
+    def bounds(self) -> dict[str, tuple[int, int]]:
+        """First and last-plus-one predicted step of each part."""
+        num_steps = self.simulation.states.shape[1]
+        training, validation = int(0.6 * num_steps), int(0.8 * num_steps)
+        return {
+            "training": (0, training),
+            "validation": (training, validation),
+            "test": (validation, num_steps),
+        }
+
+    def windows(self, part: str, order: int) -> Windows:
+        """Histories whose next state lies in the part; only inputs may reach back before it."""
+        start, stop = self.bounds[part]
+        return one_step_windows(self.states[:, max(0, start - order) : stop], order)
+
+    def roll_out_starts(self, order: int, num_steps: int) -> tuple[History, Float[Tensor, "steps starts channels"]]:
+        """Histories at every start in the test part that leaves room for `num_steps`, and the bob's true path."""
+        start, stop = self.bounds["test"]
+        starts = range(start, stop - num_steps + 1)
+        states = self.states[0]
+        history = tuple(torch.stack([states[s - 1 - p] for s in starts]) for p in range(order))
+        truth = torch.stack([states[s : s + num_steps, BOB] for s in starts], dim=1)
+        return history, truth
+
+
+@dataclass(frozen=True)
 class ModelResult:
     """How one model did.
 
@@ -170,44 +208,6 @@ class PendulumResult:
         ]
         longer = f"Longer histories ({', '.join(agreeing)}) say the same: 1 is a {order}-fold root of their c."
         return " ".join([*lower, found, *([longer] if agreeing else [])])
-
-
-@dataclass(frozen=True)
-class PendulumData:
-    """The simulated pendulum, split in time 60 / 20 / 20 %."""
-
-    simulation: Simulation
-    device: torch.device
-
-    @property
-    def states(self) -> Float[Tensor, "1 time 2 channels"]:
-        """All observations, on the device."""
-        return self.simulation.states.to(self.device)
-
-    @property
-    def bounds(self) -> dict[str, tuple[int, int]]:
-        """First and last-plus-one predicted step of each part."""
-        num_steps = self.simulation.states.shape[1]
-        training, validation = int(0.6 * num_steps), int(0.8 * num_steps)
-        return {
-            "training": (0, training),
-            "validation": (training, validation),
-            "test": (validation, num_steps),
-        }
-
-    def windows(self, part: str, order: int) -> Windows:
-        """Histories whose next state lies in the part; only inputs may reach back before it."""
-        start, stop = self.bounds[part]
-        return one_step_windows(self.states[:, max(0, start - order) : stop], order)
-
-    def roll_out_starts(self, order: int, num_steps: int) -> tuple[History, Float[Tensor, "steps starts channels"]]:
-        """Histories at every start in the test part that leaves room for `num_steps`, and the bob's true path."""
-        start, stop = self.bounds["test"]
-        starts = range(start, stop - num_steps + 1)
-        states = self.states[0]
-        history = tuple(torch.stack([states[s - 1 - p] for s in starts]) for p in range(order))
-        truth = torch.stack([states[s : s + num_steps, BOB] for s in starts], dim=1)
-        return history, truth
 
 
 def make_pendulum(features: PendulumFeatures = "angle", device: torch.device | None = None) -> PendulumData:
