@@ -18,6 +18,7 @@ ALLOWED = {
     "core": BASE | {"graph"},
     "analysis": BASE,
     "data": BASE | {"graph"},
+    "metrics": BASE,
     "nets": BASE | {"graph", "core"},
     "zoo": BASE | {"graph", "core", "nets"},
     "training": BASE | {"graph", "core", "nets", "zoo", "data"},

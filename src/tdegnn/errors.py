@@ -19,6 +19,10 @@ class InputError(TdegnnError, ValueError):
     """The input is not what the function expects."""
 
 
+class DownloadError(InputError):
+    """A file could not be had: there is no network, the server has no such file, or what came is not that file."""
+
+
 class TrainingError(TdegnnError, RuntimeError):
     """Training could not go on, for example because the loss is no longer finite."""
 

@@ -151,6 +151,19 @@ class Graph:
         """The same edges and direction, unweighted."""
         return Graph(self.edge_index, self.num_nodes, direction=self.direction, keep_self_loops=True)
 
+    def with_direction(self, direction: Direction) -> Graph:
+        """The same edges and weights, received along another direction."""
+        weights = self.edge_weight if self.is_weighted else None
+        return Graph(self.edge_index, self.num_nodes, weights, direction, keep_self_loops=True)
+
+    def equals(self, other: Graph) -> bool:
+        """Whether two graphs have the same nodes, edges, weights and direction."""
+        return (
+            (self.num_nodes, self.direction, self.is_weighted) == (other.num_nodes, other.direction, other.is_weighted)
+            and torch.equal(self.edge_index, other.edge_index)
+            and torch.equal(self.edge_weight, other.edge_weight)
+        )
+
     @property
     def num_edges(self) -> int:
         """Number of edges, each direction counted, after merging duplicates."""
@@ -167,7 +180,7 @@ class Graph:
         return torch.as_tensor(self._adjacency.data, dtype=torch.float64)
 
     @cached_property
-    def _received(self) -> scipy.sparse.coo_array:
+    def received(self) -> scipy.sparse.coo_array:
         """A': row i weighs what node i receives."""
         forward = self._adjacency.tocsr()
         by_direction = {"out": forward, "in": forward.T, "both": forward.maximum(forward.T)}
@@ -176,14 +189,14 @@ class Graph:
     @cached_property
     def messages(self) -> tuple[Int[Tensor, "2 messages"], Float[Tensor, " messages"]]:
         """Edges and weights for code that sends from source to target, as PyG does: the target receives."""
-        received = self._received
+        received = self.received
         edges = torch.as_tensor(np.stack([received.col, received.row]), dtype=torch.int64)
         return edges, torch.as_tensor(received.data, dtype=torch.float64)
 
     @cached_property
     def _normalized(self) -> scipy.sparse.csr_array:
         """P, in float64. A node that receives nothing, or is received by none, has zeros, never a division by 0."""
-        received = self._received
+        received = self.received
         row_scale = _inverse_square_root(received.sum(axis=1))
         column_scale = _inverse_square_root(received.sum(axis=0))
         return (scipy.sparse.diags_array(row_scale) @ received @ scipy.sparse.diags_array(column_scale)).tocsr()
@@ -191,7 +204,7 @@ class Graph:
     @cached_property
     def _relaxed(self) -> scipy.sparse.csr_array:
         """I - L: equal to P, but a node that receives nothing keeps its own state."""
-        receives_nothing = self._received.sum(axis=1) == 0
+        receives_nothing = self.received.sum(axis=1) == 0
         return (self._normalized + scipy.sparse.diags_array(receives_nothing.astype(float))).tocsr()
 
     def messages_of_copies(

@@ -9,6 +9,8 @@ import sys
 
 import typer
 
+from tdegnn.cli.check import check
+from tdegnn.cli.data import data
 from tdegnn.cli.demo import demo
 from tdegnn.cli.explain import explain
 from tdegnn.cli.reproduce import reproduce
@@ -28,6 +30,8 @@ app.command()(demo)
 # A vector may start with a minus sign, which is no option.
 app.command(context_settings={"ignore_unknown_options": True})(explain)
 app.add_typer(reproduce, name="reproduce")
+data.command()(check)
+app.add_typer(data, name="data")
 
 
 def _print_version(is_asked: bool) -> None:

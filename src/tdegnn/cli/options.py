@@ -17,6 +17,14 @@ class DeviceOption(StrEnum):
     CUDA = "cuda"
 
 
+class DirectionOption(StrEnum):
+    """Whose states a node receives."""
+
+    OUT = "out"
+    IN = "in"
+    BOTH = "both"
+
+
 Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.", min=0, max=2**32 - 1)]
 Device = Annotated[
     DeviceOption,
@@ -25,3 +33,47 @@ Device = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 OutFolder = Annotated[Path, typer.Option("--out", "-o", help="Folder for pictures and result lines.", file_okay=False)]
+
+# What a user may say about files of their own. Whether they can be read is said by what reads them (readable=False).
+SeriesFile = Annotated[
+    Path,
+    typer.Argument(
+        help="CSV or Parquet: a column of times and one for each node, or a row for each node and time (long).",
+        show_default=False,
+        readable=False,
+    ),
+]
+EdgesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--edges",
+        help="CSV or Parquet: source, target[, weight]; or an adjacency matrix (CSV, npz, npy).",
+        readable=False,
+    ),
+]
+CoordinatesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--coordinates",
+        help="In place of edges: node, latitude, longitude (or x, y); neighbors are linked.",
+        readable=False,
+    ),
+]
+Neighbors = Annotated[int, typer.Option("--neighbors", help="How many neighbors to link by coordinates.", min=1)]
+NodeColumn = Annotated[str | None, typer.Option("--node", help="Column of nodes, for a long table.")]
+TimeColumn = Annotated[str | None, typer.Option("--time", help="Column of times.")]
+ValueColumns = Annotated[
+    list[str] | None, typer.Option("--value", help="Column to forecast, for a long table; may be given several times.")
+]
+ExogenousColumns = Annotated[
+    list[str] | None, typer.Option("--exogenous", help="Column that only helps; may be given several times.")
+]
+TimeZone = Annotated[str | None, typer.Option("--time-zone", help="Time zone of the times, as in Europe/Berlin.")]
+TimeFormat = Annotated[str | None, typer.Option("--time-format", help="How times are written, as in %d/%m/%Y.")]
+DirectionChoice = Annotated[
+    DirectionOption | None,
+    typer.Option("--direction", help="Whose states a node receives: of nodes it points to, that point to it, or both."),
+]
+Separator = Annotated[str | None, typer.Option("--separator", help="What separates the columns of CSV files.")]
+Decimal = Annotated[str, typer.Option("--decimal", help="Decimal sign of CSV files: a point or a comma.")]
+Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of CSV files.")]

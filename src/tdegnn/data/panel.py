@@ -8,19 +8,29 @@ calendar days or in months; `times.py` knows), steps that a table skips are ther
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
+from numpy.typing import ArrayLike
+from torch import Tensor
 
-from tdegnn.errors import InputError
+from tdegnn.data.calendar import calendar_channels
+from tdegnn.data.notices import notice_values
+from tdegnn.data.times import check_regular, describe_step, future_times, regularize, show_time
+from tdegnn.errors import InputError, check_count
 from tdegnn.graph import Graph
 
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Panel:
-    """Series on the nodes of a graph.
+    """Series on the nodes of a graph. Made by `read_panel`, `Panel.from_array`, `Panel.from_pyg`, `load_panel`.
 
     Attributes:
         values: What was observed, in float64; NaN where nothing was.
@@ -31,6 +41,11 @@ class Panel:
         graph: The graph the nodes live on, in the order of `nodes`; None where none is known.
         name: What to call the data in tables and plots.
         notes: What was noticed while reading, a line each, for the user to see.
+
+    Example:
+        >>> panel = Panel.from_array([[1.0, 2.0], [3.0, float("nan")]], nodes=["Paris", "Rome"])
+        >>> panel.observed[..., 0].tolist()
+        [[True, True], [True, False]]
     """
 
     values: Float[np.ndarray, "time nodes channels"]
@@ -41,3 +56,225 @@ class Panel:
     graph: Graph | None = None
     name: str = ""
     notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if self.values.ndim != 3 or self.values.dtype != np.float64:
+            came = f"{self.values.dtype} of shape {self.values.shape}"
+            raise InputError(f"Expected values (time, nodes, channels) in float64, got {came}.")
+        for axis, name, count in zip((0, 1, 2), ("times", "nodes", "channels"), self._counts, strict=True):
+            if count != self.values.shape[axis]:
+                raise InputError(f"Expected {self.values.shape[axis]} {name} as in the values, got {count}.")
+        if min(self.values.shape) == 0:
+            raise InputError(f"Expected at least one step, node and channel, got values of shape {self.values.shape}.")
+        _check_names(nodes=self.nodes, channels=self.channels)
+        check_count(num_targets=self.num_targets)
+        if self.num_targets > len(self.channels):
+            raise InputError(f"Expected at most {len(self.channels)} targets, got {self.num_targets}.")
+        if self.graph is not None and self.graph.num_nodes != len(self.nodes):
+            raise InputError(f"Expected a graph of {len(self.nodes)} nodes, got one of {self.graph.num_nodes}.")
+        self._check_values()
+        object.__setattr__(self, "times", check_regular(self.times))
+
+    @classmethod
+    def from_array(
+        cls,
+        values: ArrayLike | Tensor,
+        *,
+        times: Sequence[Any] | pd.Index | None = None,
+        nodes: Sequence[str] | None = None,
+        channels: Sequence[str] | None = None,
+        num_targets: int = 1,
+        graph: Graph | None = None,
+        name: str = "",
+    ) -> Panel:
+        """Make a panel from an array (time, nodes) or (time, nodes, channels); NaN is what was not observed.
+
+        Args:
+            values: The numbers.
+            times: One an entry of the first axis, in any order, gaps allowed; 0, 1, 2, ... without it.
+            nodes: Names of the nodes; "0", "1", ... without it.
+            channels: Names of the channels.
+            num_targets: How many channels, from the first, are to be forecast.
+            graph: The graph the nodes live on.
+            name: What to call the data.
+        """
+        array = np.array(values.detach().cpu() if isinstance(values, Tensor) else values)
+        if array.ndim not in (2, 3) or not (np.issubdtype(array.dtype, np.number) or array.dtype == bool):
+            raise InputError(
+                f"Expected an array of numbers (time, nodes) or (time, nodes, channels), got {array.dtype} of shape "
+                f"{array.shape}."
+            )
+        array = array.reshape(*array.shape[:2], -1).astype(np.float64)
+        num_steps, num_nodes, num_channels = array.shape
+        given = pd.RangeIndex(num_steps) if times is None else pd.Index(times)
+        if len(given) != num_steps:
+            raise InputError(f"Expected {num_steps} times, one a row of the values, got {len(given)}.")
+        regular = regularize(given)
+        names = tuple(str(node) for node in (range(num_nodes) if nodes is None else nodes))
+        if channels is None:
+            channels = ("value",) if num_channels == 1 else [f"channel {number}" for number in range(num_channels)]
+        placed = np.full((len(regular.times), num_nodes, num_channels), np.nan)
+        placed[regular.positions] = array
+        return cls(placed, regular.times, names, tuple(channels), num_targets, graph, name).looked_at(regular.notes)
+
+    @classmethod
+    def from_pyg(cls, data: Data) -> Panel:
+        """Make a panel from PyG data: what `to_pyg` gives, or any `x` of shape (nodes, time[, channels])."""
+        from tdegnn.data.panel_pyg import panel_from_pyg
+
+        return panel_from_pyg(data)
+
+    @classmethod
+    def from_pyg_temporal(cls, signal: Any) -> Panel:
+        """Make a panel from a `StaticGraphTemporalSignal` of PyTorch Geometric Temporal.
+
+        Features that are windows of the targets are put together again into the series they were cut from. Other
+        features become channels beside the target.
+        """
+        from tdegnn.data.panel_pyg import panel_from_signal
+
+        return panel_from_signal(signal)
+
+    def to_pyg(self) -> Data:
+        """Return PyG data with `x` of shape (nodes, time, channels), the graph, and all names and times."""
+        from tdegnn.data.panel_pyg import panel_to_pyg
+
+        return panel_to_pyg(self)
+
+    @property
+    def num_steps(self) -> int:
+        """Number of steps, those without any observation too."""
+        return int(self.values.shape[0])
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return int(self.values.shape[1])
+
+    @property
+    def num_channels(self) -> int:
+        """Number of channels."""
+        return int(self.values.shape[2])
+
+    @cached_property
+    def observed(self) -> Bool[np.ndarray, "time nodes channels"]:
+        """Where something was observed."""
+        return np.asarray(~np.isnan(self.values))
+
+    @property
+    def time_zone(self) -> str | None:
+        """Name of the time zone; None where times have none."""
+        zone = getattr(self.times, "tz", None)
+        return None if zone is None else str(zone)
+
+    def __getitem__(self, steps: slice) -> Panel:
+        """The panel of some steps in a row, a view."""
+        if not isinstance(steps, slice) or steps.step not in (None, 1):
+            raise InputError(f"Expected a slice of steps such as panel[:100], got panel[{steps}].")
+        return replace(self, values=self.values[steps], times=self.times[steps], notes=())
+
+    def with_graph(self, graph: Graph | None, notes: Sequence[str] = ()) -> Panel:
+        """The same series on another graph, about which there may be more notes."""
+        return replace(self, graph=graph, notes=(*self.notes, *notes))
+
+    def looked_at(self, notes: Sequence[str] = ()) -> Panel:
+        """The same panel, with `notes` and what else should be known about its values; refused where it has none."""
+        is_seen = self.observed.any(axis=(0, 1))
+        if not is_seen.all():
+            channel = self.channels[int(np.argmin(is_seen))]
+            of_panel = f" of {self.name}" if self.name else ""
+            raise InputError(f"Expected observed values in channel {channel!r}{of_panel}, got none: all are missing.")
+        return replace(self, notes=(*notes, *notice_values(self.values, self.nodes)))
+
+    def with_calendar(self, *features: str) -> Panel:
+        """Join calendar features as channels: `hour`, `weekday`, `week_of_year`, each as a sine and a cosine.
+
+        Without names, those that the step of the series can tell apart.
+        """
+        calendar = calendar_channels(self.times, features)
+        everywhere = np.broadcast_to(calendar.values[:, None], (self.num_steps, self.num_nodes, len(calendar.names)))
+        return self._with_channels(everywhere, calendar.names)
+
+    def with_exogenous(self, other: Panel) -> Panel:
+        """Join the channels of another panel, which has a value for each of our nodes and times."""
+        missing = [node for node in self.nodes if node not in set(other.nodes)]
+        if missing:
+            raise InputError(f"Expected the exogenous series to have the node {missing[0]!r}, it has not.")
+        places = {node: place for place, node in enumerate(other.nodes)}
+        rows = _rows_of(other.times, self.times)
+        return self._with_channels(other.values[rows][:, [places[node] for node in self.nodes]], other.channels)
+
+    def with_shared_exogenous(self, other: Panel) -> Panel:
+        """Join series that all nodes share (a temperature, a price): each node of `other` becomes a channel here."""
+        if other.num_channels != 1:
+            raise InputError(f"Expected shared series of one channel, got {other.num_channels}: {other.channels}.")
+        shared = other.values[_rows_of(other.times, self.times), :, 0][:, None]
+        everywhere = np.broadcast_to(shared, (self.num_steps, self.num_nodes, other.num_nodes))
+        return self._with_channels(everywhere, other.nodes)
+
+    def future_times(self, horizon: int) -> pd.Index:
+        """The `horizon` times after the last one."""
+        check_count(horizon=horizon)
+        return future_times(self.times, horizon)
+
+    def equals(self, other: Panel) -> bool:
+        """Whether two panels hold the same: values, times, nodes, channels and graph. Name and notes do not count."""
+        if self.graph is None or other.graph is None:
+            is_same_graph = self.graph is other.graph
+        else:
+            is_same_graph = self.graph.equals(other.graph)
+        return (
+            is_same_graph
+            and (self.nodes, self.channels, self.num_targets) == (other.nodes, other.channels, other.num_targets)
+            and np.array_equal(self.values, other.values, equal_nan=True)
+            and self.times.equals(other.times)
+            and (self.time_zone, describe_step(self.times)) == (other.time_zone, describe_step(other.times))
+        )
+
+    def __repr__(self) -> str:
+        name = f"{self.name!r}, " if self.name else ""
+        graph = "no graph" if self.graph is None else repr(self.graph)
+        return (
+            f"Panel({name}{self.num_steps} steps of {describe_step(self.times)} from {show_time(self.times[0])} to "
+            f"{show_time(self.times[-1])}, {self.num_nodes} nodes, channels {list(self.channels)}, {graph})"
+        )
+
+    @property
+    def _counts(self) -> tuple[int, int, int]:
+        return len(self.times), len(self.nodes), len(self.channels)
+
+    def _check_values(self) -> None:
+        is_infinite = np.isinf(self.values)
+        if is_infinite.any():
+            step, node, channel = np.argwhere(is_infinite)[0]
+            raise InputError(
+                f"Expected finite values, got {self.values[step, node, channel]} for node {self.nodes[node]!r} at "
+                f"{show_time(self.times[step])}. Use NaN where nothing was observed."
+            )
+
+    def _with_channels(self, values: Float[np.ndarray, "time nodes channels"], names: Sequence[str]) -> Panel:
+        joined = np.concatenate([self.values, values], axis=-1)
+        return replace(self, values=joined, channels=(*self.channels, *names))
+
+
+def _check_names(**names_by_axis: tuple[str, ...]) -> None:
+    for axis, names in names_by_axis.items():
+        seen: set[str] = set()
+        for name in names:
+            if not isinstance(name, str) or not name or name != name.strip():
+                raise InputError(f"Expected names of {axis} without spaces around them, got {name!r}.")
+            if name in seen:
+                raise InputError(f"Expected {axis} to have different names, got {name!r} twice.")
+            seen.add(name)
+
+
+def _rows_of(available: pd.Index, wanted: pd.Index) -> np.ndarray:
+    """Where the wanted times are among those available."""
+    try:
+        rows = available.get_indexer(wanted)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"Expected times of the same kind, got {available.dtype} and {wanted.dtype}.") from error
+    if (rows < 0).any():
+        first = wanted[int(np.argmax(rows < 0))]
+        raise InputError(f"Expected the exogenous series to have a value at {show_time(first)}, it has none.")
+    return np.asarray(rows)

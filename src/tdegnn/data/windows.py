@@ -1,36 +1,120 @@
-"""Windows over observed states: the history a model sees and the state that follows it. Views, never copies."""
+"""Windows over what was observed: what a model sees, and what follows it. Views, never copies.
+
+`one_step_windows` cuts trajectories of a system into histories, newest first, as the equation has them.
+`sliding_windows` cuts one long series into inputs and targets, oldest first, as forecasting has them; `splits.py`
+says which steps belong to which part, and `SlidingWindows.predicting` picks the windows of a part.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
 from math import comb
 from typing import NamedTuple
 
+import numpy as np
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, check_count
 
 
-class Windows(NamedTuple):
+class OneStepWindows(NamedTuple):
     """Histories, newest first, and the states that follow them; (trajectories, time) are batch axes."""
 
     history: tuple[Float[Tensor, "trajectories windows nodes channels"], ...]
     target: Float[Tensor, "trajectories windows nodes channels"]
 
 
-def one_step_windows(states: Float[Tensor, "trajectories time nodes channels"], order: int) -> Windows:
+def one_step_windows(states: Float[Tensor, "trajectories time nodes channels"], order: int) -> OneStepWindows:
     """Cut trajectories into every history of `order` states and the state after it."""
     num_steps = states.shape[1]
     if not 1 <= order < num_steps:
         raise InputError(f"Expected an order between 1 and {num_steps - 1}, one less than the steps, got {order}.")
     history = tuple(states[:, order - 1 - p : num_steps - 1 - p] for p in range(order))
-    return Windows(history, states[:, order:])
+    return OneStepWindows(history, states[:, order:])
 
 
-def backward_difference(windows: Windows) -> Float[Tensor, "trajectories windows nodes channels"]:
+def backward_difference(windows: OneStepWindows) -> Float[Tensor, "trajectories windows nodes channels"]:
     """The o-th backward difference of target and history: what a fit of order o has to explain."""
     order = len(windows.history)
     difference = windows.target.clone()
     for p, state in enumerate(windows.history, start=1):
         difference += (-1) ** p * comb(order, p) * state
     return difference
+
+
+@dataclass(frozen=True, eq=False)
+class SlidingWindows:
+    """Inputs and the targets that follow them, oldest first: views of one series.
+
+    Writing to the series shows in them. Do not write to them: windows overlap, so it would show in several.
+
+    Attributes:
+        inputs: What a model sees.
+        targets: What it is to forecast.
+        first_target_steps: The step of the series that is the first target of each window.
+    """
+
+    inputs: Float[Tensor, "windows window nodes channels"]
+    targets: Float[Tensor, "windows horizon nodes channels"]
+    first_target_steps: range
+
+    def __len__(self) -> int:
+        return len(self.first_target_steps)
+
+    @property
+    def window(self) -> int:
+        """Number of steps a model sees."""
+        return self.inputs.shape[1]
+
+    @property
+    def horizon(self) -> int:
+        """Number of steps it is to forecast."""
+        return self.targets.shape[1]
+
+    @property
+    def stride(self) -> int:
+        """Number of steps from one window to the next."""
+        return self.first_target_steps.step
+
+    def predicting(self, steps: range) -> SlidingWindows:
+        """The windows whose targets all lie in `steps`; none where there is no such window.
+
+        Their inputs may begin before `steps`: when a forecast is made, the past is known.
+        """
+        if steps.step != 1:
+            raise InputError(f"Expected steps that follow each other, got {steps}. Take a range of step 1.")
+        first = bisect_left(self.first_target_steps, steps.start)
+        part = slice(first, max(first, bisect_right(self.first_target_steps, steps.stop - self.horizon)))
+        return SlidingWindows(self.inputs[part], self.targets[part], self.first_target_steps[part])
+
+
+def sliding_windows(
+    values: Float[Tensor, "time nodes channels"] | Float[np.ndarray, "time nodes channels"],
+    window: int,
+    horizon: int = 1,
+    stride: int = 1,
+) -> SlidingWindows:
+    """Cut a series into windows of `window` steps and the `horizon` steps after each.
+
+    Args:
+        values: The series, oldest first. An array that is read-only is copied, once: torch knows no such memory.
+        window: Number of steps a model sees.
+        horizon: Number of steps it is to forecast.
+        stride: Number of steps from one window to the next.
+    """
+    check_count(window=window, horizon=horizon, stride=stride)
+    series = values if isinstance(values, Tensor) else torch.from_numpy(np.require(values, requirements="W"))
+    if series.dim() != 3:
+        raise InputError(f"Expected a series of shape (time, nodes, channels), got {tuple(series.shape)}.")
+    num_steps = len(series)
+    if num_steps < window + horizon:
+        raise InputError(
+            f"Expected at least {window + horizon} steps for a window of {window} and a horizon of {horizon}, got "
+            f"{num_steps}. Take a shorter window, a shorter horizon or a longer series."
+        )
+    inputs = series[: num_steps - horizon].unfold(0, window, stride).movedim(-1, 1)
+    targets = series[window:].unfold(0, horizon, stride).movedim(-1, 1)
+    return SlidingWindows(inputs, targets, range(window, num_steps - horizon + 1, stride))

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tdegnn.analysis.order import derivative_coefficients, explained_share, find_dynamics_order
-from tdegnn.data.windows import Windows, backward_difference, one_step_windows
+from tdegnn.data.windows import OneStepWindows, backward_difference, one_step_windows
 from tdegnn.errors import InputError, check_finite
 from tdegnn.graph import Graph
 from tdegnn.nets.physical import PhysicalNetwork
@@ -119,7 +119,7 @@ def _fit(network: PhysicalNetwork, states: Tensor, graph: Graph) -> OrderFit:
     # In units of the difference that is to be explained, the loss is one minus the explained share.
     unit = float(backward_difference(training).var())
 
-    def unexplained(windows: Windows) -> Tensor:
+    def unexplained(windows: OneStepWindows) -> Tensor:
         predicted: Tensor = network(windows.history, graph)
         return (predicted - windows.target).square().mean() / unit
 

@@ -23,7 +23,7 @@ from tdegnn.analysis.report import CoefficientReport, explain, ordinal
 from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH, LOOSE_TOLERANCE
 from tdegnn.core.history import History
 from tdegnn.data.physics import PendulumFeatures, Simulation, simulate_pendulum
-from tdegnn.data.windows import Windows, backward_difference, one_step_windows
+from tdegnn.data.windows import OneStepWindows, backward_difference, one_step_windows
 from tdegnn.errors import InputError
 from tdegnn.nets.physical import PhysicalNetwork
 from tdegnn.nets.rollout import PinnedPredictor, roll_out
@@ -76,7 +76,7 @@ class PendulumData:
             "test": (validation, num_steps),
         }
 
-    def windows(self, part: str, order: int) -> Windows:
+    def windows(self, part: str, order: int) -> OneStepWindows:
         """Histories whose next state lies in the part; only inputs may reach back before it."""
         start, stop = self.bounds[part]
         return one_step_windows(self.states[:, max(0, start - order) : stop], order)
@@ -295,7 +295,7 @@ def _mean_square(errors: Tensor) -> Tensor:
     return errors[..., BOB, :].square().mean()
 
 
-def _one_step_mse(model: nn.Module, windows: Windows, data: PendulumData, unit: float = 1.0) -> Tensor:
+def _one_step_mse(model: nn.Module, windows: OneStepWindows, data: PendulumData, unit: float = 1.0) -> Tensor:
     return _mean_square(model(windows.history, data.simulation.graph) - windows.target) / unit
 
 

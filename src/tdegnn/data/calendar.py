@@ -1,0 +1,74 @@
+"""The calendar as channels: hour, weekday and week of year, each as a sine and a cosine of where it stands.
+
+They are known for the future too. Local time counts: the eighth hour is the one the clocks show, where times have a
+zone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from tdegnn.errors import InputError
+
+DAYS_IN_A_YEAR = 365.2425
+
+
+@dataclass(frozen=True)
+class CalendarChannels:
+    """Values of calendar features and the names of their channels."""
+
+    values: Float[np.ndarray, "time channels"]
+    names: tuple[str, ...]
+
+
+def calendar_channels(times: pd.Index, features: Sequence[str] = ()) -> CalendarChannels:
+    """A sine and a cosine for each feature, at each time; without names, for those that the steps can tell apart."""
+    if not isinstance(times, pd.DatetimeIndex):
+        raise InputError(f"Expected dates for calendar features, got times that are numbers, such as {times[0]}.")
+    unknown = [feature for feature in features if feature not in _TURNS]
+    if unknown:
+        raise InputError(f"Expected calendar features among {', '.join(_TURNS)}, got {unknown[0]!r}.")
+    chosen = tuple(dict.fromkeys(features)) or _features_of(times)
+    angles = [2 * np.pi * _TURNS[feature](times) for feature in chosen]
+    columns = [column for angle in angles for column in (np.sin(angle), np.cos(angle))]
+    names = [f"{feature} {kind}" for feature in chosen for kind in ("sine", "cosine")]
+    return CalendarChannels(np.stack(columns, axis=1), tuple(names))
+
+
+def _features_of(times: pd.DatetimeIndex) -> tuple[str, ...]:
+    """Features that steps of this length can tell apart, over a span in which they come round."""
+    span = times[-1] - times[0]
+    step = span / max(len(times) - 1, 1)
+    is_useful = {
+        "hour": step < pd.Timedelta(days=1),
+        "weekday": step < pd.Timedelta(days=7) and span >= pd.Timedelta(days=7),
+        "week_of_year": span >= pd.Timedelta(days=60),
+    }
+    return tuple(feature for feature in _TURNS if is_useful[feature]) or ("week_of_year",)
+
+
+def _hour(times: pd.DatetimeIndex) -> Float[np.ndarray, " time"]:
+    """Part of the day that has gone by."""
+    return np.asarray((times.hour + times.minute / 60 + times.second / 3600) / 24, dtype=np.float64)
+
+
+def _weekday(times: pd.DatetimeIndex) -> Float[np.ndarray, " time"]:
+    """Part of the week that has gone by, in whole days."""
+    return np.asarray(times.day_of_week / 7, dtype=np.float64)
+
+
+def _week_of_year(times: pd.DatetimeIndex) -> Float[np.ndarray, " time"]:
+    """Part of the year that has gone by, in whole weeks from January 1."""
+    return np.asarray(((times.day_of_year - 1) // 7) * 7 / DAYS_IN_A_YEAR, dtype=np.float64)
+
+
+_TURNS: dict[str, Callable[[pd.DatetimeIndex], Float[np.ndarray, " time"]]] = {
+    "hour": _hour,
+    "weekday": _weekday,
+    "week_of_year": _week_of_year,
+}

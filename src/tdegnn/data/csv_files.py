@@ -1,0 +1,228 @@
+"""CSV files: what separates the columns, how the text is encoded, and what is wrong, with line and column.
+
+Arrow reads the file, fast, told beforehand which columns hold text. Only where it fails is the file read again, cell by
+cell, to find the line and the words in which to say it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.csv
+
+from tdegnn.errors import InputError
+
+Kind = Literal["text", "number"]
+# Given the names of the columns, what each of them holds.
+ChooseKinds: TypeAlias = Callable[[tuple[str, ...]], Sequence[Kind]]
+
+SEPARATORS = (",", ";", "\t", "|")
+# What people and programs write where they have no number.
+MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "None")
+COLUMN_TYPES = {"text": pa.dictionary(pa.int32(), pa.string()), "number": pa.float64()}
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+OTHER_FILES = {b"PK\x03\x04": "a spreadsheet or a zip archive", b"\x1f\x8b": "a gzip archive", b"SQLi": "a database"}
+LARGEST_FIELD = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class CsvFormat:
+    """How a CSV file is written.
+
+    Attributes:
+        separator: What stands between columns; found out by itself where it is a comma, semicolon, tab or bar.
+        decimal: The decimal point, or comma.
+        encoding: The encoding of the text.
+    """
+
+    separator: str | None = None
+    decimal: str = "."
+    encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        if self.separator is not None and len(self.separator) != 1:
+            raise InputError(f"Expected a separator of one character, got {self.separator!r}.")
+        if self.decimal not in (".", ","):
+            raise InputError(f"Expected the decimal sign '.' or ',', got {self.decimal!r}.")
+        try:
+            "".encode(self.encoding)
+        except LookupError as error:
+            raise InputError(f"Expected an encoding such as utf-8 or latin-1, got {self.encoding!r}.") from error
+
+    @property
+    def is_utf8(self) -> bool:
+        """Whether the text is UTF-8, as it should be."""
+        return self.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
+
+
+def read_csv(
+    path: Path, choose_kinds: ChooseKinds, csv_format: CsvFormat, number_hint: str, *, has_header: bool
+) -> tuple[pa.Table, Callable[[int], int]]:
+    """Read a CSV file; return its columns, and a function that finds the line of a row."""
+    header = read_header(path, csv_format)
+    if len(header) < 2:
+        raise InputError(
+            f"Expected at least two columns in {path.name}, got one: {_shorten(header[0] if header else '')!r}. "
+            "Separate them by commas, or say which separator the file has."
+        )
+    names = header if has_header else tuple(str(position) for position in range(len(header)))
+    separator, kinds = _find_separator(path, csv_format), tuple(choose_kinds(names))
+    file = _CsvFile(path, csv_format, separator, names, kinds, has_header, number_hint)
+    try:
+        columns = pyarrow.csv.read_csv(
+            path if csv_format.is_utf8 else io.BytesIO(_transcoded(path, csv_format)),
+            read_options=pyarrow.csv.ReadOptions(column_names=names, skip_rows=int(has_header)),
+            parse_options=pyarrow.csv.ParseOptions(delimiter=file.separator, newlines_in_values=True),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types={name: COLUMN_TYPES[kind] for name, kind in zip(names, file.kinds, strict=True)},
+                null_values=list(MISSING),
+                strings_can_be_null=False,
+                decimal_point=csv_format.decimal,
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        raise file.explain(error) from error
+    return columns, file.find_line
+
+
+def read_header(path: Path, csv_format: CsvFormat) -> tuple[str, ...]:
+    """Cells of the first line of a CSV file."""
+    _check_is_text(path, csv_format)
+    try:
+        with _open_text(path, csv_format) as file:
+            first = next(csv.reader(file, delimiter=_find_separator(path, csv_format)), [])
+    except UnicodeDecodeError as error:
+        raise _undecodable(path, csv_format) or error from error
+    return tuple(cell.strip() for cell in first)
+
+
+def first_line(error: Exception) -> str:
+    """The first line of somebody else's message, to be part of one of ours."""
+    return str(error).splitlines()[0].rstrip(".")
+
+
+@dataclass(frozen=True)
+class _CsvFile:
+    """A CSV file read cell by cell: slow, and only done to say what is wrong and where."""
+
+    path: Path
+    csv_format: CsvFormat
+    separator: str
+    names: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    has_header: bool
+    number_hint: str
+
+    def find_line(self, row: int) -> int:
+        """The line a row ends on."""
+        return next(line for position, (line, _) in enumerate(self._rows()) if position == row)
+
+    def explain(self, error: pa.ArrowInvalid) -> InputError:
+        """What is wrong with the file, in the words of its author."""
+        wrong_encoding = _undecodable(self.path, self.csv_format)
+        if wrong_encoding is not None:
+            return wrong_encoding
+        for line, cells in self._rows():
+            if len(cells) != len(self.names):
+                return InputError(
+                    f"Expected {len(self.names)} columns as in the first line of {self.path.name}, got {len(cells)} in "
+                    f"line {line}: {_shorten(self.separator.join(cells))!r}. Cells that hold a {self.separator!r} need "
+                    "quotes around them."
+                )
+            for name, kind, cell in zip(self.names, self.kinds, cells, strict=True):
+                if kind == "number" and not self._is_number(cell):
+                    return self._not_a_number(cell, name, line)
+        return InputError(f"Expected a CSV table in {self.path.name}: {first_line(error)}.")
+
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Line and cells of each row that is not blank."""
+        csv.field_size_limit(LARGEST_FIELD)
+        with _open_text(self.path, self.csv_format) as file:
+            reader = csv.reader(file, delimiter=self.separator)
+            if self.has_header:
+                next(reader)
+            for cells in reader:
+                if cells:
+                    yield reader.line_num, cells
+
+    def _is_number(self, cell: str) -> bool:
+        if cell.strip() in MISSING:
+            return True
+        try:
+            float(cell.replace(self.csv_format.decimal, "."))
+        except ValueError:
+            return False
+        return self.csv_format.decimal == "." or "." not in cell
+
+    def _not_a_number(self, cell: str, name: str, line: int) -> InputError:
+        hint = self.number_hint
+        if "," in cell and self.csv_format.decimal == ".":
+            hint = "If the comma is a decimal comma, say decimal=','; if it groups thousands, remove it."
+        elif "." in cell and self.csv_format.decimal == ",":
+            hint = "The decimal sign was said to be a comma."
+        return InputError(
+            f"Expected a number in column {name!r}, got {_shorten(cell)!r} in line {line} of {self.path.name}. {hint}"
+        )
+
+
+def _find_separator(path: Path, csv_format: CsvFormat) -> str:
+    if csv_format.separator is not None:
+        return csv_format.separator
+    with _open_text(path, csv_format) as file:
+        first_line = file.readline()
+    # What stands in quotes separates nothing.
+    outside_quotes = "".join(first_line.split('"')[::2])
+    return max(SEPARATORS, key=outside_quotes.count)
+
+
+def _check_is_text(path: Path, csv_format: CsvFormat) -> None:
+    """Raise an `InputError` for a file whose first bytes show that it is no CSV file in UTF-8."""
+    with path.open("rb") as file:
+        start = file.read(4096)
+    for mark, content in OTHER_FILES.items():
+        if start.startswith(mark):
+            raise InputError(f"Expected a CSV or Parquet file, but {path.name} is {content}. Save the table as CSV.")
+    if not csv_format.is_utf8:
+        return
+    if start[:2] in UTF16_MARKS:
+        raise InputError(
+            f"Expected UTF-8 text in {path.name}, got UTF-16. Save it as 'CSV UTF-8', or say encoding='utf-16'."
+        )
+    if b"\0" in start:
+        raise InputError(f"Expected UTF-8 text in {path.name}, got bytes that are no text. Save the table as CSV.")
+
+
+def _undecodable(path: Path, csv_format: CsvFormat) -> InputError | None:
+    """The error for text in another encoding than it should be; None where it is right."""
+    content = path.read_bytes()
+    try:
+        content.decode(csv_format.encoding)
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        return InputError(
+            f"Expected {csv_format.encoding} text in {path.name}, got the byte 0x{content[error.start]:02x} in line "
+            f"{line}. Save it as 'CSV UTF-8', or say its encoding, as in encoding='latin-1'."
+        )
+    return None
+
+
+def _transcoded(path: Path, csv_format: CsvFormat) -> bytes:
+    wrong_encoding = _undecodable(path, csv_format)
+    if wrong_encoding is not None:
+        raise wrong_encoding
+    return path.read_bytes().decode(csv_format.encoding).encode("utf-8")
+
+
+def _open_text(path: Path, csv_format: CsvFormat) -> io.TextIOWrapper:
+    # Excel marks UTF-8 by an invisible first character, which is no part of the first name.
+    return path.open(encoding="utf-8-sig" if csv_format.is_utf8 else csv_format.encoding, newline="")
+
+
+def _shorten(text: str, limit: int = 40) -> str:
+    return text if len(text) <= limit else text[: limit - 3] + "..."

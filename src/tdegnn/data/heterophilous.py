@@ -1,0 +1,28 @@
+"""Files of the study of heterophilous graphs: Chameleon and Squirrel, whole and without duplicates, with direction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+
+from tdegnn.data.nodes import NodeDataset
+from tdegnn.graph import Graph
+
+
+def read_heterophilous(name: str, paths: Mapping[str, Path]) -> NodeDataset:
+    """Read one file with everything in it. A node receives from the pages it links to, `out`."""
+    (path,) = paths.values()
+    with np.load(path) as arrays:
+        labels = arrays["node_labels"].astype(np.int64)
+        return NodeDataset(
+            name,
+            scipy.sparse.csr_array(arrays["node_features"].astype(np.float32, copy=False)),
+            Graph(arrays["edges"].T, len(labels), direction="out"),
+            labels,
+            arrays["train_masks"].astype(bool),
+            arrays["val_masks"].astype(bool),
+            arrays["test_masks"].astype(bool),
+        )

@@ -1,0 +1,205 @@
+"""A `NodeDataset`: nodes with features, labels and a graph, and the splits on which methods are compared.
+
+Sparse features stay sparse: of the benchmarks only PubMed has as much as a tenth of its entries filled. The direction
+of the graph decides more than most networks do (on Chameleon it is worth 50 points), so it is never left open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import scipy.sparse
+import torch
+from jaxtyping import Bool, Float32, Int64
+from torch import Tensor
+
+from tdegnn.errors import InputError
+from tdegnn.graph import Direction, Graph
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+Features: TypeAlias = scipy.sparse.csr_array | Float32[np.ndarray, "nodes features"]
+Masks: TypeAlias = Bool[np.ndarray, "splits nodes"]
+
+PARTS = ("training", "validation", "test")
+PYG_MASKS = ("train_mask", "val_mask", "test_mask")
+
+
+@dataclass(frozen=True, eq=False)
+class NodeDataset:
+    """Nodes to classify.
+
+    Attributes:
+        name: What to call the data in tables and plots.
+        features: One row a node, in float32; a SciPy CSR array or a NumPy array.
+        graph: The graph, with its direction.
+        labels: The class of each node, from 0 on; -1 where it is not known.
+        training_masks: The nodes to train on, one row a split.
+        validation_masks: The nodes by which everything is chosen.
+        test_masks: The nodes on which results are reported. A node may be in no part, never in two.
+    """
+
+    name: str
+    features: Features
+    graph: Graph
+    labels: Int64[np.ndarray, " nodes"]
+    training_masks: Masks
+    validation_masks: Masks
+    test_masks: Masks
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.graph, Graph):
+            raise InputError(f"Expected graph to be a Graph, got {type(self.graph).__name__}.")
+        _check_features(self.features, self.num_nodes)
+        _check_labels(self.labels, self.num_nodes)
+        _check_masks(self._masks, self.labels)
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return self.graph.num_nodes
+
+    @property
+    def num_features(self) -> int:
+        """Number of features of a node."""
+        return int(self.features.shape[1])
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes; the largest label is one less."""
+        return int(self.labels.max(initial=-1)) + 1
+
+    @property
+    def num_splits(self) -> int:
+        """Number of splits; 0 where none is known."""
+        return len(self.training_masks)
+
+    @property
+    def _masks(self) -> tuple[Masks, Masks, Masks]:
+        return self.training_masks, self.validation_masks, self.test_masks
+
+    def with_normalized_features(self) -> NodeDataset:
+        """The same with features that sum to one at each node; a node without any keeps its zeros."""
+        if (self.features < 0).sum():
+            raise InputError("Expected features that are not negative to make their sums one, got negative ones.")
+        sums = np.asarray(self.features.sum(axis=1, dtype=np.float64))
+        scale = np.divide(1.0, sums, out=np.zeros_like(sums), where=sums > 0)
+        scaled = scipy.sparse.diags_array(scale) @ self.features
+        return replace(self, features=scaled.astype(np.float32))
+
+    def with_adjacency_features(self) -> NodeDataset:
+        """The same with a row of the adjacency matrix joined to each node's features: what the node receives from.
+
+        The features become sparse: most nodes receive from few others.
+        """
+        joined = scipy.sparse.hstack([scipy.sparse.csr_array(self.features), self.graph.received.astype(np.float32)])
+        return replace(self, features=scipy.sparse.csr_array(joined))
+
+    def with_direction(self, direction: Direction) -> NodeDataset:
+        """The same with a graph whose nodes receive along another direction."""
+        return replace(self, graph=self.graph.with_direction(direction))
+
+    def to_pyg(self) -> Data:
+        """Return PyG data with dense `x`, `y`, the edges, and masks of shape (nodes, splits) where there are splits.
+
+        PyG knows no direction: its layers receive along the edges, `"in"`. See `Graph.messages` for the others.
+        """
+        data = self.graph.to_pyg()
+        data.x = torch.tensor(self.features if isinstance(self.features, np.ndarray) else self.features.toarray())
+        data.y = torch.tensor(self.labels)
+        if self.num_splits:
+            for key, masks in zip(PYG_MASKS, self._masks, strict=True):
+                data[key] = torch.tensor(masks.T)
+        return data
+
+    @classmethod
+    def from_pyg(cls, data: Data, direction: Direction = "both", name: str = "") -> NodeDataset:
+        """Make a dataset of PyG data: its edges, `x`, and `y`, `train_mask`, `val_mask`, `test_mask` if there are any.
+
+        Args:
+            data: PyG data; `x` dense or sparse, `y` whole numbers, masks of shape (nodes,) or (nodes, splits).
+            direction: Whose states a node receives, see `Graph`. PyG's own layers take `"in"`.
+            name: What to call the data.
+        """
+        graph = Graph.from_pyg(data, direction)
+        features = data.get("x")
+        if not isinstance(features, Tensor) or features.dim() != 2:
+            raise InputError(f"Expected PyG data with x of shape (nodes, features), got {_describe(features)}.")
+        labels = data.get("y", torch.full((graph.num_nodes,), -1))
+        masks = _masks_of_pyg([data.get(key) for key in PYG_MASKS], graph.num_nodes)
+        return cls(name, _features_of_pyg(features), graph, _labels_of_pyg(labels), *masks)
+
+    def __repr__(self) -> str:
+        counts = f"nodes={self.num_nodes}, features={self.num_features}, classes={self.num_classes}"
+        return f"NodeDataset({self.name!r}, {counts}, splits={self.num_splits}, graph={self.graph!r})"
+
+
+def _describe(value: Any) -> str:
+    """What came, for an error message."""
+    shape = getattr(value, "shape", None)
+    kind = type(value).__name__
+    return kind if shape is None else f"{kind} of {value.dtype} and shape {tuple(shape)}"
+
+
+def _check_features(features: Any, num_nodes: int) -> None:
+    is_sparse = isinstance(features, scipy.sparse.csr_array)
+    is_right = (is_sparse or isinstance(features, np.ndarray)) and features.ndim == 2 and features.dtype == np.float32
+    if not is_right:
+        raise InputError(
+            "Expected features to be a SciPy csr_array or a NumPy array of float32 and shape (nodes, features), "
+            f"got {_describe(features)}. Convert them first."
+        )
+    if features.shape[0] != num_nodes:
+        raise InputError(f"Expected features of {num_nodes} nodes, as in the graph, got {features.shape[0]} rows.")
+    if not np.isfinite(features.data if is_sparse else features).all():
+        raise InputError("Expected finite features, got some that are infinite or not a number.")
+
+
+def _check_labels(labels: Any, num_nodes: int) -> None:
+    if not isinstance(labels, np.ndarray) or labels.dtype != np.int64 or labels.shape != (num_nodes,):
+        raise InputError(f"Expected labels of int64 and shape ({num_nodes},), one a node, got {_describe(labels)}.")
+    if labels.min(initial=0) < -1:
+        raise InputError(f"Expected labels from 0 on, or -1 where unknown, got {labels.min()}.")
+
+
+def _check_masks(masks: tuple[Any, Any, Any], labels: Int64[np.ndarray, " nodes"]) -> None:
+    for part, mask in zip(PARTS, masks, strict=True):
+        if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.ndim != 2 or mask.shape[1] != len(labels):
+            raise InputError(
+                f"Expected {part}_masks of bool and shape (splits, {len(labels)} nodes), got {_describe(mask)}."
+            )
+    num_splits = [len(mask) for mask in masks]
+    if len(set(num_splits)) > 1:
+        raise InputError(f"Expected masks of equally many splits, got {num_splits} of training, validation and test.")
+    times_used = np.stack(masks).sum(axis=0)
+    if (times_used > 1).any():
+        split, node = np.argwhere(times_used > 1)[0]
+        raise InputError(f"Expected each node in one part of a split at most, got node {node} in two of split {split}.")
+    if (times_used[:, labels < 0] > 0).any():
+        raise InputError("Expected a label for each node in a split, got masks with nodes whose label is -1.")
+
+
+def _features_of_pyg(features: Tensor) -> Features:
+    if features.layout == torch.strided:
+        return features.detach().cpu().float().numpy()
+    matrix = features.detach().cpu().float().to_sparse_coo().coalesce()
+    entries = (matrix.values().numpy(), matrix.indices().numpy())
+    return scipy.sparse.csr_array(entries, shape=tuple(matrix.shape))
+
+
+def _labels_of_pyg(labels: Tensor) -> Int64[np.ndarray, " nodes"]:
+    # Some datasets keep labels as a column.
+    flat = labels.squeeze(1) if labels.dim() == 2 and labels.shape[1] == 1 else labels
+    if flat.dim() != 1 or flat.is_floating_point() or flat.is_complex():
+        raise InputError(f"Expected y to hold one whole number a node, got {_describe(labels)}.")
+    return flat.cpu().numpy().astype(np.int64)
+
+
+def _masks_of_pyg(masks: list[Tensor | None], num_nodes: int) -> list[Masks]:
+    """Masks with one row a split. Where one is missing its part is empty; where all are, there is no split."""
+    by_split = [None if mask is None else np.atleast_2d(mask.cpu().numpy().T) for mask in masks]
+    num_splits = max((len(mask) for mask in by_split if mask is not None), default=0)
+    return [np.zeros((num_splits, num_nodes), bool) if mask is None else mask for mask in by_split]

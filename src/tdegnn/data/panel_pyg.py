@@ -1,0 +1,125 @@
+"""Panels to and from PyG: `Data` with everything a panel has, and the signals of PyTorch Geometric Temporal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Float
+from torch_geometric.data import Data
+
+from tdegnn.data.panel import Panel
+from tdegnn.errors import InputError
+from tdegnn.graph import Graph
+
+
+def panel_to_pyg(panel: Panel) -> Data:
+    """PyG data with `x` of shape (nodes, time, channels), NaN where nothing was observed."""
+    is_date = isinstance(panel.times, pd.DatetimeIndex)
+    data = Data(
+        x=torch.as_tensor(panel.values).transpose(0, 1).contiguous(),
+        observed=torch.as_tensor(panel.observed).transpose(0, 1).contiguous(),
+        # Dates as microseconds since 1970, in UTC where there is a zone.
+        times=torch.as_tensor(np.array(panel.times.asi8 if is_date else panel.times)),
+        times_are_dates=is_date,
+        time_zone=panel.time_zone,
+        node_names=list(panel.nodes),
+        channel_names=list(panel.channels),
+        num_targets=panel.num_targets,
+        name=panel.name,
+    )
+    if panel.graph is not None:
+        data.edge_index = panel.graph.edge_index
+        data.direction = panel.graph.direction
+        if panel.graph.is_weighted:
+            data.edge_weight = panel.graph.edge_weight
+    return data
+
+
+def panel_from_pyg(data: Data) -> Panel:
+    """A panel from what `panel_to_pyg` makes, or from any `x` of shape (nodes, time) or (nodes, time, channels)."""
+    x = getattr(data, "x", None)
+    if x is None or x.dim() not in (2, 3):
+        came = "none" if x is None else f"shape {tuple(x.shape)}"
+        raise InputError(f"Expected PyG data with x of shape (nodes, time[, channels]), got {came}.")
+    times = None
+    if "times" in data:
+        times = pd.Index(data.times.numpy())
+        if data.get("times_are_dates"):
+            times = _as_dates(data.times.numpy(), data.get("time_zone"))
+    graph = None
+    if data.edge_index is not None:
+        graph = Graph.from_pyg(data, data.get("direction") or "both", keep_self_loops=True)
+    return Panel.from_array(
+        x.transpose(0, 1),
+        times=times,
+        nodes=data.get("node_names"),
+        channels=data.get("channel_names"),
+        num_targets=data.get("num_targets") or 1,
+        graph=graph,
+        name=data.get("name") or "",
+    )
+
+
+def panel_from_signal(signal: Any) -> Panel:
+    """A panel from a signal on a static graph: `edge_index`, `edge_weight`, `features`, `targets`."""
+    for name in ("edge_index", "features", "targets"):
+        if getattr(signal, name, None) is None:
+            raise InputError(
+                f"Expected a signal on one graph with {name}, got {type(signal).__name__} without it. "
+                "Graphs that change in time are not known here."
+            )
+    features = _stack(signal.features, "features")
+    targets = _stack(signal.targets, "targets")
+    if features.shape[:2] != targets.shape[:2]:
+        raise InputError(
+            f"Expected features and targets of the same steps and nodes, got {features.shape} and {targets.shape}."
+        )
+    graph = Graph(np.asarray(signal.edge_index), features.shape[1], getattr(signal, "edge_weight", None))
+    return Panel.from_array(_join_windows(features, targets), graph=graph)
+
+
+def _join_windows(
+    features: Float[np.ndarray, "steps nodes *more"], targets: Float[np.ndarray, "steps nodes *more"]
+) -> Float[np.ndarray, "time nodes channels"]:
+    """The series that windows were cut from; where features are no windows, target and features as channels.
+
+    Windows: features (steps, nodes[, channels], lags), oldest first, each one step after the one before; targets
+    (steps, nodes[, horizon]) continue the first channel.
+    """
+    windows = features[:, :, None] if features.ndim == 3 else features
+    ahead = targets[..., None] if targets.ndim == 2 else targets
+    num_steps, num_nodes, num_channels, num_lags = windows.shape
+    horizon = ahead.shape[-1]
+    first_window = np.moveaxis(windows[0], -1, 0)
+    series = np.concatenate([first_window, windows[1:, ..., -1]])
+    whole = np.full((num_steps + num_lags + horizon - 1, num_nodes, num_channels), np.nan)
+    whole[: len(series)] = series
+    whole[len(series) :, :, 0] = ahead[-1].T
+    lagged = np.lib.stride_tricks.sliding_window_view(whole, num_lags, axis=0)[:num_steps]
+    continued = np.lib.stride_tricks.sliding_window_view(whole[num_lags:, :, 0], horizon, axis=0)
+    if np.array_equal(lagged, windows, equal_nan=True) and np.array_equal(continued, ahead, equal_nan=True):
+        return whole
+    if features.ndim == 3 and targets.ndim == 2:
+        return np.concatenate([targets[..., None], features], axis=-1)
+    raise InputError(
+        f"Expected features that are windows of one series, or one target a step with plain features, got features "
+        f"{features.shape[1:]} and targets {targets.shape[1:]} a step. Make a Panel from the series itself."
+    )
+
+
+def _stack(snapshots: Sequence[Any], name: str) -> Float[np.ndarray, "steps nodes *more"]:
+    arrays = [np.asarray(snapshot, dtype=np.float64) for snapshot in snapshots]
+    if not arrays or any(array.shape != arrays[0].shape for array in arrays):
+        raise InputError(f"Expected {name} of one shape at all steps, got {len({a.shape for a in arrays})} shapes.")
+    if arrays[0].ndim not in ((2, 3) if name == "features" else (1, 2)):
+        raise InputError(f"Expected {name} with nodes as their first axis, got shape {arrays[0].shape} a step.")
+    return np.stack(arrays)
+
+
+def _as_dates(microseconds: np.ndarray, time_zone: str | None) -> pd.DatetimeIndex:
+    dates = pd.DatetimeIndex(microseconds.astype("datetime64[us]"))
+    return dates if time_zone is None else dates.tz_localize("UTC").tz_convert(time_zone)

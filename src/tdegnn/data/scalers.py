@@ -1,0 +1,153 @@
+"""Scalers: series in units of their own spread, learned from the training part and from nothing else.
+
+`transform` turns x into `(x - center) / scale`, `invert` turns it back. Channels are always scaled apart, nodes where
+one asks for it. What was not observed (NaN) neither counts nor changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Real
+from torch import Tensor
+
+from tdegnn.errors import InputError, check_count
+
+Per = Literal["node", "all"]
+Training: TypeAlias = Float[np.ndarray, "time nodes channels"]
+Values = TypeVar("Values", Real[np.ndarray, "*batch nodes channels"], Real[Tensor, "*batch nodes channels"])
+
+# Quartiles of a normal distribution lie this many standard deviations apart.
+QUARTILES_APART = 1.349
+# A spread of at most this share of the center is what rounding leaves of a constant.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Scaler:
+    """A center and a scale for each channel, and for each node or for all nodes together (one row).
+
+    Attributes:
+        center: What becomes zero.
+        scale: What becomes one; positive.
+    """
+
+    center: Float[np.ndarray, "rows channels"]
+    scale: Float[np.ndarray, "rows channels"]
+
+    @classmethod
+    def standard(cls, training: Training, per: Per = "node") -> Scaler:
+        """Mean and standard deviation.
+
+        A series that is constant has scale 1; a node of which nothing was observed takes what all nodes have.
+
+        Args:
+            training: The training part of the series; NaN where nothing was observed.
+            per: `"node"`: each node has its own center and scale. `"all"`: one for all nodes.
+        """
+        return _fit(_mean_and_deviation, training, per)
+
+    @classmethod
+    def robust(cls, training: Training, per: Per = "node") -> Scaler:
+        """Median and interquartile range, the latter in standard deviations of a normal distribution: for outliers.
+
+        Where the quartiles agree and the values do not, the standard deviation. Otherwise as `standard`.
+        """
+        return _fit(_median_and_quartiles, training, per)
+
+    @classmethod
+    def identity(cls, num_channels: int) -> Scaler:
+        """Leave everything as it is."""
+        check_count(num_channels=num_channels)
+        return cls(np.zeros((1, num_channels)), np.ones((1, num_channels)))
+
+    def transform(self, values: Values) -> Values:
+        """`(x - center) / scale`, in the precision and on the device of `values`."""
+        center, scale = self._like(values)
+        scaled: Values = (values - center) / scale
+        return scaled
+
+    def invert(self, values: Values) -> Values:
+        """`x * scale + center`, in the precision and on the device of `values`."""
+        center, scale = self._like(values)
+        original: Values = values * scale + center
+        return original
+
+    def _like(self, values: Values) -> tuple[Any, Any]:
+        """Center and scale of the kind of `values`: arrays or tensors."""
+        num_rows, num_channels = self.center.shape
+        # Checked, since broadcasting would make five nodes of one.
+        if values.ndim < 2 or values.shape[-1] != num_channels or num_rows not in (1, values.shape[-2]):
+            nodes = "nodes" if num_rows == 1 else f"{num_rows} nodes"
+            raise InputError(
+                f"Expected values of shape (..., {nodes}, {num_channels} channels), for which this scaler was made, "
+                f"got {tuple(values.shape)}."
+            )
+        is_float = values.is_floating_point() if isinstance(values, Tensor) else values.dtype.kind == "f"
+        if not is_float:
+            # Among whole numbers center and scale would be rounded.
+            raise InputError(f"Expected floating-point values, got {values.dtype}. Convert them first.")
+        if isinstance(values, Tensor):
+            return torch.tensor(self.center).to(values), torch.tensor(self.scale).to(values)
+        return self.center.astype(values.dtype), self.scale.astype(values.dtype)
+
+
+def _without_scaling(training: Training, per: Per) -> Scaler:  # noqa: ARG001
+    return Scaler.identity(training.shape[-1])
+
+
+# By name, for command lines and saved configurations.
+SCALERS: dict[str, Callable[[Training, Per], Scaler]] = {
+    "standard": Scaler.standard,
+    "robust": Scaler.robust,
+    "none": _without_scaling,
+}
+
+# Series as columns, each with something observed; returns one number a series.
+Series: TypeAlias = Float[np.ndarray, "observations series"]
+Numbers: TypeAlias = Float[np.ndarray, " series"]
+Statistics: TypeAlias = Callable[[Series], tuple[Numbers, Numbers]]
+
+
+def _fit(statistics: Statistics, training: Training, per: Per) -> Scaler:
+    if per not in get_args(Per):
+        raise InputError(f"Expected per to be 'node' or 'all', got {per!r}.")
+    values = np.asarray(training, dtype=np.float64)
+    if np.isinf(values).any():
+        raise InputError("Expected finite training values, or NaN where nothing was observed, got infinity.")
+    is_known = ~np.isnan(values).all(axis=0)
+    if not is_known.any(axis=0).all():
+        unknown = np.flatnonzero(~is_known.any(axis=0)).tolist()
+        raise InputError(
+            f"Expected something observed in every channel of the training part, got nothing in {unknown} (counted "
+            "from 0). Leave these channels out or take a longer training part."
+        )
+    num_nodes, num_channels = is_known.shape
+    of_all = Scaler(*(row[None] for row in statistics(values.reshape(-1, num_channels))))
+    if per == "all":
+        return of_all
+    center, scale = np.repeat(of_all.center, num_nodes, axis=0), np.repeat(of_all.scale, num_nodes, axis=0)
+    center[is_known], scale[is_known] = statistics(values[:, is_known])
+    return Scaler(center, scale)
+
+
+def _mean_and_deviation(series: Series) -> tuple[Numbers, Numbers]:
+    # From the lowest value on: the mean of many equal numbers, naively summed, is not that number.
+    lowest = np.nanmin(series, axis=0)
+    center = lowest + np.nanmean(series - lowest, axis=0)
+    deviation = np.nanstd(series - lowest, axis=0)
+    return center, np.where(_is_rounding(deviation, center), 1.0, deviation)
+
+
+def _median_and_quartiles(series: Series) -> tuple[Numbers, Numbers]:
+    lower, center, upper = np.nanquantile(series, [0.25, 0.5, 0.75], axis=0)
+    spread = (upper - lower) / QUARTILES_APART
+    return center, np.where(_is_rounding(spread, center), _mean_and_deviation(series)[1], spread)
+
+
+def _is_rounding(spread: Numbers, center: Numbers) -> Bool[np.ndarray, " series"]:
+    return np.asarray(spread <= ROUNDING * np.abs(center))

@@ -1,0 +1,131 @@
+import hashlib
+import json
+
+import pytest
+
+from tdegnn.cli import main
+from tdegnn.data import catalogue
+from tdegnn.data.catalogue import CATALOGUE, Benchmark, Statistics
+from tdegnn.data.fetch import DataFile
+
+CONTENTS = {"first/a.txt": b"alpha", "first/b.txt": b"beta", "second/c.txt": b"gamma"}
+
+
+@pytest.fixture
+def mirror(tmp_path, monkeypatch):
+    """A catalogue of two small benchmarks, all of it in a mirror folder, and an empty cache."""
+    for path, content in CONTENTS.items():
+        copy = tmp_path / "mirror" / path
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(content)
+    benchmarks = [
+        Benchmark("first", "nodes", "Two files.", ("first/a.txt", "first/b.txt"), "MIT", "A", Statistics(1_234, 2, 3)),
+        Benchmark(
+            "second", "series", "A stand-in.", ("second/original.txt",), "MIT", "B", Statistics(4, 5, 6), "second/c.txt"
+        ),
+    ]
+    monkeypatch.setattr(catalogue, "CATALOGUE", {benchmark.name: benchmark for benchmark in benchmarks})
+    monkeypatch.setattr(catalogue, "data_file", make_file)
+    monkeypatch.setenv("TDEGNN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TDEGNN_MIRROR", str(tmp_path / "mirror"))
+    return tmp_path / "mirror"
+
+
+def make_file(path):
+    return DataFile(path, f"sha256:{hashlib.sha256(CONTENTS.get(path, b'lost')).hexdigest()}", None)
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        main(["data", *arguments])
+    printed = capsys.readouterr()
+    return stop.value.code, printed.out, printed.err
+
+
+def test_list_says_what_there_is_and_where(capsys, mirror):
+    code, out, err = run(capsys, "list")
+    lines = [line.split() for line in out.splitlines()]
+    assert (code, err) == (0, "")
+    assert ["first", "nodes", "1,234", "2", "-", "-", "-", "mirror", "MIT"] in lines
+    assert ["second", "series", "4", "5", "-", "-", "-", "mirror", "(reconstructed)", "MIT"] in lines
+    (mirror / "first/b.txt").unlink()
+    _, out, _ = run(capsys, "list", "--json")
+    first, second = json.loads(out)
+    assert (first["where"], first["statistics"]["nodes"], first["citation"]) == ("not here", 1234, "A")
+    assert second["where"] == "mirror (reconstructed)"
+
+
+def test_list_knows_the_catalogue(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("TDEGNN_CACHE", str(tmp_path))
+    monkeypatch.delenv("TDEGNN_MIRROR", raising=False)
+    _, out, _ = run(capsys, "list")
+    names = [line.split()[0] for line in out.splitlines() if "not here" in line]
+    assert names == list(CATALOGUE)
+
+
+def test_fetch_gets_files_and_says_where_they_are(capsys, mirror):
+    code, out, err = run(capsys, "fetch", "first", "second")
+    assert (code, err) == (0, "")
+    assert [line.split() for line in out.splitlines()] == [
+        ["first", "2", "files", "mirror"],
+        ["second", "1", "file", "mirror", "(reconstructed)"],
+    ]
+    assert run(capsys, "fetch", "--all", "--quiet") == (0, "2 of 2 benchmarks are here.\n", "")
+
+
+def test_verify_finds_what_is_wrong(capsys, mirror, tmp_path):
+    assert run(capsys, "verify") == (0, "3 right, 0 wrong, 1 not here.\n", "")
+    (mirror / "first/b.txt").write_bytes(b"bta")
+    rotten = tmp_path / "cache/first/a.txt"
+    rotten.parent.mkdir(parents=True)
+    rotten.write_bytes(b"lph")
+    code, out, _ = run(capsys, "verify")
+    assert code == 1
+    first, second, summary = out.splitlines()
+    assert first.startswith(f"{rotten}: expected {make_file('first/a.txt').checksum}, got sha256:")
+    assert first.endswith("Do: tdegnn data fetch first")
+    assert second.endswith("Do: replace it in the mirror")
+    assert summary == "1 right, 2 wrong, 1 not here."
+    code, out, _ = run(capsys, "verify", "first", "--json")
+    assert code == 1
+    assert [entry["file"] for entry in json.loads(out)["wrong"]] == [str(rotten), str(mirror / "first/b.txt")]
+    assert run(capsys, "verify", "second", "--quiet") == (0, "1 right, 0 wrong, 1 not here.\n", "")
+
+
+def test_where_prints_folders_and_files(capsys, mirror, tmp_path, monkeypatch):
+    code, out, _ = run(capsys, "where", "second")
+    assert code == 0
+    assert [line.split() for line in out.splitlines()] == [
+        ["cache", str(tmp_path / "cache")],
+        ["mirror", str(mirror)],
+        ["not", "here", "second/original.txt"],
+        ["mirror", "second/c.txt"],
+    ]
+    monkeypatch.delenv("TDEGNN_MIRROR")
+    _, out, _ = run(capsys, "where", "--json")
+    assert json.loads(out) == {"cache": str(tmp_path / "cache"), "mirror": None, "files": {}}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fetch"], "Expected names of benchmarks or --all, got both or neither. Try: tdegnn data list"),
+        (["fetch", "first", "--all"], "got both or neither"),
+        (["fetch", "frist"], "one of first, second, got 'frist'. Did you mean 'first'?"),
+        (["verify", "third"], "one of first, second, got 'third'"),
+        (["where", "third"], "one of first, second, got 'third'"),
+    ],
+)
+def test_a_mistake_gives_one_line_and_exit_code_two(capsys, mirror, arguments, message):
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_failed_download_gives_one_line_and_exit_code_two(capsys, mirror):
+    (mirror / "first/b.txt").unlink()
+    code, _, err = run(capsys, "fetch", "first")
+    assert code == 2
+    assert err.startswith("Error: Expected first/b.txt in the mirror, got no file")
+    assert err.count("\n") == 1
