@@ -1,24 +1,33 @@
-"""What the README shows is run, so that it stays true."""
+"""What the README and the guide to one's own data show is run, so that it stays true."""
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
-PYTHON_BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+PAGES = README + (ROOT / "docs" / "your_own_data.md").read_text()
+PYTHON_BLOCKS = re.findall(r"```python\n(.*?)```", PAGES, flags=re.DOTALL)
 SHELL_LINES = [
     line.split("#")[0].strip()
-    for block in re.findall(r"```bash\n(.*?)```", README, flags=re.DOTALL)
+    for block in re.findall(r"```bash\n(.*?)```", PAGES, flags=re.DOTALL)
     for line in block.splitlines()
 ]
-# These train for a minute or more; `tdegnn demo` has a test of its own.
-QUICK_COMMANDS = [
-    line for line in SHELL_LINES if line.startswith("tdegnn") and not re.search(r"demo|pendulum|known-orders", line)
-]
+# These train for a minute or more, or download; `tdegnn demo` has a test of its own.
+SLOW = r"demo|pendulum|known-orders|fetch"
+QUICK_COMMANDS = [line for line in SHELL_LINES if line.startswith("tdegnn") and not re.search(SLOW, line)]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with the examples in it, as in a checkout."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    return tmp_path
 
 
 def test_readme_opens_with_the_two_commands():
@@ -26,14 +35,14 @@ def test_readme_opens_with_the_two_commands():
 
 
 @pytest.mark.parametrize("code", PYTHON_BLOCKS, ids=range(len(PYTHON_BLOCKS)))
-def test_python_of_the_readme_runs(code, tmp_path):
-    subprocess.run([sys.executable, "-W", "error::UserWarning", "-c", code], check=True, cwd=tmp_path, timeout=120)
+def test_python_of_the_readme_runs(code, folder):
+    subprocess.run([sys.executable, "-W", "error::UserWarning", "-c", code], check=True, cwd=folder, timeout=120)
 
 
 @pytest.mark.parametrize("command", QUICK_COMMANDS)
-def test_commands_of_the_readme_run(command, tmp_path):
+def test_commands_of_the_readme_run(command, folder):
     tdegnn = Path(sys.executable).parent / "tdegnn"
-    subprocess.run([tdegnn, *shlex.split(command)[1:]], check=True, cwd=tmp_path, timeout=120)
+    subprocess.run([tdegnn, *shlex.split(command)[1:]], check=True, cwd=folder, timeout=120)
 
 
 def test_there_is_something_to_check():

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
         HiddenDiffusionOperator,
         SpatialOperator,
     )
+    from tdegnn.data.csv_files import CsvFormat
+    from tdegnn.data.edges import read_graph, write_edges
+    from tdegnn.data.graph_building import correlation_graph, neighbor_graph, read_coordinates
+    from tdegnn.data.load import load_nodes, load_panel
+    from tdegnn.data.nodes import NodeDataset
+    from tdegnn.data.panel import Panel
     from tdegnn.data.physics import (
         Simulation,
         simulate_heat,
@@ -33,7 +39,11 @@ if TYPE_CHECKING:
         simulate_third_order,
         simulate_wave,
     )
-    from tdegnn.errors import InputError, TdegnnError, TrainingError
+    from tdegnn.data.scalers import Scaler
+    from tdegnn.data.series_tables import panel_to_frame, read_panel, write_series
+    from tdegnn.data.splits import rolling_origins, split_chronologically
+    from tdegnn.data.windows import SlidingWindows, sliding_windows
+    from tdegnn.errors import DownloadError, InputError, TdegnnError, TrainingError
     from tdegnn.graph import Graph
     from tdegnn.nets.physical import PhysicalNetwork
     from tdegnn.nets.rollout import roll_out
@@ -42,27 +52,46 @@ __all__ = [
     "AttentionCoefficients",
     "CoefficientReport",
     "ConvOperator",
+    "CsvFormat",
     "DiffusionOperator",
     "DirectCoefficients",
+    "DownloadError",
     "FixedCoefficients",
     "Graph",
     "HiddenDiffusionOperator",
     "InputError",
     "Integration",
+    "NodeDataset",
+    "Panel",
     "PhysicalNetwork",
+    "Scaler",
     "Simulation",
+    "SlidingWindows",
     "SpatialOperator",
     "TdegnnError",
     "TemporalCoefficients",
     "TrainingError",
     "__version__",
+    "correlation_graph",
     "explain",
     "integrate",
+    "load_nodes",
+    "load_panel",
+    "neighbor_graph",
+    "panel_to_frame",
+    "read_coordinates",
+    "read_graph",
+    "read_panel",
     "roll_out",
+    "rolling_origins",
     "simulate_heat",
     "simulate_pendulum",
     "simulate_third_order",
     "simulate_wave",
+    "sliding_windows",
+    "split_chronologically",
+    "write_edges",
+    "write_series",
 ]
 
 # Names are imported when they are first used: `tdegnn --help` must not wait for torch.
@@ -81,6 +110,12 @@ _HOMES = {
         "HiddenDiffusionOperator",
         "SpatialOperator",
     ),
+    "tdegnn.data.csv_files": ("CsvFormat",),
+    "tdegnn.data.edges": ("read_graph", "write_edges"),
+    "tdegnn.data.graph_building": ("correlation_graph", "neighbor_graph", "read_coordinates"),
+    "tdegnn.data.load": ("load_nodes", "load_panel"),
+    "tdegnn.data.nodes": ("NodeDataset",),
+    "tdegnn.data.panel": ("Panel",),
     "tdegnn.data.physics": (
         "Simulation",
         "simulate_heat",
@@ -88,7 +123,11 @@ _HOMES = {
         "simulate_third_order",
         "simulate_wave",
     ),
-    "tdegnn.errors": ("InputError", "TdegnnError", "TrainingError"),
+    "tdegnn.data.scalers": ("Scaler",),
+    "tdegnn.data.series_tables": ("panel_to_frame", "read_panel", "write_series"),
+    "tdegnn.data.splits": ("rolling_origins", "split_chronologically"),
+    "tdegnn.data.windows": ("SlidingWindows", "sliding_windows"),
+    "tdegnn.errors": ("DownloadError", "InputError", "TdegnnError", "TrainingError"),
     "tdegnn.graph": ("Graph",),
     "tdegnn.nets.physical": ("PhysicalNetwork",),
     "tdegnn.nets.rollout": ("roll_out",),

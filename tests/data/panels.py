@@ -1,11 +1,13 @@
-"""Random panels for property tests: any step, zone, names, gaps and graph."""
+"""Random arguments of `Panel.from_array` for property tests: any step, zone, names, gaps and graph.
+
+Panels are made in the tests: checks of shapes look at random entries, which must not happen within a strategy.
+"""
 
 import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tdegnn.data.panel import Panel
 from tdegnn.graph import Graph
 
 STEPS = ["15min", "h", "D", "7D", "MS", "ME", "QS", "YS", "B"]
@@ -35,15 +37,15 @@ def graphs(draw, num_nodes):
 
 
 @st.composite
-def panels(draw, max_channels=3, *, with_graph=True):
+def panel_parts(draw, max_channels=3, *, with_graph=True):
     # With one or two times, a step is what it is taken for: two dates a month apart may be 31 days apart.
     num_steps, num_nodes = draw(st.integers(4, 12)), draw(st.integers(2, 5))
     num_channels = draw(st.integers(1, max_channels))
     values = draw(arrays(np.float64, (num_steps, num_nodes, num_channels), elements=NUMBERS))
     values[0, 0] = 1.0  # something is observed
     names = draw(st.lists(NAMES.filter(bool), min_size=num_nodes, max_size=num_nodes, unique=True))
-    return Panel.from_array(
-        values,
+    return dict(
+        values=values,
         times=draw(times(num_steps)),
         nodes=names,
         channels=None if num_channels == 1 else [f"channel {number}" for number in range(num_channels)],

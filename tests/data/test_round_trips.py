@@ -13,7 +13,7 @@ from tdegnn import InputError
 from tdegnn.data.edges import read_graph, write_edges
 from tdegnn.data.panel import Panel
 from tdegnn.data.series_tables import panel_to_frame, read_panel, write_series
-from tests.data.panels import panels
+from tests.data.panels import panel_parts
 
 THOROUGH = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -29,8 +29,9 @@ def columns(panel, layout):
 
 
 @THOROUGH
-@given(panel=panels(), ending=st.sampled_from([".csv", ".parquet"]))
-def test_a_panel_comes_back_from_a_long_table_and_a_list_of_edges(panel, ending):
+@given(parts=panel_parts(), ending=st.sampled_from([".csv", ".parquet"]))
+def test_a_panel_comes_back_from_a_long_table_and_a_list_of_edges(parts, ending):
+    panel = Panel.from_array(**parts)
     with tempfile.TemporaryDirectory() as folder:
         series, edges = Path(folder, "series" + ending), Path(folder, "edges.csv")
         write_series(panel, series)
@@ -40,8 +41,9 @@ def test_a_panel_comes_back_from_a_long_table_and_a_list_of_edges(panel, ending)
 
 
 @THOROUGH
-@given(panel=panels(max_channels=1, with_graph=False), ending=st.sampled_from([".csv", ".parquet"]))
-def test_a_panel_comes_back_from_a_wide_table(panel, ending):
+@given(parts=panel_parts(max_channels=1, with_graph=False), ending=st.sampled_from([".csv", ".parquet"]))
+def test_a_panel_comes_back_from_a_wide_table(parts, ending):
+    panel = Panel.from_array(**parts)
     with tempfile.TemporaryDirectory() as folder:
         series = Path(folder, "series" + ending)
         write_series(panel, series, "wide")
@@ -50,8 +52,9 @@ def test_a_panel_comes_back_from_a_wide_table(panel, ending):
 
 
 @THOROUGH
-@given(panel=panels(), layout=st.sampled_from(["long", "wide"]), is_polars=st.booleans())
-def test_a_panel_comes_back_from_a_frame(panel, layout, is_polars):
+@given(parts=panel_parts(), layout=st.sampled_from(["long", "wide"]), is_polars=st.booleans())
+def test_a_panel_comes_back_from_a_frame(parts, layout, is_polars):
+    panel = Panel.from_array(**parts)
     if layout == "wide":
         panel = Panel.from_array(panel.values[..., 0], times=panel.times, nodes=panel.nodes)
     frame = panel_to_frame(panel, layout)
@@ -60,8 +63,9 @@ def test_a_panel_comes_back_from_a_frame(panel, layout, is_polars):
 
 
 @THOROUGH
-@given(panel=panels())
-def test_a_panel_comes_back_from_pyg(panel):
+@given(parts=panel_parts())
+def test_a_panel_comes_back_from_pyg(parts):
+    panel = Panel.from_array(**parts)
     assert Panel.from_pyg(panel.to_pyg()).equals(panel)
 
 

@@ -136,5 +136,5 @@ def _place_of(benchmark: Benchmark) -> str:
 
 
 def _to_record(benchmark: Benchmark) -> dict[str, Any]:
-    record = asdict(benchmark)
-    return record | {"where": _place_of(benchmark)}
+    files = [asdict(file) for file in benchmark.known_files]
+    return asdict(benchmark) | {"where": _place_of(benchmark), "files": files}

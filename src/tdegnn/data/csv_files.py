@@ -77,7 +77,8 @@ def read_csv(
     try:
         columns = pyarrow.csv.read_csv(
             path if csv_format.is_utf8 else io.BytesIO(_transcoded(path, csv_format)),
-            read_options=pyarrow.csv.ReadOptions(column_names=names, skip_rows=int(has_header)),
+            # Rows are skipped after the names: before them lines would count, of which a name in quotes may have two.
+            read_options=pyarrow.csv.ReadOptions(column_names=names, skip_rows_after_names=int(has_header)),
             parse_options=pyarrow.csv.ParseOptions(delimiter=file.separator, newlines_in_values=True),
             convert_options=pyarrow.csv.ConvertOptions(
                 column_types={name: COLUMN_TYPES[kind] for name, kind in zip(names, file.kinds, strict=True)},

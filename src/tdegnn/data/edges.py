@@ -171,8 +171,8 @@ def _find_columns(names: Sequence[str]) -> tuple[int, int, int | None]:
                 f"got {len(names)} columns: {names[0]}, {names[1]}, ..."
             )
         source, target = 0, 1
-    if weight is None and len(names) == 3:
-        weight = ({0, 1, 2} - {source, target}).pop()
+    if weight is None and len(names) == 3 and {source, target} == {0, 1}:
+        weight = 2
     if weight is not None and names[weight].lower() in DISTANCE_NAMES:
         raise InputError(
             f"Expected weights, larger for nodes that are closer, got a column {names[weight]!r}. Turn distances into "

@@ -98,13 +98,13 @@ class Panel:
             graph: The graph the nodes live on.
             name: What to call the data.
         """
-        array = np.array(values.detach().cpu() if isinstance(values, Tensor) else values)
+        array = np.array(values.detach().cpu().numpy() if isinstance(values, Tensor) else values)
         if array.ndim not in (2, 3) or not (np.issubdtype(array.dtype, np.number) or array.dtype == bool):
             raise InputError(
                 f"Expected an array of numbers (time, nodes) or (time, nodes, channels), got {array.dtype} of shape "
                 f"{array.shape}."
             )
-        array = array.reshape(*array.shape[:2], -1).astype(np.float64)
+        array = (array[..., None] if array.ndim == 2 else array).astype(np.float64)
         num_steps, num_nodes, num_channels = array.shape
         given = pd.RangeIndex(num_steps) if times is None else pd.Index(times)
         if len(given) != num_steps:

@@ -83,7 +83,7 @@ def panel_from_signal(signal: Any) -> Panel:
 
 
 def _join_windows(
-    features: Float[np.ndarray, "steps nodes *more"], targets: Float[np.ndarray, "steps nodes *more"]
+    features: Float[np.ndarray, "steps nodes *lags"], targets: Float[np.ndarray, "steps nodes *horizon"]
 ) -> Float[np.ndarray, "time nodes channels"]:
     """The series that windows were cut from; where features are no windows, target and features as channels.
 

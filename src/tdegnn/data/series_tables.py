@@ -92,6 +92,8 @@ def read_panel(
         return ["number" if position in numbers else "text" for position in range(len(names))]
 
     table = read_table(series, choose_kinds, csv_format, number_hint=NUMBER_HINT)
+    if table.columns.num_rows == 0:
+        raise InputError(f"Expected rows in {table.source}, got a header only.")
     roles = _find_roles(table.names, table.date_columns, said)
     times = _TimeColumn(table, roles.time, time_format, time_zone)
     panel = _read_wide(table, roles, times) if roles.node is None else _read_long(table, roles, times, roles.node)

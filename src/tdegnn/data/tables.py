@@ -43,6 +43,9 @@ class Table:
     source: str
     find_line: Callable[[int], int] | None = None
 
+    def __post_init__(self) -> None:
+        _check_names(self.names, self.source)
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""
@@ -133,7 +136,7 @@ def read_table(
         if is_parquet(path):
             return _read_parquet(path)
         columns, find_line = read_csv(path, choose_kinds, csv_format, number_hint, has_header=has_header)
-        return _checked(Table(columns, path.name, find_line))
+        return Table(columns, path.name, find_line)
     return _take_frame(source)
 
 
@@ -166,9 +169,9 @@ def is_parquet(path: Path) -> bool:
 def _read_parquet(path: Path) -> Table:
     try:
         columns = pyarrow.parquet.read_table(path)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise InputError(f"Expected a whole Parquet file, but {path.name} is damaged or cut off.") from error
-    return _checked(Table(columns, path.name))
+    return Table(columns, path.name)
 
 
 def _take_frame(frame: Any) -> Table:
@@ -179,21 +182,14 @@ def _take_frame(frame: Any) -> Table:
         flat = flat.set_axis([str(name) for name in flat.columns], axis=1)
         _check_names(tuple(flat.columns), FRAME)
         try:
-            return _checked(Table(pa.Table.from_pandas(flat, preserve_index=False), FRAME))
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            return Table(pa.Table.from_pandas(flat, preserve_index=False), FRAME)
+        except pa.ArrowException as error:
             raise InputError(f"Expected columns of one type each in the frame: {first_line(error)}.") from error
     if hasattr(frame, "__arrow_c_stream__"):
-        return _checked(Table(pa.table(frame), FRAME))
+        return Table(pa.table(frame), FRAME)
     raise InputError(
         f"Expected a path, or a pandas or polars frame, got {type(frame).__name__}. For arrays use Panel.from_array."
     )
-
-
-def _checked(table: Table) -> Table:
-    _check_names(table.names, table.source)
-    if table.columns.num_rows == 0:
-        raise InputError(f"Expected rows in {table.source}, got a header only.")
-    return table
 
 
 def _check_names(names: Sequence[str], source: str) -> None:

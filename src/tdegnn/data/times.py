@@ -51,6 +51,8 @@ def regularize(given: pd.Index, place: Place = "entry {}".format) -> RegularTime
         given: Dates or numbers, in any order, each once.
         place: Says where the i-th of them stands, for messages.
     """
+    if len(given) == 0:
+        raise InputError("Expected at least one time, got none.")
     given = to_microseconds(given, place)
     order = np.argsort(_as_numbers(given), kind="stable")
     ordered = given[order]

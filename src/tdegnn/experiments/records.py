@@ -8,15 +8,18 @@ import platform
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from tdegnn.version import __version__
+
+if TYPE_CHECKING:
+    import torch
 
 
 def describe_environment(device: torch.device) -> dict[str, Any]:
     """Versions and the device, for a result line."""
+    import torch
+
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
     versions = {package: version(package) for package in ("torch", "torch-geometric", "numpy", "scipy")}
     return {
