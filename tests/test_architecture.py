@@ -19,9 +19,9 @@ ALLOWED = {
     "analysis": BASE,
     "data": BASE | {"graph"},
     "metrics": BASE,
-    "nets": BASE | {"graph", "core"},
-    "zoo": BASE | {"graph", "core", "nets"},
-    "training": BASE | {"graph", "core", "nets", "zoo", "data"},
+    "nets": BASE | {"sparse", "graph", "core"},
+    "zoo": BASE | {"sparse", "graph", "core", "nets"},
+    "training": BASE | {"sparse", "graph", "core", "nets", "zoo", "data"},
     "experiments": BASE | {"graph", "core", "nets", "zoo", "data", "training", "analysis"},
     "cli": BASE | {"graph", "core", "nets", "zoo", "data", "training", "analysis", "experiments"},
 }

@@ -127,13 +127,16 @@ class Graph:
 
     @classmethod
     def from_pyg(cls, data: Data, direction: Direction = "both", *, keep_self_loops: bool = False) -> Graph:
-        """Make a graph from PyG data: its `edge_index`, `edge_weight` (where there is one) and `num_nodes`."""
+        """Make a graph from PyG data: its `edge_index`, weights (where there are any) and `num_nodes`.
+
+        Weights are `edge_weight`, or an `edge_attr` that holds one real number an edge.
+        """
         if getattr(data, "edge_index", None) is None:
             raise InputError(f"Expected PyG data with an edge_index, got {type(data).__name__} without one.")
         return cls(
             data.edge_index,
             data.num_nodes,
-            data.get("edge_weight"),
+            _weights_of_pyg(data),
             direction,
             keep_self_loops=keep_self_loops,
         )
@@ -243,11 +246,12 @@ class Graph:
         return state - self._matrix("_relaxed", state) @ state
 
     def diffuse(
-        self, state: Float[Tensor, "*batch nodes channels"], step_size: float
+        self, state: Float[Tensor, "*batch nodes channels"], step_size: float | Float[Tensor, ""]
     ) -> Float[Tensor, "*batch nodes channels"]:
         """`F - h L F`: one explicit step of the heat equation."""
         self.check_state(state)
-        return torch.lerp(state, self._matrix("_relaxed", state) @ state, step_size)
+        weight = step_size.to(state.dtype) if isinstance(step_size, Tensor) else step_size
+        return torch.lerp(state, self._matrix("_relaxed", state) @ state, weight)
 
     def check_state(self, state: Tensor) -> None:
         """Raise an `InputError` where `state` is not a tensor (*batch, nodes, channels) in float32 or float64."""
@@ -260,6 +264,14 @@ class Graph:
     def __repr__(self) -> str:
         weighted = ", weighted" if self.is_weighted else ""
         return f"Graph(nodes={self.num_nodes}, edges={self.num_edges}, direction={self.direction!r}{weighted})"
+
+
+def _weights_of_pyg(data: Data) -> Tensor | None:
+    weights: Tensor | None = data.get("edge_weight")
+    attributes = data.get("edge_attr")
+    if weights is not None or not isinstance(attributes, Tensor) or not attributes.is_floating_point():
+        return weights
+    return attributes.flatten() if attributes.numel() == len(attributes) else None
 
 
 def check_precision(state: Tensor) -> None:

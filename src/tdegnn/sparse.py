@@ -2,15 +2,17 @@
 
 The matrix and its transpose are kept in compressed rows, so that the backward pass is a product like the
 forward one (torch would transpose the matrix anew in every backward pass). The product is registered as an
-operator of its own: `torch.compile` takes it as a whole, and `torch.func.vmap` folds its members into channels.
+operator of its own: `torch.compile` takes it as a whole, and `torch.func.vmap` folds its members into channels, or,
+where each member has other values (dropout), into the blocks of one large matrix.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import scipy.sparse
 import torch
 from jaxtyping import Float, Int
@@ -35,6 +37,7 @@ class SparseMatrix:
         transposed_row_pointers: The same for the transposed matrix.
         transposed_columns: The same for the transposed matrix.
         transposed_values: The same for the transposed matrix.
+        transposed_order: Which of `values` each of `transposed_values` is.
     """
 
     row_pointers: Int[Tensor, " rows_plus_one"]
@@ -43,17 +46,23 @@ class SparseMatrix:
     transposed_row_pointers: Int[Tensor, " columns_plus_one"]
     transposed_columns: Int[Tensor, " entries"]
     transposed_values: Float[Tensor, " entries"]
+    transposed_order: Int[Tensor, " entries"]
 
     @staticmethod
     def from_scipy(matrix: scipy.sparse.sparray) -> SparseMatrix:
         """Copy a SciPy sparse matrix; values become float64 on the CPU."""
-        parts: list[Tensor] = []
-        for compressed in (matrix.tocsr(), matrix.T.tocsr()):
-            compressed.sort_indices()
-            parts.append(torch.as_tensor(compressed.indptr, dtype=torch.int64).clone())
-            parts.append(torch.as_tensor(compressed.indices, dtype=torch.int64).clone())
-            parts.append(torch.as_tensor(compressed.data, dtype=torch.float64).clone())
-        return SparseMatrix(*parts)
+        forward = scipy.sparse.csr_array(matrix, dtype=np.float64, copy=True)
+        forward.sum_duplicates()
+        numbered = scipy.sparse.csr_array((np.arange(forward.nnz), forward.indices, forward.indptr), forward.shape)
+        backward = numbered.T.tocsr()
+        backward.sort_indices()
+        order = torch.as_tensor(backward.data, dtype=torch.int64)
+        values = torch.as_tensor(forward.data)
+        parts = [
+            torch.as_tensor(part, dtype=torch.int64)
+            for part in (forward.indptr, forward.indices, backward.indptr, backward.indices)
+        ]
+        return SparseMatrix(parts[0], parts[1], values, parts[2], parts[3], values[order], order)
 
     def to(self, device: torch.device, dtype: torch.dtype) -> SparseMatrix:
         """Return a copy with its values in `dtype`, on `device`."""
@@ -64,7 +73,23 @@ class SparseMatrix:
             self.transposed_row_pointers.to(device),
             self.transposed_columns.to(device),
             self.transposed_values.to(device, dtype),
+            self.transposed_order.to(device),
         )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.row_pointers.numel() - 1, self.transposed_row_pointers.numel() - 1
+
+    def with_values(self, values: Float[Tensor, " entries"]) -> SparseMatrix:
+        """The same pattern with other values."""
+        return replace(self, values=values, transposed_values=values[self.transposed_order])
+
+    def to_dense(self) -> Float[Tensor, "rows columns"]:
+        """The same as a dense tensor."""
+        num_rows, num_columns = self.shape
+        rows = torch.arange(num_rows, device=self.columns.device).repeat_interleave(self.row_pointers.diff())
+        return self.values.new_zeros(num_rows, num_columns).index_put((rows, self.columns), self.values)
 
     def __matmul__(self, state: Float[Tensor, "*batch columns channels"]) -> Float[Tensor, "*batch rows channels"]:
         """Multiply along the node axis of `state`; batch axes ride along as channels."""
@@ -125,10 +150,31 @@ class _SparseProduct(torch.autograd.Function):
         return (*[None] * 6, _SparseProduct.apply(*transposed, *matrix, gradient))  # type: ignore[no-untyped-call]
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[Tensor, int]:  # noqa: ARG004
-        """Fold the members into channels: one product for all of them."""
-        member_axis = in_dims[-1]
-        assert member_axis is not None  # the matrix is a constant: only the dense factor has members
-        members_in_the_middle = inputs[-1].movedim(member_axis, 1)
-        product = _SparseProduct.apply(*inputs[:6], members_in_the_middle.flatten(1))  # type: ignore[no-untyped-call]
-        return product.unflatten(1, members_in_the_middle.shape[1:]), 1
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[Tensor, int]:
+        """Fold the members into channels, or into blocks where they have values of their own: one product for all."""
+        *_, dense = inputs
+        if in_dims[2] is None:
+            assert in_dims[-1] is not None  # something must have members
+            members_in_the_middle = dense.movedim(in_dims[-1], 1)
+            product = _SparseProduct.apply(*inputs[:6], members_in_the_middle.flatten(1))  # type: ignore[no-untyped-call]
+            return product.unflatten(1, members_in_the_middle.shape[1:]), 1
+        members_first = (
+            dense.expand(info.batch_size, *dense.shape) if in_dims[-1] is None else dense.movedim(in_dims[-1], 0)
+        )
+        forward = _blocks(inputs[0], inputs[1], inputs[2].movedim(in_dims[2], 0), inputs[3].numel() - 1)
+        backward = _blocks(inputs[3], inputs[4], inputs[5].movedim(in_dims[5] or 0, 0), inputs[0].numel() - 1)
+        product = _SparseProduct.apply(*forward, *backward, members_first.flatten(0, 1))  # type: ignore[no-untyped-call]
+        return product.unflatten(0, (info.batch_size, -1)), 0
+
+
+def _blocks(
+    row_pointers: Int[Tensor, " rows_plus_one"],
+    columns: Int[Tensor, " entries"],
+    values: Float[Tensor, "members entries"],
+    num_columns: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Compressed rows of the matrix whose diagonal blocks have this pattern and the values of one member each."""
+    members = torch.arange(len(values), device=columns.device)[:, None]
+    starts = (row_pointers[:-1] + members * columns.numel()).flatten()
+    end = row_pointers.new_full((1,), values.numel())
+    return torch.cat([starts, end]), (columns + members * num_columns).flatten(), values.flatten()

@@ -8,12 +8,17 @@ import pandas as pd
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from tdegnn.data.series_tables import TIME_NAMES
+from tdegnn.data.tables import NODE_NAMES
 from tdegnn.graph import Graph
 
 STEPS = ["15min", "h", "D", "7D", "MS", "ME", "QS", "YS", "B"]
 ZONES = [None, "UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata"]
 # Anything a CSV cell can hold but no spaces around it; quotes, commas and line breaks among it.
-NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]) | st.sampled_from('",;\n')).map(str.strip)
+# A wide table cannot have a node called as a column of times or nodes is usually called.
+CHARACTERS = st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]) | st.sampled_from('",;\n')
+RESERVED = (*TIME_NAMES, *NODE_NAMES)
+NAMES = st.text(CHARACTERS).map(str.strip).filter(lambda name: name.lower() not in RESERVED)
 NUMBERS = st.floats(allow_infinity=False, allow_nan=True, width=64)
 
 

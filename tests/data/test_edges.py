@@ -1,8 +1,11 @@
+import time
+
 import networkx
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+import torch
 from torch_geometric.data import Data
 
 from tdegnn import Graph, InputError
@@ -76,7 +79,7 @@ SOURCES = {
 def test_every_source_gives_the_same_graph(source, tmp_path):
     graph, notes = read_graph(SOURCES[source](tmp_path), NODES, direction="out")
     assert graph.equals(EXPECTED)
-    assert notes == ()
+    assert notes == (("The numbers in 'strength' were taken for weights.",) if "unknown" in source else ())
 
 
 def test_direction_is_both_unless_the_graph_has_one(tmp_path):
@@ -110,6 +113,7 @@ def test_many_lonely_nodes_are_counted_and_a_few_named():
         (np.ones((3, 3)), "a graph of the 4 nodes of the series, got one of 3"),
         (np.ones((2, 3)), "square"),
         (Data(edge_index=None), "edge_index"),
+        (torch.tensor([[0], [1]]), "a file, a frame, a matrix, a networkx graph, PyG data or a Graph, got Tensor"),
         (pd.DataFrame({"source": ["A"]}), "columns source and target in the frame, got source"),
         (pd.DataFrame({"source": ["A"], "target": ["B"], "weight": [np.inf]}), "finite numbers in column 'weight'"),
         (
@@ -121,6 +125,64 @@ def test_many_lonely_nodes_are_counted_and_a_few_named():
 def test_wrong_graphs_are_refused(edges, message):
     with pytest.raises(InputError, match=message):
         read_graph(edges, NODES)
+
+
+@pytest.mark.parametrize("first", ["A,X", "X,B", "a,B"])
+def test_the_first_edge_is_not_taken_for_names(first, tmp_path):
+    with pytest.raises(InputError, match="in line 1 of edges.csv"):
+        read_graph(write(tmp_path, f"{first}\nB,C\nC,A\n"), NODES)
+
+
+def test_a_third_column_is_explained(tmp_path):
+    graph, notes = read_graph(write(tmp_path, "source,target,since\nA,B,1999\nB,C,2001\nC,D,2001\n"), NODES)
+    assert graph.is_weighted
+    assert notes == ("The numbers in 'since' were taken for weights.",)
+    graph, notes = read_graph(write(tmp_path, "source,target,kind\nA,B,road\nB,C,rail\nC,D,rail\n"), NODES)
+    assert not graph.is_weighted
+    assert notes == ("The column 'kind' holds no numbers and was not used.",)
+    with pytest.raises(InputError, match="larger for nodes that are closer, got a column 'distance_km'"):
+        read_graph(write(tmp_path, "source,target,distance_km\nA,B,10\n"), NODES)
+
+
+def test_small_matrices_are_not_taken_for_edges(tmp_path):
+    expected = Graph.from_scipy(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0.0]]))
+    rows = "0,1,0\n1,0,1\n0,1,0\n"
+    for text in (rows, "A,B,C\n" + rows):
+        assert read_graph(write(tmp_path, text), ("A", "B", "C"))[0].equals(expected)
+    with pytest.raises(InputError, match="edges or a matrix, got numbers that could be either"):
+        read_graph(write(tmp_path, rows), ("0", "1", "2"))
+
+
+def test_as_many_columns_as_nodes_may_be_edges(tmp_path):
+    text = "source,target,weight,kind\nA,B,2,road\nB,C,3,rail\nD,A,1,rail\n"
+    assert read_graph(write(tmp_path, text), NODES, direction="out")[0].equals(EXPECTED)
+
+
+def test_a_frame_may_be_a_matrix():
+    frame = pd.DataFrame(MATRIX, index=NODES, columns=NODES).loc[["C", "A", "D", "B"], ["B", "D", "A", "C"]]
+    assert read_graph(frame, NODES, direction="out")[0].equals(EXPECTED)
+
+
+def test_pyg_data_that_name_their_nodes_and_attributes_that_are_weights():
+    data = Data(edge_index=torch.tensor([[0], [1]]), num_nodes=3, node_names=["C", "B", "A"])
+    assert read_graph(data, ("A", "B", "C"))[0].edge_index.tolist() == [[2], [1]]
+    weighted = Data(edge_index=torch.tensor([[0], [1]]), edge_attr=torch.tensor([[0.5]]), num_nodes=2)
+    assert read_graph(weighted, ("A", "B"))[0].edge_weight.tolist() == [0.5]
+
+
+@pytest.mark.parametrize("matrix", [np.eye(4) + MATRIX, scipy.sparse.csr_array(np.eye(4) + MATRIX)])
+def test_loops_of_a_matrix_are_told(matrix):
+    graph, notes = read_graph(matrix, NODES, direction="out")
+    assert graph.equals(EXPECTED)
+    assert notes == ("Edges from a node to itself are left out: 4 of 7 in the matrix.",)
+
+
+def test_many_nodes_take_no_time():
+    nodes = tuple(f"n{number}" for number in range(20_000))
+    started = time.perf_counter()
+    path = networkx.DiGraph([(nodes[number], nodes[number + 1]) for number in range(19_999)])
+    assert read_graph(path, nodes)[0].num_edges == 19_999
+    assert time.perf_counter() - started < 5
 
 
 def test_an_archive_of_several_arrays_is_refused(tmp_path):

@@ -53,6 +53,15 @@ def test_correlation_is_that_of_numpy(has_gaps):
             assert dense[first, second] == pytest.approx(max(expected, 0.0), abs=1e-9)
 
 
+def test_a_node_of_another_size_does_not_hide_the_others():
+    random = np.random.default_rng(5)
+    common = random.normal(size=100)
+    values = np.stack([common, common + 0.01 * random.normal(size=100), 1e9 + 1e7 * random.normal(size=100)], axis=1)
+    graph = correlation_graph(Panel.from_array(values), 100, 1)
+    assert neighbors_of(graph, 0) == {1}
+    assert neighbors_of(graph, 1) == {0}
+
+
 def test_only_the_training_part_is_looked_at():
     random = np.random.default_rng(2)
     values = random.normal(size=(100, 6))
@@ -73,8 +82,26 @@ def test_coordinates_are_read_in_the_order_of_the_nodes(tmp_path):
     path.write_text("lon,name,lat\n2.3,Paris,48.9\n12.5,Rome,41.9\n")
     points, metric = read_coordinates(path, ("Rome", "Paris"))
     assert (points.tolist(), metric) == ([[41.9, 12.5], [48.9, 2.3]], "haversine")
-    path.write_text("node,x,y,z\nA,1,2,3\nB,4,5,6\n")
-    assert read_coordinates(path, ("A",))[1] == "euclidean"
+    path.write_text("node,x,population,y\nA,1,2,3\nB,4,5,6\n")
+    points, metric = read_coordinates(path, ("A",))
+    assert (points.tolist(), metric) == ([[1.0, 3.0]], "euclidean")
+    path.write_text("node,country,lat,lon\nA,FR,1,2\n")
+    assert read_coordinates(path, ("A",))[0].tolist() == [[1.0, 2.0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("node,lat,height\nA,1,2\n", "latitude and longitude, got one of them only"),
+        ("node,x,y\nA,1,2\nA,3,4\n", "each node once, got 'A' again in line 3 of places.csv"),
+        ("node,a,b,c,d\nA,1,2,3,4\n", "columns latitude and longitude, or x and y"),
+    ],
+)
+def test_wrong_coordinates_are_refused(text, message, tmp_path):
+    path = tmp_path / "places.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_coordinates(path, ("A",))
 
 
 @pytest.mark.parametrize(
@@ -85,6 +112,7 @@ def test_coordinates_are_read_in_the_order_of_the_nodes(tmp_path):
         (lambda: neighbor_graph([[1.0], [2.0]], 2), "fewer neighbors than the 2 nodes, got 2"),
         (lambda: neighbor_graph([[1.0], [2.0]], 0), "num_neighbors to be at least 1, got 0"),
         (lambda: neighbor_graph([[1.0]], 1), "at least two nodes"),
+        (lambda: neighbor_graph([[1.0, 400.0], [2.0, 0.0]], 1, "haversine"), "longitudes from -180 to 360"),
         (lambda: neighbor_graph([[1.0], [2.0]], 1, "haversine"), "latitude and longitude, got 1 columns"),
         (lambda: correlation_graph(Panel.from_array(np.zeros((9, 2))), 10, 1), "at most 9 training steps"),
         (lambda: correlation_graph(Panel.from_array(np.zeros((9, 2))), 4, 1), "num_training_steps to be at least 8"),

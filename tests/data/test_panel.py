@@ -33,6 +33,18 @@ def test_arrays_tensors_and_lists_make_panels():
     assert panel.nodes == ("0", "1")
 
 
+def test_masked_entries_were_not_observed():
+    masked = np.ma.masked_array(VALUES, mask=VALUES > 8)
+    assert Panel.from_array(masked).observed.sum() == 9
+    assert Panel.from_array(torch.ones(3, 2, dtype=torch.bfloat16)).values.dtype == np.float64
+
+
+def test_two_wide_tables_join():
+    panel = Panel.from_array(VALUES, times=HOURS)
+    rain = Panel.from_array(2 * VALUES, times=HOURS, name="rain")
+    assert panel.with_exogenous(rain).channels == ("value", "rain")
+
+
 def test_gaps_become_steps_without_observation():
     panel = Panel.from_array(VALUES[[0, 1, 2, 4, 5]], times=HOURS[[0, 1, 2, 4, 5]])
     assert panel.times.equals(HOURS.as_unit("us"))
@@ -130,7 +142,7 @@ ONE_DATE = Panel.from_array(VALUES[:1], times=HOURS[:1])
         (lambda: Panel.from_array(VALUES, times=[1, 2]), "6 times, one a row of the values, got 2"),
         (lambda: Panel.from_array(VALUES, nodes=["A"]), "Expected 2 nodes as in the values, got 1"),
         (lambda: Panel.from_array(VALUES, nodes=["A", "A"]), "nodes to have different names, got 'A' twice"),
-        (lambda: Panel.from_array(VALUES, nodes=["A", " B"]), "without spaces around them, got ' B'"),
+        (lambda: Panel.from_array(VALUES, nodes=["A", " B"]), "have no spaces around them, got ' B'"),
         (lambda: Panel.from_array(VALUES, channels=["a", "b"]), "Expected 1 channels as in the values, got 2"),
         (lambda: Panel.from_array(VALUES, num_targets=2), "at most 1 targets, got 2"),
         (lambda: Panel.from_array(np.full((2, 2), -np.inf)), "finite values, got -inf for node '0' at 0"),
@@ -139,7 +151,11 @@ ONE_DATE = Panel.from_array(VALUES[:1], times=HOURS[:1])
         (lambda: Panel.from_array(VALUES, graph=Graph([[0], [1]], 3)), "a graph of 2 nodes, got one of 3"),
         (lambda: Panel.from_array(VALUES).with_calendar(), "dates for calendar features, got times that are numbers"),
         (lambda: HOURLY.with_calendar("moon"), "among hour, weekday, week_of_year, got 'moon'"),
-        (lambda: HOURLY.with_exogenous(Panel.from_array(VALUES)), "Expected"),
+        (lambda: HOURLY.with_exogenous(Panel.from_array(VALUES)), "times of one kind .* got int64 for the exogenous"),
+        (lambda: Panel.from_array(VALUES * 1j), "an array of numbers"),
+        (lambda: Panel.from_array([[1.0, 2.0], [3.0]]), "a rectangular array of numbers"),
+        (lambda: Panel.from_array(pd.DataFrame(VALUES)), "a pandas frame, whose times and names would be lost"),
+        (lambda: Panel.from_array(VALUES, graph="A-B"), "a Graph, got str"),
         (lambda: HOURLY.with_exogenous(HOURLY[:3]), "a value at 2024-01-01 03:00:00, it has none"),
         (lambda: HOURLY.with_exogenous(Panel.from_array(VALUES, nodes=["0", "x"])), "to have the node '1', it has not"),
         (lambda: HOURLY.with_shared_exogenous(HOURLY.with_calendar("hour")), "shared series of one channel, got 3"),

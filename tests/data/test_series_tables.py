@@ -60,6 +60,72 @@ def test_csv_as_spreadsheets_write_it(tmp_path):
     assert read_panel(utf16, csv_format=CsvFormat(decimal=",", encoding="utf-16")).equals(panel)
 
 
+def test_a_wide_table_may_have_a_node_called_id(tmp_path):
+    text = "date,CA,ID,NY\n" + "".join(f"2024-01-{day:02},{day},{day % 4},{2 * day}\n" for day in range(1, 21))
+    assert read_panel(write(tmp_path, text)).nodes == ("CA", "ID", "NY")
+    assert read_panel(pd.DataFrame({"date": DAYS, "id": range(6), "x": range(6)})).nodes == ("id", "x")
+
+
+def test_a_long_table_sorted_by_node_and_one_with_a_single_node(tmp_path):
+    rows = "".join(f"{node},{step},{step}\n" for node in "ab" for step in range(300))
+    assert read_panel(write(tmp_path, "id,time,value\n" + rows)).nodes == ("a", "b")
+    assert read_panel(write(tmp_path, "id,time,value\na,1,5\na,2,6\n")).nodes == ("a",)
+
+
+def test_row_numbers_are_no_data(tmp_path):
+    frame = pd.DataFrame({"date": DAYS, "A": range(6), "B": range(6)})
+    long = frame.melt("date", var_name="node")
+    for part in (long[long.value > 0], long.sort_values("value"), long.dropna()):
+        assert read_panel(part).channels == ("value",)
+    assert read_panel(frame[frame.A > 1]).nodes == ("A", "B")
+    frame[frame.A > 1].to_parquet(tmp_path / "filtered.parquet")
+    assert read_panel(tmp_path / "filtered.parquet").nodes == ("A", "B")
+    frame.to_csv(tmp_path / "with_index.csv")
+    assert read_panel(tmp_path / "with_index.csv").nodes == ("A", "B")
+    long.to_csv(tmp_path / "long_with_index.csv")
+    assert read_panel(tmp_path / "long_with_index.csv").channels == ("value",)
+
+
+def test_the_usual_name_of_a_value_is_the_target_and_the_choice_is_told(tmp_path):
+    panel = read_panel(write(tmp_path, "unique_id,ds,price,y\na,1,5,1\na,2,6,2\n"))
+    assert panel.channels == ("y", "price")
+    assert panel.notes[0] == "'y' is what is forecast, the other columns only help; say value for another."
+
+
+def test_a_usual_name_comes_before_a_type():
+    frame = pd.DataFrame({"id": ["a", "a"], "time": [1, 2], "updated": DAYS[:2], "value": [1.0, 2.0]})
+    assert read_panel(frame, value="value").times.tolist() == [1, 2]
+
+
+def test_two_spellings_of_a_time_are_one_time(tmp_path):
+    panel = read_panel(write(tmp_path, "id,time,value\na,2024-01-01,1\nb,2024-01-01 00:00,2\na,2024-01-02,3\n"))
+    np.testing.assert_array_equal(panel.values[..., 0], [[1, 2], [3, np.nan]])
+
+
+def test_polars_frames_with_text(tmp_path):
+    frame = polars.DataFrame({"date": [str(day.date()) for day in DAYS], "A": range(6)})
+    assert read_panel(frame).times.equals(DAYS.as_unit("us"))
+    with pytest.raises(InputError, match="numbers in column 'A' of the frame, got text"):
+        read_panel(frame.with_columns(polars.lit("x").alias("A")))
+
+
+def test_decimal_commas_in_times_and_in_names(tmp_path):
+    text = "time;0,5 m;1,5 m\n0,5;1,5;2\n1,0;2,5;3\n"
+    panel = read_panel(write(tmp_path, text), csv_format=CsvFormat(decimal=","))
+    assert (panel.nodes, panel.times.tolist()) == (("0,5 m", "1,5 m"), [0.5, 1.0])
+
+
+def test_an_index_that_is_a_column_too_and_periods():
+    frame = pd.DataFrame({"date": DAYS, "A": range(6)})
+    assert read_panel(frame.set_index("date", drop=False)).nodes == ("A",)
+    months = pd.DataFrame({"A": range(6)}, index=pd.period_range("2024-01", periods=6, freq="M"))
+    assert read_panel(months).times.equals(pd.date_range("2024-01-01", periods=6, freq="MS", unit="us"))
+
+
+def test_numbers_too_large_for_a_float_are_rounded():
+    assert read_panel(pd.DataFrame({"time": [1, 2], "A": [2**60 + 1, 5]})).values[0, 0, 0] == 2.0**60
+
+
 def test_frames_with_times_in_the_index():
     frame = pd.DataFrame({"A": range(6), "B": range(6)}, index=DAYS)
     assert read_panel(frame).nodes == ("A", "B")
@@ -105,7 +171,10 @@ def test_a_table_where_no_two_nodes_share_a_time_is_refused():
         (pd.DataFrame({"time": [1], "A": [1]}), {"value": "A"}, "a column of nodes to go with the values 'A'"),
         (pd.DataFrame({"node": ["a"], "time": [1], "A": [1]}), {"exogenous": "A"}, "a column of values"),
         (pd.DataFrame({"node": ["a"], "time": [1], "A": [1]}), {"node": "A"}, "Expected"),
-        (pd.DataFrame({"time": [True], "A": [1]}), {}, "times in column 'time' of the frame, got bool"),
+        (pd.DataFrame({"time": [True], "A": [1]}), {}, "dates in column 'time' of the frame, got bool"),
+        (pd.DataFrame({"time": [0.5, 1.5], "A": [1, 2]}), {"time_zone": "UTC"}, "dates in column 'time' of the frame"),
+        (pd.Series([1.0, 2.0]), {}, "a path, or a pandas or polars frame, got Series"),
+        (pd.DataFrame({"time": [1], "A": [10**30]}), {}, "columns of numbers, text or dates in the frame"),
     ],
 )
 def test_wrong_frames_are_refused(source, options, message):
@@ -118,6 +187,8 @@ def test_wrong_frames_are_refused(source, options, message):
     [
         ({"separator": "::"}, "a separator of one character, got '::'"),
         ({"decimal": "x"}, "the decimal sign '.' or ',', got 'x'"),
+        ({"decimal": ",", "separator": ","}, "the decimal sign '.' or ',', got ',' as separator too"),
+        ({"encoding": "a\0b"}, "an encoding such as utf-8"),
         ({"encoding": "klingon"}, "an encoding such as utf-8 or latin-1, got 'klingon'"),
     ],
 )

@@ -4,7 +4,7 @@ from torch import nn
 
 from tdegnn import InputError, TrainingError
 from tdegnn.training.device import choose_device
-from tdegnn.training.fit import fit
+from tdegnn.training.fit import ClosureTrainee, fit
 from tdegnn.training.optimizers import CosineAdam, QuasiNewton
 
 INPUTS = torch.linspace(-1, 1, 32)[:, None]
@@ -18,14 +18,15 @@ def line_fit(descent, num_steps, validation=None, **options):
     def loss():
         return (model(INPUTS) - TARGETS).square().mean()
 
-    result = fit(model, loss, validation or loss, optimizer, num_steps=num_steps, scheduler=scheduler, **options)
+    trainee = ClosureTrainee(model, loss, validation or loss, optimizer, scheduler)
+    result = fit(trainee, num_steps=num_steps, **options)
     return model, result
 
 
 @pytest.mark.parametrize(("descent", "num_steps"), [(CosineAdam(0.1), 300), (QuasiNewton(), 3)])
 def test_every_way_to_descend_finds_a_line(descent, num_steps):
     model, result = line_fit(descent, num_steps)
-    assert result.best_validation < 1e-6
+    assert result.best_scores.item() > -1e-6
     torch.testing.assert_close(model.weight.item(), 3.0, atol=1e-2, rtol=0)
 
 
@@ -39,9 +40,10 @@ def test_weights_of_the_best_validation_are_kept():
         seen.append(model.weight.item())
         return torch.tensor(next(losses))
 
-    result = fit(model, lambda: model(INPUTS).square().mean(), validation, optimizer, num_steps=4, validate_every=1)
-    assert (result.best_step, result.best_validation) == (2, 1.0)
-    assert result.validation_losses == [3.0, 1.0, 2.0, 5.0]
+    trainee = ClosureTrainee(model, lambda: model(INPUTS).square().mean(), validation, optimizer)
+    result = fit(trainee, num_steps=4, validate_every=1)
+    assert (result.best_steps.item(), result.best_scores.item()) == (2, -1.0)
+    assert [score.item() for score in result.scores] == [-3.0, -1.0, -2.0, -5.0]
     assert model.weight.item() == seen[1]
 
 
@@ -54,8 +56,9 @@ def test_progress_is_told_after_every_step():
 def test_divergence_is_noticed_and_a_remedy_named():
     model = nn.Linear(1, 1)
     optimizer, _ = CosineAdam(0.1).build(model.parameters(), 10)
+    never = ClosureTrainee(model, lambda: model(INPUTS).mean() * float("nan"), lambda: torch.tensor(0.0), optimizer)
     with pytest.raises(TrainingError, match=r"finite training loss, got nan after step 10. Lower the learning rate"):
-        fit(model, lambda: model(INPUTS).mean() * float("nan"), lambda: torch.tensor(0.0), optimizer, num_steps=10)
+        fit(never, num_steps=10)
 
 
 def test_no_steps_are_refused():

@@ -58,7 +58,9 @@ def main(arguments: list[str] | None = None) -> None:
     except TdegnnError as error:
         code = _complain(str(error), 1)
     except typer.TyperException as error:
-        code = _complain(f"{error.format_message().rstrip('.')}. Try: {_command_of(error)} --help", error.exit_code)
+        message = error.format_message().rstrip(".")
+        stop = "" if message.endswith("?") else "."
+        code = _complain(f"{message}{stop} Try: {_command_of(error)} --help", error.exit_code)
     except OSError as error:
         code = _complain(f"Could not use {error.filename or 'a file'}: {error.strerror or error}.", 2)
     except (KeyboardInterrupt, typer.Abort):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,14 +29,20 @@ from tdegnn.cli.output import print_json
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
+    from tdegnn.data.csv_files import CsvFormat
     from tdegnn.data.panel import Panel
+    from tdegnn.graph import Graph
+
+USUAL_NEIGHBORS = 5
+# Arguments that messages speak of, and that are options here.
+ARGUMENT = re.compile(r"\b(decimal|encoding|time_format|time_zone|node|value)=('[^']*')|\b(time_format|time_zone)\b")
 
 
 def check(
     series: SeriesFile,
     edges: EdgesFile = None,
     coordinates: CoordinatesFile = None,
-    neighbors: Neighbors = 5,
+    neighbors: Neighbors = None,
     node: NodeColumn = None,
     time: TimeColumn = None,
     value: ValueColumns = None,
@@ -52,36 +59,47 @@ def check(
 ) -> None:
     """Read your own series and graph: say what is in them, what should be known, or what is wrong."""
     from tdegnn.data.csv_files import CsvFormat
-    from tdegnn.data.graph_building import neighbor_graph, read_coordinates
     from tdegnn.data.series_tables import read_panel
 
     if edges is not None and coordinates is not None:
         raise InputError("Expected edges or coordinates, got both. Leave one of them out.")
-    csv_format = CsvFormat(separator, decimal, encoding)
-    panel = read_panel(
-        series,
-        edges,
-        time=time,
-        node=node,
-        value=value or (),
-        exogenous=exogenous or (),
-        time_zone=time_zone,
-        time_format=time_format,
-        direction=None if direction is None else direction.value,
-        csv_format=csv_format,
-    )
-    if coordinates is not None:
-        places, metric = read_coordinates(coordinates, panel.nodes, csv_format)
-        panel = panel.with_graph(neighbor_graph(places, neighbors, metric))
+    try:
+        csv_format = CsvFormat(None if separator is None else separator.replace("\\t", "\t"), decimal, encoding)
+        panel = read_panel(
+            series,
+            edges,
+            time=time,
+            node=node,
+            value=value or (),
+            exogenous=exogenous or (),
+            time_zone=time_zone,
+            time_format=time_format,
+            direction=None if direction is None else direction.value,
+            csv_format=csv_format,
+        )
+        if coordinates is not None:
+            panel = panel.with_graph(_link_neighbors(panel, coordinates, neighbors, csv_format))
+    except InputError as error:
+        raise InputError(_as_options(str(error))) from error
     facts = _facts(panel, series, window, horizon)
     if as_json:
         print_json(facts)
         return
     notes = facts.pop("notes")
+    facts["windows"] = " / ".join(map(str, facts["windows"])) + " (training / validation / test)"
+    facts["observed"] = f"{facts['observed']:.1%}"
     for name, fact in facts.items():
-        typer.echo(f"{name:<16} {fact}")
+        words = ", ".join(fact) if isinstance(fact, list) else fact
+        typer.echo(f"{name.replace('_', ' '):<16} {words or 'none'}")
     for note in notes:
-        typer.echo(f"Note: {note}")
+        typer.echo(f"Note: {_as_options(note)}")
+
+
+def _link_neighbors(panel: Panel, coordinates: Path, neighbors: int | None, csv_format: CsvFormat) -> Graph:
+    from tdegnn.data.graph_building import neighbor_graph, read_coordinates
+
+    places, metric = read_coordinates(coordinates, panel.nodes, csv_format)
+    return neighbor_graph(places, neighbors or max(1, min(USUAL_NEIGHBORS, panel.num_nodes - 1)), metric)
 
 
 def _facts(panel: Panel, series: Path, window: int, horizon: int) -> dict[str, Any]:
@@ -91,7 +109,10 @@ def _facts(panel: Panel, series: Path, window: int, horizon: int) -> dict[str, A
 
     windows = sliding_windows(panel.values, window, horizon)
     split = split_chronologically(panel.num_steps, window)
-    parts = (split.training, split.validation, split.test)
+    counts = [len(windows.predicting(part)) for part in (split.training, split.validation, split.test)]
+    notes = list(panel.notes)
+    if 0 in counts:
+        notes.append("Some part has no window: take a shorter horizon, a shorter window or a longer series.")
     return {
         "series": str(series),
         "nodes": panel.num_nodes,
@@ -99,11 +120,21 @@ def _facts(panel: Panel, series: Path, window: int, horizon: int) -> dict[str, A
         "step": describe_step(panel.times),
         "from": show_time(panel.times[0]),
         "to": show_time(panel.times[-1]),
-        "time zone": panel.time_zone or "none",
-        "forecast": ", ".join(panel.channels[: panel.num_targets]),
-        "exogenous": ", ".join(panel.channels[panel.num_targets :]) or "none",
-        "observed": f"{panel.observed.mean():.1%}",
-        "graph": "none" if panel.graph is None else str(panel.graph),
-        "windows": " / ".join(str(len(windows.predicting(part))) for part in parts) + " (training / validation / test)",
-        "notes": list(panel.notes),
+        "time_zone": panel.time_zone,
+        "forecast": list(panel.channels[: panel.num_targets]),
+        "exogenous": list(panel.channels[panel.num_targets :]),
+        "observed": float(panel.observed.mean()),
+        "graph": None if panel.graph is None else str(panel.graph),
+        "windows": counts,
+        "notes": notes,
     }
+
+
+def _as_options(message: str) -> str:
+    """A message whose arguments are written as the options of the command line."""
+
+    def option(found: re.Match[str]) -> str:
+        name, value = (found[1], f" {found[2]}") if found[1] else (found[3], "")
+        return f"--{name.replace('_', '-')}{value}"
+
+    return ARGUMENT.sub(option, message)

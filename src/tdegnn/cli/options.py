@@ -59,7 +59,9 @@ CoordinatesFile = Annotated[
         readable=False,
     ),
 ]
-Neighbors = Annotated[int, typer.Option("--neighbors", help="How many neighbors to link by coordinates.", min=1)]
+Neighbors = Annotated[
+    int | None, typer.Option("--neighbors", help="How many neighbors to link by coordinates; 5 where there are.", min=1)
+]
 NodeColumn = Annotated[str | None, typer.Option("--node", help="Column of nodes, for a long table.")]
 TimeColumn = Annotated[str | None, typer.Option("--time", help="Column of times.")]
 ValueColumns = Annotated[

@@ -52,7 +52,7 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 
 def print_json(value: Any) -> None:
     """Print a value as JSON."""
-    from tdegnn.experiments.records import finite_or_null
+    from tdegnn.training.json_values import finite_or_null
 
     typer.echo(json.dumps(finite_or_null(value), indent=2, allow_nan=False))
 

@@ -43,7 +43,7 @@ def integrate(
     operator: SpatialOperator,
     *,
     num_layers: int,
-    step_size: float,
+    step_size: float | Float[Tensor, ""],
     context: Any = None,
     state_map: Callable[[Tensor], Tensor] | None = None,
 ) -> Integration:
@@ -55,7 +55,7 @@ def integrate(
         coefficients: The rule for c.
         operator: The spatial term s.
         num_layers: Number of layers L.
-        step_size: h.
+        step_size: h; a tensor where networks that are trained together differ in it.
         context: What the operator may see besides the state.
         state_map: Applied to the current state before each layer, and kept in the history (the paper's dropout).
 
@@ -72,7 +72,8 @@ def integrate(
     _check_part("graph", graph, Graph)
     _check_part("coefficients", coefficients, TemporalCoefficients)
     check_count(num_layers=num_layers)
-    check_finite(step_size=step_size)
+    if not isinstance(step_size, Tensor):
+        check_finite(step_size=step_size)
     states = as_history(history, coefficients.order)
     graph.check_state(states[0])
 
@@ -85,9 +86,15 @@ def integrate(
         combined, layer_weights = coefficients.combine(states, layer)
         rate, context = operator(states[0], graph, layer, context)
         _check_shape("the operator", rate, states[0])
-        states = push(states, torch.add(combined, rate, alpha=step_size))
+        states = push(states, _advance(combined, rate, step_size))
         weights.append(layer_weights)
     return Integration(states[0], states, torch.stack(weights))
+
+
+def _advance(combined: State, rate: State, step_size: float | Float[Tensor, ""]) -> State:
+    if isinstance(step_size, Tensor):
+        return torch.addcmul(combined, rate, step_size.to(rate.dtype))
+    return torch.add(combined, rate, alpha=step_size)
 
 
 def _check_part(name: str, part: object, kind: type) -> None:

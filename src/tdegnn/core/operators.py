@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tdegnn.core.checks import check_fits, check_layer
 from tdegnn.core.history import State
@@ -41,11 +41,15 @@ class DiffusionOperator(SpatialOperator):
         batch_norm: Whether to normalize channels over nodes (and batch) before the relu.
     """
 
+    step_size: Tensor
+
     def __init__(self, channels: int, num_layers: int, step_size: float, *, batch_norm: bool = False) -> None:
         super().__init__()
         check_count(channels=channels, num_layers=num_layers)
         check_finite(step_size=step_size)
-        self.channels, self.num_layers, self.step_size = channels, num_layers, step_size
+        self.channels, self.num_layers = channels, num_layers
+        # A buffer, so that networks trained together may differ in it; in float64, so that no digit is lost.
+        self.register_buffer("step_size", torch.tensor(step_size, dtype=torch.float64), persistent=False)
         self.weight = nn.Parameter(torch.empty(num_layers, channels, channels))
         self.norms = nn.ModuleList(nn.BatchNorm1d(channels) for _ in range(num_layers if batch_norm else 0))
         self.reset_parameters()
@@ -69,7 +73,7 @@ class DiffusionOperator(SpatialOperator):
 
     def extra_repr(self) -> str:
         """Return the sizes shown by `repr`."""
-        return f"channels={self.channels}, num_layers={self.num_layers}, step_size={self.step_size}"
+        return f"channels={self.channels}, num_layers={self.num_layers}, step_size={float(self.step_size):g}"
 
 
 class HiddenDiffusionOperator(SpatialOperator):

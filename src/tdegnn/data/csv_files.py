@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.csv
@@ -19,8 +21,8 @@ import pyarrow.csv
 from tdegnn.errors import InputError
 
 Kind = Literal["text", "number"]
-# Given the names of the columns, what each of them holds.
-ChooseKinds: TypeAlias = Callable[[tuple[str, ...]], Sequence[Kind]]
+# Given the start of a table, what each of its columns holds.
+ChooseKinds: TypeAlias = Callable[["TableStart"], Sequence[Kind]]
 
 SEPARATORS = (",", ";", "\t", "|")
 # What people and programs write where they have no number.
@@ -29,6 +31,8 @@ COLUMN_TYPES = {"text": pa.dictionary(pa.int32(), pa.string()), "number": pa.flo
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 OTHER_FILES = {b"PK\x03\x04": "a spreadsheet or a zip archive", b"\x1f\x8b": "a gzip archive", b"SQLi": "a database"}
 LARGEST_FIELD = 2**31 - 1
+NUM_PEEKED = 200
+NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -48,11 +52,12 @@ class CsvFormat:
     def __post_init__(self) -> None:
         if self.separator is not None and len(self.separator) != 1:
             raise InputError(f"Expected a separator of one character, got {self.separator!r}.")
-        if self.decimal not in (".", ","):
-            raise InputError(f"Expected the decimal sign '.' or ',', got {self.decimal!r}.")
+        if self.decimal not in (".", ",") or self.decimal == self.separator:
+            other = " as separator too" if self.decimal == self.separator else ""
+            raise InputError(f"Expected the decimal sign '.' or ',', got {self.decimal!r}{other}.")
         try:
             "".encode(self.encoding)
-        except LookupError as error:
+        except (LookupError, ValueError) as error:
             raise InputError(f"Expected an encoding such as utf-8 or latin-1, got {self.encoding!r}.") from error
 
     @property
@@ -61,27 +66,45 @@ class CsvFormat:
         return self.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
 
 
+@dataclass(frozen=True)
+class TableStart:
+    """Names of the columns and the first rows of a table, by which it is decided what the columns hold.
+
+    Attributes:
+        names: Names of the columns.
+        rows: The first rows, as text.
+        text_columns: Columns that are text by their type, where the table has types.
+    """
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    text_columns: frozenset[int] = frozenset()
+
+    def column(self, position: int) -> list[str]:
+        """The first cells of a column, without spaces around them."""
+        return [row[position].strip() for row in self.rows if len(row) == len(self.names)]
+
+    def holds_numbers(self, position: int) -> bool:
+        """Whether the first cells of a column are numbers or empty."""
+        return position not in self.text_columns and all(
+            cell in MISSING or _is_number(cell, ".") or _is_number(cell, ",") for cell in self.column(position)
+        )
+
+
 def read_csv(
     path: Path, choose_kinds: ChooseKinds, csv_format: CsvFormat, number_hint: str, *, has_header: bool
 ) -> tuple[pa.Table, Callable[[int], int]]:
     """Read a CSV file; return its columns, and a function that finds the line of a row."""
-    header = read_header(path, csv_format)
-    if len(header) < 2:
-        raise InputError(
-            f"Expected at least two columns in {path.name}, got one: {_shorten(header[0] if header else '')!r}. "
-            "Separate them by commas, or say which separator the file has."
-        )
-    names = header if has_header else tuple(str(position) for position in range(len(header)))
-    separator, kinds = _find_separator(path, csv_format), tuple(choose_kinds(names))
-    file = _CsvFile(path, csv_format, separator, names, kinds, has_header, number_hint)
+    separator, start = peek_csv(path, csv_format, has_header=has_header)
+    file = _CsvFile(path, csv_format, separator, start.names, tuple(choose_kinds(start)), has_header, number_hint)
     try:
         columns = pyarrow.csv.read_csv(
             path if csv_format.is_utf8 else io.BytesIO(_transcoded(path, csv_format)),
             # Rows are skipped after the names: before them lines would count, of which a name in quotes may have two.
-            read_options=pyarrow.csv.ReadOptions(column_names=names, skip_rows_after_names=int(has_header)),
-            parse_options=pyarrow.csv.ParseOptions(delimiter=file.separator, newlines_in_values=True),
+            read_options=pyarrow.csv.ReadOptions(column_names=start.names, skip_rows_after_names=int(has_header)),
+            parse_options=pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
             convert_options=pyarrow.csv.ConvertOptions(
-                column_types={name: COLUMN_TYPES[kind] for name, kind in zip(names, file.kinds, strict=True)},
+                column_types={name: COLUMN_TYPES[kind] for name, kind in zip(start.names, file.kinds, strict=True)},
                 null_values=list(MISSING),
                 strings_can_be_null=False,
                 decimal_point=csv_format.decimal,
@@ -92,20 +115,26 @@ def read_csv(
     return columns, file.find_line
 
 
-def read_header(path: Path, csv_format: CsvFormat) -> tuple[str, ...]:
-    """Cells of the first line of a CSV file."""
+def peek_csv(path: Path, csv_format: CsvFormat, *, has_header: bool = True) -> tuple[str, TableStart]:
+    """The separator and the first rows of a CSV file. Without a header its columns are called 0, 1, ..."""
     _check_is_text(path, csv_format)
     try:
+        separator = _find_separator(path, csv_format)
         with _open_text(path, csv_format) as file:
-            first = next(csv.reader(file, delimiter=_find_separator(path, csv_format)), [])
-    except UnicodeDecodeError as error:
+            rows = [tuple(cells) for cells in islice(_reader(file, separator), NUM_PEEKED + 1)]
+    except UnicodeError as error:
         raise _undecodable(path, csv_format) or error from error
-    return tuple(cell.strip() for cell in first)
-
-
-def first_line(error: Exception) -> str:
-    """The first line of somebody else's message, to be part of one of ours."""
-    return str(error).splitlines()[0].rstrip(".")
+    except csv.Error as error:
+        raise InputError(f"Expected a CSV table in {path.name}, got one that cannot be read: {error}.") from error
+    header = tuple(cell.strip() for cell in rows[0])
+    if len(header) < 2:
+        cure = "Remove it." if not rows[0] else "Separate them by commas, or say which separator the file has."
+        raise InputError(
+            f"Expected at least two columns in {path.name}, got one in line 1: {_shorten(''.join(header))!r}. {cure}"
+        )
+    if not has_header:
+        return separator, TableStart(tuple(map(str, range(len(header)))), tuple(row for row in rows if row))
+    return separator, TableStart(header, tuple(row for row in rows[1:] if row))
 
 
 @dataclass(frozen=True)
@@ -131,55 +160,73 @@ class _CsvFile:
             return wrong_encoding
         for line, cells in self._rows():
             if len(cells) != len(self.names):
-                return InputError(
-                    f"Expected {len(self.names)} columns as in the first line of {self.path.name}, got {len(cells)} in "
-                    f"line {line}: {_shorten(self.separator.join(cells))!r}. Cells that hold a {self.separator!r} need "
-                    "quotes around them."
-                )
+                return self._ragged(cells, line)
             for name, kind, cell in zip(self.names, self.kinds, cells, strict=True):
-                if kind == "number" and not self._is_number(cell):
+                if kind == "number" and cell not in MISSING and not _is_number(cell, self.csv_format.decimal):
                     return self._not_a_number(cell, name, line)
-        return InputError(f"Expected a CSV table in {self.path.name}: {first_line(error)}.")
+        return InputError(f"Expected a CSV table in {self.path.name}, got one that cannot be read: {error}.")
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         """Line and cells of each row that is not blank."""
-        csv.field_size_limit(LARGEST_FIELD)
         with _open_text(self.path, self.csv_format) as file:
-            reader = csv.reader(file, delimiter=self.separator)
+            reader = _reader(file, self.separator)
             if self.has_header:
                 next(reader)
             for cells in reader:
                 if cells:
                     yield reader.line_num, cells
 
-    def _is_number(self, cell: str) -> bool:
-        if cell.strip() in MISSING:
-            return True
-        try:
-            float(cell.replace(self.csv_format.decimal, "."))
-        except ValueError:
-            return False
-        return self.csv_format.decimal == "." or "." not in cell
+    def _ragged(self, cells: list[str], line: int) -> InputError:
+        cure = f"Cells that hold a {self.separator!r} need quotes around them."
+        if not "".join(cells).strip():
+            cure = "Remove the line."
+        elif any("\n" in cell for cell in cells):
+            cure = "A quote before it is never closed."
+        elif self.names[0].startswith("#"):
+            cure = "If line 1 is a comment, remove it."
+        return InputError(
+            f"Expected {len(self.names)} columns as in the first line of {self.path.name}, got {len(cells)} in line "
+            f"{line}: {_shorten(self.separator.join(cells))!r}. {cure}"
+        )
 
     def _not_a_number(self, cell: str, name: str, line: int) -> InputError:
         hint = self.number_hint
         if "," in cell and self.csv_format.decimal == ".":
             hint = "If the comma is a decimal comma, say decimal=','; if it groups thousands, remove it."
         elif "." in cell and self.csv_format.decimal == ",":
-            hint = "The decimal sign was said to be a comma."
+            hint = "The decimal sign was said to be a comma; remove points that group thousands."
         return InputError(
             f"Expected a number in column {name!r}, got {_shorten(cell)!r} in line {line} of {self.path.name}. {hint}"
         )
 
 
+def _reader(file: Iterable[str], separator: str) -> Any:
+    # The limit of the module is made for other times: a cell may be as long as it is.
+    csv.field_size_limit(LARGEST_FIELD)
+    return csv.reader(file, delimiter=separator)
+
+
+def _is_number(cell: str, decimal: str) -> bool:
+    # With a decimal comma, a point is no part of a number.
+    plain = cell.replace(".", "?").replace(",", ".") if decimal == "," else cell
+    return NUMBER.fullmatch(plain.strip(" \t")) is not None
+
+
 def _find_separator(path: Path, csv_format: CsvFormat) -> str:
+    """What occurs equally often in the first lines, most often; else what occurs most often in the first one."""
     if csv_format.separator is not None:
         return csv_format.separator
     with _open_text(path, csv_format) as file:
-        first_line = file.readline()
-    # What stands in quotes separates nothing.
-    outside_quotes = "".join(first_line.split('"')[::2])
-    return max(SEPARATORS, key=outside_quotes.count)
+        # What stands in quotes separates nothing.
+        lines = ["".join(line.split('"')[::2]) for line in islice(file, 5) if line.strip()]
+    candidates = [separator for separator in SEPARATORS if separator != csv_format.decimal]
+    counts = {separator: [line.count(separator) for line in lines] or [0] for separator in candidates}
+
+    def likelihood(separator: str) -> tuple[bool, int]:
+        in_lines = counts[separator]
+        return len(set(in_lines)) == 1 and in_lines[0] > 0, in_lines[0]
+
+    return max(candidates, key=likelihood)
 
 
 def _check_is_text(path: Path, csv_format: CsvFormat) -> None:
@@ -204,7 +251,9 @@ def _undecodable(path: Path, csv_format: CsvFormat) -> InputError | None:
     content = path.read_bytes()
     try:
         content.decode(csv_format.encoding)
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
+        if not isinstance(error, UnicodeDecodeError):
+            return InputError(f"Expected {csv_format.encoding} text in {path.name}, got other text: {error}.")
         line = content[: error.start].count(b"\n") + 1
         return InputError(
             f"Expected {csv_format.encoding} text in {path.name}, got the byte 0x{content[error.start]:02x} in line "

@@ -8,29 +8,39 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import networkx
 import numpy as np
+import pandas as pd
 import scipy.sparse
 from jaxtyping import Float, Int
 from torch_geometric.data import Data
 
-from tdegnn.data.csv_files import CsvFormat, Kind, read_header
+from tdegnn.data.adjacency_files import (
+    are_whole_numbers,
+    load_matrix,
+    looks_like_matrix,
+    matrix_kinds,
+    read_named_matrix,
+    read_plain_matrix,
+)
+from tdegnn.data.csv_files import CsvFormat, Kind, TableStart, peek_csv
 from tdegnn.data.notices import notice_graph
 from tdegnn.data.tables import PLAIN_CSV, Table, check_file, find_named, is_parquet, read_table
 from tdegnn.errors import InputError
 from tdegnn.graph import Direction, Graph
 
+WEIGHT_HINT = "Write a number, or leave the column out."
 SOURCE_NAMES = ("source", "src", "from", "node1", "u", "i")
 TARGET_NAMES = ("target", "dst", "to", "node2", "v", "j")
 WEIGHT_NAMES = ("weight", "w", "edge_weight", "value")
 # A larger one means farther away: the opposite of a weight.
-DISTANCE_NAMES = ("distance", "dist", "cost", "length", "km", "miles")
+DISTANCE_WORDS = {"distance", "distances", "dist", "cost", "length", "km", "miles", "meters", "metres", "minutes"}
 
 
 def read_graph(
@@ -59,8 +69,8 @@ def read_graph(
 
 def write_edges(graph: Graph, nodes: Sequence[str], path: str | os.PathLike[str]) -> None:
     """Write the edges of a graph as a CSV file `source,target[,weight]` that `read_graph` reads back."""
-    import pandas as pd
-
+    if Path(path).suffix != ".csv":
+        raise InputError(f"Expected a file that ends in .csv, got {Path(path).name}.")
     sources, targets = graph.edge_index.numpy()
     columns: dict[str, Any] = {"source": np.take(nodes, sources), "target": np.take(nodes, targets)}
     if graph.is_weighted:
@@ -74,95 +84,100 @@ class _Made:
     notes: tuple[str, ...] = ()
 
 
-def _make(edges: Any, nodes: tuple[str, ...], direction: Direction, csv_format: CsvFormat) -> _Made:
+def _make(edges: Any, nodes: tuple[str, ...], direction: Direction, csv_format: CsvFormat) -> _Made:  # noqa: PLR0911
     if isinstance(edges, Graph):
         return _Made(edges)
     if isinstance(edges, Data):
-        return _Made(Graph.from_pyg(edges, direction))
+        return _from_pyg(edges, nodes, direction)
     if isinstance(edges, networkx.Graph):
         return _from_networkx(edges, nodes, direction)
     if scipy.sparse.issparse(edges) or isinstance(edges, np.ndarray):
-        return _Made(Graph.from_scipy(edges, direction))
+        return _from_array(edges, direction)
     if isinstance(edges, str | os.PathLike):
         return _read_file(check_file(edges), nodes, direction, csv_format)
+    if isinstance(edges, pd.DataFrame) and {str(name) for name in edges.columns} == set(nodes):
+        named = edges.set_axis([str(name) for name in edges.columns], axis=1).set_axis(map(str, edges.index), axis=0)
+        return _from_array(read_named_matrix(read_table(named.rename_axis("node"), matrix_kinds), nodes), direction)
+    if not hasattr(edges, "columns"):
+        raise InputError(
+            "Expected edges as a file, a frame, a matrix, a networkx graph, PyG data or a Graph, got "
+            f"{type(edges).__name__}. Make a Graph of it."
+        )
     return _read_edge_list(read_table(edges, _edge_kinds), nodes, direction)
 
 
 def _read_file(path: Path, nodes: tuple[str, ...], direction: Direction, csv_format: CsvFormat) -> _Made:
     if path.suffix in (".npz", ".npy"):
-        return _Made(Graph.from_scipy(_load_matrix(path), direction))
+        return _from_array(load_matrix(path), direction)
     if is_parquet(path):
         return _read_edge_list(read_table(path, _edge_kinds), nodes, direction)
     return _read_csv(path, nodes, direction, csv_format)
 
 
 def _read_csv(path: Path, nodes: tuple[str, ...], direction: Direction, csv_format: CsvFormat) -> _Made:
-    """A matrix or a list of edges, by what the first line holds."""
-    header = read_header(path, csv_format)
-    if len(header) == len(nodes) + 1 and set(header[1:]) == set(nodes):
-        table = read_table(path, lambda names: ["text" if name == names[0] else "number" for name in names], csv_format)
-        return _read_named_matrix(table, nodes, direction)
-    if len(header) == len(nodes) > 3:
-        # Without names, rows and columns stand in the order of the series.
-        has_header = set(header) == set(nodes) and not _are_numbers(header)
-        table = read_table(path, lambda names: ["number"] * len(names), csv_format, has_header=has_header)
-        order = [table.names.index(node) for node in nodes] if has_header else range(len(nodes))
-        return _from_matrix(table, list(order), np.arange(len(nodes)), direction)
-    # Many lists of edges have no line of names above them.
-    has_header = not set(header[:2]) <= set(nodes)
-    return _read_edge_list(read_table(path, _edge_kinds, csv_format, has_header=has_header), nodes, direction)
+    """A matrix or a list of edges, by what the first lines hold."""
+    _, first = peek_csv(path, csv_format, has_header=False)
+    header = tuple(cell.strip() for cell in first.rows[0])
+    if find_named(header, SOURCE_NAMES) is None or find_named(header, TARGET_NAMES) is None:
+        if len(header) == len(nodes) + 1 and set(header[1:]) == set(nodes):
+            return _from_array(read_named_matrix(read_table(path, matrix_kinds, csv_format), nodes), direction)
+        if len(header) == len(nodes) and looks_like_matrix(first, nodes):
+            return _from_array(read_plain_matrix(path, nodes, csv_format), direction)
+    has_header = _has_names(header, nodes, path)
+    table = read_table(path, _edge_kinds, csv_format, has_header=has_header, number_hint=WEIGHT_HINT)
+    return _read_edge_list(table, nodes, direction)
 
 
-def _read_named_matrix(table: Table, nodes: tuple[str, ...], direction: Direction) -> _Made:
-    rows = [str(name) for name in table.texts(0).to_pylist()]
-    if sorted(rows) != sorted(nodes):
-        missing = next(iter(set(nodes) - set(rows)), "one twice")
-        raise InputError(f"Expected a row for each node in {table.source}, got none for {missing!r}.")
-    order = np.array([rows.index(node) for node in nodes])
-    return _from_matrix(table, [table.names.index(node, 1) for node in nodes], order, direction)
+def _has_names(header: tuple[str, ...], nodes: tuple[str, ...], path: Path) -> bool:
+    """Whether the first line of a list of edges holds names of columns. Many lists have no such line."""
+    ends = header[:2]
+    num_known = len(set(ends) & set(nodes))
+    is_usual = find_named(header, SOURCE_NAMES) is not None and find_named(header, TARGET_NAMES) is not None
+    if is_usual or num_known == 0:
+        return True
+    if num_known < len(set(ends)):
+        unknown = next(end for end in ends if end not in nodes)
+        raise _unknown_node(unknown, {unknown}, nodes, f"line 1 of {path.name}")
+    return False
 
 
-def _from_matrix(table: Table, columns: list[int], rows: Int[np.ndarray, " nodes"], direction: Direction) -> _Made:
-    if table.columns.num_rows != len(columns):
-        raise InputError(
-            f"Expected a square adjacency matrix in {table.source}, got {table.columns.num_rows} rows and "
-            f"{len(columns)} columns."
-        )
-    matrix = np.stack([table.numbers(column)[rows] for column in columns], axis=1)
-    is_wrong = ~(matrix >= 0)
-    if is_wrong.any():
-        row, column = np.argwhere(is_wrong)[0]
-        raise InputError(
-            f"Expected weights that are not negative in {table.source}, got {matrix[row, column]} in column "
-            f"{table.names[columns[column]]!r}, {table.place(int(rows[row]))}. Write 0 where there is no edge."
-        )
-    return _Made(Graph.from_scipy(matrix, direction))
+def _from_array(matrix: Any, direction: Direction) -> _Made:
+    if isinstance(matrix, np.ma.MaskedArray):
+        matrix = matrix.filled(0)
+    graph = Graph.from_scipy(matrix, direction)
+    num_loops = int(np.count_nonzero(matrix.diagonal()))
+    return _Made(graph, _notice_loops(num_loops, graph.num_edges + num_loops, "the matrix"))
 
 
-def _load_matrix(path: Path) -> scipy.sparse.sparray | Float[np.ndarray, "rows columns"]:
-    """A matrix saved by SciPy or NumPy. Nothing pickled is opened."""
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return loaded
-        with loaded as archive:
-            if "format" in archive:
-                return scipy.sparse.load_npz(path)
-            if len(archive.files) == 1:
-                return np.asarray(archive[archive.files[0]])
-            names = ", ".join(archive.files)
-    except (ValueError, OSError, EOFError, BadZipFile) as error:
-        raise InputError(f"Expected an adjacency matrix saved by NumPy or SciPy in {path.name}: {error}.") from error
-    raise InputError(f"Expected one array, the adjacency matrix, in {path.name}, got {names}.")
+def _from_pyg(data: Data, nodes: tuple[str, ...], direction: Direction) -> _Made:
+    graph = Graph.from_pyg(data, direction)
+    names = data.get("node_names")
+    if names is not None and set(names) == set(nodes):
+        # The data know which node is which, and may have another order.
+        positions = {node: position for position, node in enumerate(nodes)}
+        places = np.array([positions[name] for name in names])
+        weights = graph.edge_weight if graph.is_weighted else None
+        graph = Graph(places[graph.edge_index.numpy()], graph.num_nodes, weights, direction)
+    num_loops = int((data.edge_index[0] == data.edge_index[1]).sum())
+    return _Made(graph, _notice_loops(num_loops, data.edge_index.shape[1], "the PyG data"))
 
 
-def _edge_kinds(names: tuple[str, ...]) -> list[Kind]:
-    weight = _find_columns(names)[2]
-    return ["number" if position == weight else "text" for position in range(len(names))]
+def _edge_kinds(start: TableStart) -> list[Kind]:
+    weight = _find_columns(start).weight
+    return ["number" if position == weight else "text" for position in range(len(start.names))]
 
 
-def _find_columns(names: Sequence[str]) -> tuple[int, int, int | None]:
-    """Columns of source, target and weight: by name, else the first, the second, and the third of three."""
+@dataclass(frozen=True)
+class _EdgeColumns:
+    source: int
+    target: int
+    weight: int | None
+    notes: tuple[str, ...] = ()
+
+
+def _find_columns(start: TableStart) -> _EdgeColumns:
+    """Columns of source, target and weight: by name, else the first, the second, and a third that holds numbers."""
+    names = start.names
     source, target, weight = (find_named(names, usual) for usual in (SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAMES))
     if source is None or target is None:
         if len(names) > 3:
@@ -171,26 +186,32 @@ def _find_columns(names: Sequence[str]) -> tuple[int, int, int | None]:
                 f"got {len(names)} columns: {names[0]}, {names[1]}, ..."
             )
         source, target = 0, 1
+    notes: tuple[str, ...] = ()
     if weight is None and len(names) == 3 and {source, target} == {0, 1}:
-        weight = 2
-    if weight is not None and names[weight].lower() in DISTANCE_NAMES:
+        is_named = not names[2].isdigit()
+        if start.holds_numbers(2) or not is_named:
+            weight, notes = 2, (f"The numbers in {names[2]!r} were taken for weights.",) if is_named else ()
+        else:
+            notes = (f"The column {names[2]!r} holds no numbers and was not used.",)
+    if weight is not None and DISTANCE_WORDS & set(re.split(r"[\W_\d]+", names[weight].lower())):
         raise InputError(
             f"Expected weights, larger for nodes that are closer, got a column {names[weight]!r}. Turn distances into "
             "weights before, as in exp(-(d / d_typical)^2), or leave the column out."
         )
-    return source, target, weight
+    return _EdgeColumns(source, target, weight, notes)
 
 
 def _read_edge_list(table: Table, nodes: tuple[str, ...], direction: Direction) -> _Made:
     if len(table.names) < 2:
         raise InputError(f"Expected columns source and target in {table.source}, got {', '.join(table.names)}.")
-    source, target, weight = _find_columns(table.names)
-    edges = np.stack([_find_nodes(table, column, nodes) for column in (source, target)])
+    found = _find_columns(table.start)
+    edges = np.stack([_find_nodes(table, column, nodes) for column in (found.source, found.target)])
     weights = None
-    if weight is not None:
-        weights = table.numbers(weight)
-        _check_weights(weights, table, table.names[weight])
-    return _Made(Graph(edges, len(nodes), weights, direction), _notice_edges(edges, table.source, weights is not None))
+    if found.weight is not None:
+        weights = table.numbers(found.weight)
+        _check_weights(weights, table, table.names[found.weight])
+    notes = _notice_edges(edges, len(nodes), table.source, weights is not None)
+    return _Made(Graph(edges, len(nodes), weights, direction), (*found.notes, *notes))
 
 
 def _find_nodes(table: Table, column: int, nodes: tuple[str, ...]) -> Int[np.ndarray, " edges"]:
@@ -207,28 +228,33 @@ def _find_nodes(table: Table, column: int, nodes: tuple[str, ...]) -> Int[np.nda
     return found
 
 
-def _notice_edges(edges: Int[np.ndarray, "2 edges"], origin: str, is_weighted: bool) -> tuple[str, ...]:
-    notes = []
-    num_loops = int((edges[0] == edges[1]).sum())
-    if num_loops:
-        notes.append(f"Edges from a node to itself are left out: {num_loops} of {edges.shape[1]} in {origin}.")
-    num_repeated = edges.shape[1] - np.unique(edges, axis=1).shape[1]
+def _notice_edges(edges: Int[np.ndarray, "2 edges"], num_nodes: int, origin: str, is_weighted: bool) -> tuple[str, ...]:
+    notes = list(_notice_loops(int((edges[0] == edges[1]).sum()), edges.shape[1], origin))
+    num_repeated = edges.shape[1] - len(np.unique(edges[0] * num_nodes + edges[1]))
     if num_repeated:
         what = "have their weights added" if is_weighted else "count once"
         notes.append(f"Edges listed more than once {what}: {num_repeated} of {edges.shape[1]} in {origin}.")
     return tuple(notes)
 
 
+def _notice_loops(num_loops: int, num_edges: int, origin: str) -> tuple[str, ...]:
+    if num_loops == 0:
+        return ()
+    return (f"Edges from a node to itself are left out: {num_loops} of {num_edges} in {origin}.",)
+
+
 def _from_networkx(graph: networkx.Graph, nodes: tuple[str, ...], direction: Direction) -> _Made:
     """By name: the graph may have its nodes in another order, and lack some."""
     complete = networkx.relabel_nodes(graph, str)
-    unknown = [name for name in complete.nodes if name not in set(nodes)]
+    unknown = set(complete.nodes) - set(nodes)
     if unknown:
-        raise _unknown_node(unknown[0], set(unknown), nodes, "the networkx graph")
+        first = next(name for name in complete.nodes if name in unknown)
+        raise _unknown_node(first, unknown, nodes, "the networkx graph")
     ordered = type(complete)()
     ordered.add_nodes_from(nodes)
     ordered.add_edges_from(complete.edges(data=True))
-    return _Made(Graph.from_networkx(ordered, direction))
+    notes = _notice_loops(networkx.number_of_selfloops(ordered), ordered.number_of_edges(), "the networkx graph")
+    return _Made(Graph.from_networkx(ordered, direction), notes)
 
 
 def _check_weights(weights: Float[np.ndarray, " edges"], table: Table, name: str) -> None:
@@ -249,18 +275,14 @@ def _unknown_node(name: str, unknown: set[str], nodes: tuple[str, ...], where: s
 
 def _hint(name: str, unknown: set[str], nodes: tuple[str, ...]) -> str:
     """What may have gone wrong with a name that no node has."""
-    if _are_numbers(nodes) and unknown == {str(len(nodes))}:
+    if are_whole_numbers(nodes) and unknown == {str(len(nodes))}:
         return f"The edges seem to count nodes from 1: count from 0, to {len(nodes) - 1}."
     if not name:
         return "Write a name in every row."
-    if _are_numbers(unknown) and not _are_numbers(nodes):
+    if are_whole_numbers(unknown) and not are_whole_numbers(nodes):
         return "The edges hold numbers where the series have names: write the names."
     close = difflib.get_close_matches(name.casefold(), [node.casefold() for node in nodes], n=1, cutoff=0.6)
     if close:
         likely = next(node for node in nodes if node.casefold() == close[0])
         return f"Did you mean {likely!r}?"
     return "Add its series, or remove its edges."
-
-
-def _are_numbers(names: Sequence[str] | set[str]) -> bool:
-    return all(name.isdigit() for name in names)

@@ -15,12 +15,11 @@ from numpy.typing import ArrayLike
 
 from tdegnn.data.csv_files import CsvFormat, Kind
 from tdegnn.data.panel import Panel
-from tdegnn.data.tables import PLAIN_CSV, find_named, read_table
+from tdegnn.data.tables import NODE_NAMES, PLAIN_CSV, find_named, read_table
 from tdegnn.errors import InputError, check_count
 from tdegnn.graph import Graph
 
 Metric = Literal["euclidean", "haversine"]
-NODE_NAMES = ("node", "id", "name")
 LATITUDE_NAMES, LONGITUDE_NAMES = ("latitude", "lat"), ("longitude", "lon", "lng", "long")
 # Two series that share fewer observations are not compared.
 FEWEST_SHARED_STEPS = 8
@@ -69,30 +68,23 @@ def read_coordinates(
         nodes: Names of the nodes, in the order wanted.
         csv_format: Separator, decimal sign and encoding of a CSV file.
     """
-
-    def choose_kinds(names: tuple[str, ...]) -> list[Kind]:
-        return ["text" if position == _node_column(names) else "number" for position in range(len(names))]
-
-    table = read_table(source, choose_kinds, csv_format)
-    node_column = _node_column(table.names)
-    axes = [position for position in range(len(table.names)) if position != node_column]
-    latitude, longitude = (find_named(table.names, names) for names in (LATITUDE_NAMES, LONGITUDE_NAMES))
-    on_globe = latitude is not None and longitude is not None
-    if latitude is not None and longitude is not None:
-        axes = [latitude, longitude]
-    rows = {name: row for row, name in enumerate(table.texts(node_column).to_pylist())}
+    table = read_table(source, lambda start: _coordinate_kinds(start.names), csv_format)
+    node_column, axes, metric = _find_axes(table.names)
+    names = [str(name) for name in table.texts(node_column).to_pylist()]
+    rows = {name: row for row, name in enumerate(names)}
+    if len(rows) < len(names):
+        twice = next(row for row, name in enumerate(names) if rows[name] != row)
+        raise InputError(f"Expected each node once, got {names[twice]!r} again in {table.place(rows[names[twice]])}.")
     missing = [node for node in nodes if node not in rows]
     if missing:
         raise InputError(f"Expected coordinates of each node in {table.source}, got none for {missing[0]!r}.")
-    if not axes:
-        raise InputError(f"Expected columns of coordinates in {table.source}, got {table.names[node_column]!r} only.")
     wanted = [rows[node] for node in nodes]
     points = np.stack([table.numbers(position)[wanted] for position in axes], axis=1)
     is_missing = np.isnan(points).any(axis=1)
     if is_missing.any():
         place = table.place(wanted[int(np.argmax(is_missing))])
         raise InputError(f"Expected a number for each coordinate, got an empty cell in {place}. Fill it in.")
-    return points, "haversine" if on_globe else "euclidean"
+    return points, metric
 
 
 def correlation_graph(panel: Panel, num_training_steps: int, num_neighbors: int = 5) -> Graph:
@@ -113,15 +105,39 @@ def correlation_graph(panel: Panel, num_training_steps: int, num_neighbors: int 
     return _linked(neighbors, np.take_along_axis(correlation, neighbors, axis=1).clip(min=0.0))
 
 
-def _node_column(names: Sequence[str]) -> int:
-    return find_named(names, NODE_NAMES) or 0
+def _find_axes(names: Sequence[str]) -> tuple[int, list[int], Metric]:
+    """The column of nodes, the columns of coordinates, and how to measure between them."""
+    node = find_named(names, (*NODE_NAMES, "name"))
+    node = 0 if node is None else node
+    latitude, longitude = find_named(names, LATITUDE_NAMES), find_named(names, LONGITUDE_NAMES)
+    if latitude is not None and longitude is not None:
+        return node, [latitude, longitude], "haversine"
+    if latitude is not None or longitude is not None:
+        raise InputError(f"Expected latitude and longitude, got one of them only: {', '.join(names)}.")
+    plane = [position for position in (find_named(names, (axis,)) for axis in "xyz") if position is not None]
+    others = plane or [position for position in range(len(names)) if position != node]
+    if not 1 <= len(others) <= 3:
+        raise InputError(
+            f"Expected columns latitude and longitude, or x and y, beside the nodes, got {', '.join(names)}."
+        )
+    return node, others, "euclidean"
+
+
+def _coordinate_kinds(names: Sequence[str]) -> list[Kind]:
+    axes = _find_axes(names)[1]
+    return ["number" if position in axes else "text" for position in range(len(names))]
 
 
 def _masked_correlation(values: Float[np.ndarray, "time nodes"]) -> Float[np.ndarray, "nodes nodes"]:
     """Correlation of each pair over the steps at which both were observed; 0 where it is undefined."""
     observed = (~np.isnan(values)).astype(np.float64)
-    # Centered first, so that sums of squares keep their digits.
-    centered = np.where(observed > 0, values - np.nanmean(np.where(observed > 0, values, np.nan)), 0.0)
+    count_alone = observed.sum(axis=0).clip(min=1)
+    means = np.where(observed > 0, values, 0.0).sum(axis=0) / count_alone
+    # Each series centered and scaled by itself, so that sums of squares keep their digits.
+    centered = np.where(observed > 0, values - means, 0.0)
+    spread = np.sqrt((centered**2).sum(axis=0) / count_alone)
+    is_constant = spread <= 1e-12 * np.abs(means)
+    centered /= np.where(is_constant, 1.0, spread)
     count = observed.T @ observed
     sums = centered.T @ observed
     squares = (centered**2).T @ observed
@@ -130,10 +146,9 @@ def _masked_correlation(values: Float[np.ndarray, "time nodes"]) -> Float[np.nda
         covariance = products - sums * sums.T / count
         variance = squares - sums**2 / count
         correlation = covariance / np.sqrt(variance * variance.T)
-    is_defined: Bool[np.ndarray, "nodes nodes"] = (
-        np.isfinite(correlation) & (count >= FEWEST_SHARED_STEPS) & (variance > 1e-12 * squares)
-    )
-    return np.asarray(np.where(is_defined, correlation, 0.0))
+    is_compared: Bool[np.ndarray, "nodes nodes"] = (count >= FEWEST_SHARED_STEPS) & (variance > 1e-12 * count)
+    is_compared &= is_compared.T & ~(is_constant | is_constant[:, None])
+    return np.asarray(np.where(np.isfinite(correlation) & is_compared, correlation, 0.0))
 
 
 def _linked(neighbors: Int[np.ndarray, "nodes neighbors"], weights: Float[np.ndarray, "nodes neighbors"]) -> Graph:
@@ -148,6 +163,8 @@ def _as_radians(points: Float[np.ndarray, "nodes axes"]) -> Float[np.ndarray, "n
     if np.abs(points[:, 0]).max() > 90:
         node = int(np.argmax(np.abs(points[:, 0]) > 90))
         raise InputError(f"Expected latitudes from -90 to 90, got {points[node, 0]} for node {node}. Swap the columns?")
+    if points[:, 1].min() < -180 or points[:, 1].max() > 360:
+        raise InputError(f"Expected longitudes from -180 to 360, got {points[:, 1].min()} to {points[:, 1].max()}.")
     return np.asarray(np.radians(points))
 
 

@@ -128,7 +128,7 @@ class NodeDataset:
         features = data.get("x")
         if not isinstance(features, Tensor) or features.dim() != 2:
             raise InputError(f"Expected PyG data with x of shape (nodes, features), got {_describe(features)}.")
-        labels = data.get("y", torch.full((graph.num_nodes,), -1))
+        labels = torch.as_tensor(data.get("y", torch.full((graph.num_nodes,), -1)))
         masks = _masks_of_pyg([data.get(key) for key in PYG_MASKS], graph.num_nodes)
         return cls(name, _features_of_pyg(features), graph, _labels_of_pyg(labels), *masks)
 

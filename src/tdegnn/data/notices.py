@@ -18,7 +18,11 @@ def notice_values(values: Float[np.ndarray, "time nodes channels"], nodes: Seque
     is_empty = ~observed.any(axis=(0, 2))
     notes = []
     if not observed.all():
-        notes.append(f"{np.mean(~observed):.1%} of the values are missing.")
+        num_missing = int(np.count_nonzero(~observed))
+        share = f"{num_missing / observed.size:.1%}"
+        # Few of many would be rounded away.
+        amount = share if share != "0.0%" else f"{num_missing} of {observed.size:,}"
+        notes.append(f"{amount} of the values are missing.")
     if is_empty.any():
         notes.append(f"Nothing was ever observed at {_name(nodes, is_empty)}.")
     # The first channel is the one that is forecast. A node seen once is not called constant.

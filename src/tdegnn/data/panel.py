@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float
+import torch
+from jaxtyping import Bool, Float, Shaped
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from tdegnn.data.calendar import calendar_channels
 from tdegnn.data.notices import notice_values
+from tdegnn.data.time_texts import as_times
 from tdegnn.data.times import check_regular, describe_step, future_times, regularize, show_time
 from tdegnn.errors import InputError, check_count
 from tdegnn.graph import Graph
@@ -70,6 +72,8 @@ class Panel:
         check_count(num_targets=self.num_targets)
         if self.num_targets > len(self.channels):
             raise InputError(f"Expected at most {len(self.channels)} targets, got {self.num_targets}.")
+        if self.graph is not None and not isinstance(self.graph, Graph):
+            raise InputError(f"Expected a Graph, got {type(self.graph).__name__}. Make one with read_graph.")
         if self.graph is not None and self.graph.num_nodes != len(self.nodes):
             raise InputError(f"Expected a graph of {len(self.nodes)} nodes, got one of {self.graph.num_nodes}.")
         self._check_values()
@@ -80,7 +84,7 @@ class Panel:
         cls,
         values: ArrayLike | Tensor,
         *,
-        times: Sequence[Any] | pd.Index | None = None,
+        times: Sequence[Any] | Shaped[np.ndarray, " time"] | pd.Index | None = None,
         nodes: Sequence[str] | None = None,
         channels: Sequence[str] | None = None,
         num_targets: int = 1,
@@ -98,15 +102,9 @@ class Panel:
             graph: The graph the nodes live on.
             name: What to call the data.
         """
-        array = np.array(values.detach().cpu().numpy() if isinstance(values, Tensor) else values)
-        if array.ndim not in (2, 3) or not (np.issubdtype(array.dtype, np.number) or array.dtype == bool):
-            raise InputError(
-                f"Expected an array of numbers (time, nodes) or (time, nodes, channels), got {array.dtype} of shape "
-                f"{array.shape}."
-            )
-        array = (array[..., None] if array.ndim == 2 else array).astype(np.float64)
+        array = _as_series(values)
         num_steps, num_nodes, num_channels = array.shape
-        given = pd.RangeIndex(num_steps) if times is None else pd.Index(times)
+        given = pd.RangeIndex(num_steps) if times is None else as_times(times)
         if len(given) != num_steps:
             raise InputError(f"Expected {num_steps} times, one a row of the values, got {len(given)}.")
         regular = regularize(given)
@@ -197,12 +195,15 @@ class Panel:
 
     def with_exogenous(self, other: Panel) -> Panel:
         """Join the channels of another panel, which has a value for each of our nodes and times."""
-        missing = [node for node in self.nodes if node not in set(other.nodes)]
+        places = {node: place for place, node in enumerate(other.nodes)}
+        missing = [node for node in self.nodes if node not in places]
         if missing:
             raise InputError(f"Expected the exogenous series to have the node {missing[0]!r}, it has not.")
-        places = {node: place for place, node in enumerate(other.nodes)}
         rows = _rows_of(other.times, self.times)
-        return self._with_channels(other.values[rows][:, [places[node] for node in self.nodes]], other.channels)
+        names = other.channels
+        if len(names) == 1 and names[0] in self.channels and other.name:
+            names = (other.name,)  # two wide tables both call what they hold `value`
+        return self._with_channels(other.values[rows][:, [places[node] for node in self.nodes]], names)
 
     def with_shared_exogenous(self, other: Panel) -> Panel:
         """Join series that all nodes share (a temperature, a price): each node of `other` becomes a channel here."""
@@ -257,12 +258,34 @@ class Panel:
         return replace(self, values=joined, channels=(*self.channels, *names))
 
 
+def _as_series(values: ArrayLike | Tensor) -> Float[np.ndarray, "time nodes channels"]:
+    """Any array of real numbers with two or three axes as a new one in float64; masked entries are NaN."""
+    if isinstance(values, pd.DataFrame | pd.Series):
+        raise InputError("Expected an array, got a pandas frame, whose times and names would be lost. Use read_panel.")
+    if isinstance(values, Tensor):
+        values = values.detach().cpu().to(torch.float64).numpy()
+    try:
+        array = np.ma.asarray(values) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
+    except ValueError as error:
+        raise InputError("Expected a rectangular array of numbers, got rows of different lengths.") from error
+    is_real = array.dtype == bool or (np.issubdtype(array.dtype, np.number) and not np.iscomplexobj(array))
+    if array.ndim not in (2, 3) or not is_real:
+        raise InputError(
+            f"Expected an array of numbers (time, nodes) or (time, nodes, channels), got {array.dtype} of shape "
+            f"{array.shape}."
+        )
+    filled = np.ma.filled(array.astype(np.float64), np.nan)
+    return np.array(filled[..., None] if filled.ndim == 2 else filled)
+
+
 def _check_names(**names_by_axis: tuple[str, ...]) -> None:
     for axis, names in names_by_axis.items():
         seen: set[str] = set()
         for name in names:
             if not isinstance(name, str) or not name or name != name.strip():
-                raise InputError(f"Expected names of {axis} without spaces around them, got {name!r}.")
+                raise InputError(
+                    f"Expected names of {axis} that are not empty and have no spaces around them, got {name!r}."
+                )
             if name in seen:
                 raise InputError(f"Expected {axis} to have different names, got {name!r} twice.")
             seen.add(name)
@@ -270,10 +293,13 @@ def _check_names(**names_by_axis: tuple[str, ...]) -> None:
 
 def _rows_of(available: pd.Index, wanted: pd.Index) -> np.ndarray:
     """Where the wanted times are among those available."""
-    try:
-        rows = available.get_indexer(wanted)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"Expected times of the same kind, got {available.dtype} and {wanted.dtype}.") from error
+    kinds = [(isinstance(times, pd.DatetimeIndex), getattr(times, "tz", None) is None) for times in (available, wanted)]
+    if kinds[0] != kinds[1]:
+        raise InputError(
+            f"Expected times of one kind (dates with a time zone, without one, or numbers), got {available.dtype} for "
+            f"the exogenous series and {wanted.dtype} here."
+        )
+    rows = available.get_indexer(wanted)
     if (rows < 0).any():
         first = wanted[int(np.argmax(rows < 0))]
         raise InputError(f"Expected the exogenous series to have a value at {show_time(first)}, it has none.")

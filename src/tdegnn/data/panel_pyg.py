@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float
+from torch import Tensor
 from torch_geometric.data import Data
 
 from tdegnn.data.panel import Panel
@@ -47,12 +48,14 @@ def panel_from_pyg(data: Data) -> Panel:
         raise InputError(f"Expected PyG data with x of shape (nodes, time[, channels]), got {came}.")
     times = None
     if "times" in data:
-        times = pd.Index(data.times.numpy())
-        if data.get("times_are_dates"):
-            times = _as_dates(data.times.numpy(), data.get("time_zone"))
+        times = data.times.numpy() if isinstance(data.times, Tensor) else data.times
+        if "times_are_dates" in data:
+            times = _as_written(times, is_date=data.times_are_dates, time_zone=data.get("time_zone"))
     graph = None
     if data.edge_index is not None:
-        graph = Graph.from_pyg(data, data.get("direction") or "both", keep_self_loops=True)
+        # What `panel_to_pyg` wrote has the loops that were wanted, and a direction.
+        direction = data.get("direction")
+        graph = Graph.from_pyg(data, direction or "both", keep_self_loops=direction is not None)
     return Panel.from_array(
         x.transpose(0, 1),
         times=times,
@@ -120,6 +123,12 @@ def _stack(snapshots: Sequence[Any], name: str) -> Float[np.ndarray, "steps node
     return np.stack(arrays)
 
 
-def _as_dates(microseconds: np.ndarray, time_zone: str | None) -> pd.DatetimeIndex:
-    dates = pd.DatetimeIndex(microseconds.astype("datetime64[us]"))
-    return dates if time_zone is None else dates.tz_localize("UTC").tz_convert(time_zone)
+def _as_written(times: np.ndarray, *, is_date: bool, time_zone: str | None) -> pd.Index:
+    """Times as `panel_to_pyg` found them: a number that looks like a date, 20240101, stays a number."""
+    if is_date:
+        dates = pd.DatetimeIndex(times.astype("datetime64[us]"))
+        return dates if time_zone is None else dates.tz_localize("UTC").tz_convert(time_zone)
+    if np.issubdtype(times.dtype, np.integer):
+        step = int(times[1] - times[0]) if len(times) > 1 else 1
+        return pd.RangeIndex(int(times[0]), int(times[-1]) + step, step)
+    return pd.Index(times)

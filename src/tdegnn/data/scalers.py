@@ -117,6 +117,8 @@ def _fit(statistics: Statistics, training: Training, per: Per) -> Scaler:
     if per not in get_args(Per):
         raise InputError(f"Expected per to be 'node' or 'all', got {per!r}.")
     values = np.asarray(training, dtype=np.float64)
+    if values.ndim != 3:
+        raise InputError(f"Expected a training part of shape (time, nodes, channels), got {values.shape}.")
     if np.isinf(values).any():
         raise InputError("Expected finite training values, or NaN where nothing was observed, got infinity.")
     is_known = ~np.isnan(values).all(axis=0)

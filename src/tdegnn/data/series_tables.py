@@ -8,6 +8,7 @@ validation of what a user's table holds is done here and in what this file calls
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,20 +19,23 @@ import pandas as pd
 import pyarrow as pa
 from jaxtyping import Bool, Int
 
-from tdegnn.data.csv_files import MISSING, CsvFormat, Kind
+from tdegnn.data.csv_files import MISSING, CsvFormat, Kind, TableStart
 from tdegnn.data.edges import read_graph
 from tdegnn.data.panel import Panel
-from tdegnn.data.tables import PLAIN_CSV, Table, find_named, read_table
+from tdegnn.data.tables import NODE_NAMES, PLAIN_CSV, Table, find_named, read_table
 from tdegnn.data.time_texts import in_zone, read_times
-from tdegnn.data.times import Place, may_be_clock_change, regularize, show_time
+from tdegnn.data.times import Place, regularize, repeated_time_hint, show_time
 from tdegnn.errors import InputError
 from tdegnn.graph import Direction
 
 TIME_NAMES = ("time", "timestamp", "datetime", "date", "ds", "day", "week", "month", "year", "step")
-NODE_NAMES = ("node", "node_id", "id", "unique_id", "item_id", "series", "series_id")
+VALUE_NAMES = ("value", "y", "target")
+AMBIGUOUS_NAMES = ("id", "series")
 # Where a table has so many fewer rows than nodes times steps, a column was taken for what it is not.
 LARGEST_DILUTION = 100
 NUMBER_HINT = "Leave cells without a value empty; of a long table, say which column holds the nodes."
+# A number with a decimal comma, where a column of times has such.
+DECIMAL_COMMA = re.compile(r"^([+-]?\d+),(\d+)$")
 Layout = Literal["wide", "long"]
 
 
@@ -53,6 +57,7 @@ class _Roles:
     node: int | None
     values: tuple[int, ...]
     num_targets: int
+    notes: tuple[str, ...] = ()
 
 
 def read_panel(
@@ -86,16 +91,16 @@ def read_panel(
     """
     said = _Said(time, node, _as_tuple(value), _as_tuple(exogenous))
 
-    def choose_kinds(names: tuple[str, ...]) -> list[Kind]:
+    def choose_kinds(start: TableStart) -> list[Kind]:
         # What is not read may hold anything.
-        numbers = set(_find_roles(names, (), said).values)
-        return ["number" if position in numbers else "text" for position in range(len(names))]
+        numbers = set(_find_roles(start, (), said).values)
+        return ["number" if position in numbers else "text" for position in range(len(start.names))]
 
     table = read_table(series, choose_kinds, csv_format, number_hint=NUMBER_HINT)
     if table.columns.num_rows == 0:
         raise InputError(f"Expected rows in {table.source}, got a header only.")
-    roles = _find_roles(table.names, table.date_columns, said)
-    times = _TimeColumn(table, roles.time, time_format, time_zone)
+    roles = _find_roles(table.start, table.date_columns, said)
+    times = _TimeColumn(table, roles.time, time_format, time_zone, csv_format.decimal)
     panel = _read_wide(table, roles, times) if roles.node is None else _read_long(table, roles, times, roles.node)
     if edges is None:
         return panel
@@ -105,6 +110,8 @@ def read_panel(
 
 def write_series(panel: Panel, path: str | os.PathLike[str], layout: Layout = "long") -> None:
     """Write a panel as a CSV or Parquet table (by the ending of `path`) that `read_panel` reads back.
+
+    Say to it what a table cannot: which columns are values and which exogenous, and for CSV the time zone.
 
     Args:
         panel: The series. Its graph is written by `write_edges`.
@@ -126,8 +133,9 @@ def panel_to_frame(panel: Panel, layout: Layout = "long") -> pd.DataFrame:
     if layout == "wide":
         if panel.num_channels != 1:
             raise InputError(f"Expected one channel for a wide table, got {panel.num_channels}. Use layout='long'.")
-        if "time" in panel.nodes:
-            raise InputError("Expected no node called 'time' in a wide table. Use layout='long'.")
+        reserved = [node for node in panel.nodes if node.lower() in (*TIME_NAMES, *NODE_NAMES)]
+        if reserved:
+            raise InputError(f"Expected no node called {reserved[0]!r} in a wide table. Use layout='long'.")
         columns = dict(zip(panel.nodes, panel.values[..., 0].T, strict=True))
         return pd.DataFrame({"time": panel.times} | columns)
     if layout != "long":
@@ -140,39 +148,66 @@ def panel_to_frame(panel: Panel, layout: Layout = "long") -> pd.DataFrame:
     return pd.DataFrame(keys | dict(zip(panel.channels, values, strict=True)))
 
 
-def _find_roles(names: tuple[str, ...], date_columns: Sequence[int], said: _Said) -> _Roles:
-    """Which column is what: as the user says, else by type, else by name."""
-    time = _position(said.time, names) if said.time else _find_time(names, date_columns, said)
-    node = _position(said.node, names) if said.node else find_named(names, NODE_NAMES)
+def _find_roles(start: TableStart, date_columns: Sequence[int], said: _Said) -> _Roles:
+    """Which column is what: as the user says, else by name, else by type, else by place."""
+    names = start.names
+    time = _position(said.time, names) if said.time else _find_time(names, date_columns)
+    node = _position(said.node, names) if said.node else _find_node(start, time)
+    # A column of row numbers that a program left behind is nothing.
+    left = [position for position, name in enumerate(names) if position not in (time, node) and not _is_count(name)]
     if node is None:
         if said.value or said.exogenous:
             named = (said.value + said.exogenous)[0]
             raise InputError(
-                f"Expected a column of nodes to go with the values {named!r}, got the columns "
-                f"{_listed(names)}. Say which holds the nodes with node."
+                f"Expected a column of nodes to go with the values {named!r}, got the columns {_listed(names)}. "
+                "Say which holds the nodes with node."
             )
-        nodes = tuple(position for position in range(len(names)) if position != time)
-        return _Roles(time, None, nodes, 1)
-    if said.value or said.exogenous:
-        values = [_position(name, names) for name in said.value + said.exogenous]
-    else:
-        values = [position for position in range(len(names)) if position not in (time, node)]
-    if not values or (said.exogenous and not said.value):
-        raise InputError(f"Expected a column of values beside node and time, got the columns {_listed(names)}.")
+        return _Roles(time or 0, None, tuple(position for position in left if position != (time or 0)), 1)
+    if time is None:
+        raise InputError(f"Expected a column of times, got the columns {_listed(names)}. Say which it is with time.")
+    values, notes = _find_values(names, left, said)
     if len({time, node, *values}) != 2 + len(values):
         raise InputError(f"Expected different columns for node, time and values, got one twice: {_listed(names)}.")
-    return _Roles(time, node, tuple(values), max(len(said.value), 1))
+    return _Roles(time, node, values, max(len(said.value), 1), notes)
 
 
-def _find_time(names: tuple[str, ...], date_columns: Sequence[int], said: _Said) -> int:
-    if len(date_columns) == 1:
-        return date_columns[0]
+def _find_values(names: tuple[str, ...], left: list[int], said: _Said) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The columns of values of a long table, targets first, and what should be known of the choice."""
+    if said.value:
+        return tuple(_position(name, names) for name in said.value + said.exogenous), ()
+    if not left or said.exogenous:
+        raise InputError(
+            f"Expected a column of values beside node and time, got the columns {_listed(names)}. Say which with value."
+        )
+    usual = find_named([names[position] for position in left], VALUE_NAMES)
+    target = left[0] if usual is None else left[usual]
+    others = [position for position in left if position != target]
+    note = f"{names[target]!r} is what is forecast, the other columns only help; say value for another."
+    return (target, *others), (note,) if others else ()
+
+
+def _find_time(names: tuple[str, ...], date_columns: Sequence[int]) -> int | None:
     named = find_named(names, TIME_NAMES)
-    if named is not None:
-        return named
-    if said.node is not None or find_named(names, NODE_NAMES) is not None:
-        raise InputError(f"Expected a column of times, got the columns {_listed(names)}. Say which it is with time.")
-    return 0
+    return date_columns[0] if named is None and len(date_columns) == 1 else named
+
+
+def _find_node(start: TableStart, time: int | None) -> int | None:
+    """The column of nodes, by its name; None for a wide table, in which a node may be called ID, as Idaho is.
+
+    In a long table nodes have names that are no numbers, or times repeat, or the first rows are all of one node.
+    """
+    node = find_named(start.names, NODE_NAMES)
+    if node is None or time is None or node == time:
+        return node if time is None else None
+    times, nodes = start.column(time), start.column(node)
+    is_ambiguous = start.names[node].lower() in AMBIGUOUS_NAMES and start.holds_numbers(node)
+    is_long = not is_ambiguous or len(set(times)) < len(times) or len(set(nodes)) == 1
+    return node if is_long else None
+
+
+def _is_count(name: str) -> bool:
+    """Whether a name is what pandas writes above a column of row numbers."""
+    return not name or name.startswith("Unnamed: ")
 
 
 def _position(name: str, names: Sequence[str]) -> int:
@@ -189,24 +224,28 @@ class _TimeColumn:
     column: int
     time_format: str | None
     time_zone: str | None
+    decimal: str
 
     def read(self, rows: Int[np.ndarray, " rows"]) -> pd.Index:
         """Times of some rows."""
         array = self.table.columns.column(self.column)
-        if pa.types.is_dictionary(array.type) or pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+        if pa.types.is_dictionary(array.type) or pa.types.is_string(array.type):
             texts = self.table.texts(self.column).take(pa.array(rows)).to_pylist()
             self._check_present(np.array([text is None or text in MISSING for text in texts]), rows)
-            return self._read_texts(texts, self.place(rows))
+            if self.decimal == ",":
+                texts = [DECIMAL_COMMA.sub(r"\1.\2", text) for text in texts]
+            return self._read_texts(texts, rows)
         typed = pd.Index(array.take(pa.array(rows)).to_pandas())
         self._check_present(np.asarray(typed.isna()), rows)
-        if pa.types.is_date(array.type):
-            typed = pd.DatetimeIndex(typed)
-        if isinstance(typed, pd.DatetimeIndex):
-            return in_zone(typed, self.time_zone)
-        if pa.types.is_integer(array.type):
-            return self._read_texts([str(number) for number in typed], self.place(rows))
-        if not pa.types.is_floating(array.type):
-            raise InputError(f"Expected times in column {self.name!r} of {self.table.source}, got {array.type}.")
+        if pa.types.is_date(array.type) or isinstance(typed, pd.DatetimeIndex):
+            return in_zone(pd.DatetimeIndex(typed), self.time_zone)
+        is_whole = pa.types.is_floating(array.type) and bool((typed == np.floor(typed)).all())
+        if pa.types.is_integer(array.type) or is_whole:
+            return self._read_texts([str(int(number)) for number in typed], rows)
+        if not pa.types.is_floating(array.type) or self.time_format or self.time_zone:
+            raise InputError(
+                f"Expected dates in column {self.name!r} of {self.table.source}, got {array.type}. Convert it before."
+            )
         return typed
 
     def place(self, rows: Int[np.ndarray, " rows"]) -> Place:
@@ -217,9 +256,9 @@ class _TimeColumn:
     def name(self) -> str:
         return self.table.names[self.column]
 
-    def _read_texts(self, texts: list[str], place: Place) -> pd.Index:
+    def _read_texts(self, texts: list[str], rows: Int[np.ndarray, " rows"]) -> pd.Index:
         try:
-            return read_times(texts, place, self.time_format, self.time_zone)
+            return read_times(texts, self.place(rows), self.time_format, self.time_zone)
         except InputError as error:
             raise InputError(f"In column {self.name!r}: {error}") from error
 
@@ -236,7 +275,7 @@ def _read_wide(table: Table, roles: _Roles, times: _TimeColumn) -> Panel:
     for position, column in enumerate(roles.values):
         values[regular.positions, position, 0] = table.numbers(column)
     nodes = tuple(table.names[column].strip() for column in roles.values)
-    return Panel(values, regular.times, nodes, name=table.stem).looked_at(regular.notes)
+    return Panel(values, regular.times, nodes, name=table.stem).looked_at((*roles.notes, *regular.notes))
 
 
 def _read_long(table: Table, roles: _Roles, times: _TimeColumn, node_column: int) -> Panel:
@@ -246,8 +285,11 @@ def _read_long(table: Table, roles: _Roles, times: _TimeColumn, node_column: int
         is_missing = np.asarray([name in (None, "") for name in nodes.to_pylist()])
         place = table.place(int(np.argmax(is_missing)))
         raise InputError(f"Expected a node in every row, got none in {place}. Name it, or remove the row.")
-    time_codes, first_rows = table.codes(times.column)
-    regular = regularize(times.read(first_rows), times.place(first_rows))
+    spellings, first_rows = table.codes(times.column)
+    # Two spellings of one time, 2024-01-01 and 2024-01-01 00:00, are one time.
+    codes, distinct = pd.factorize(times.read(first_rows))
+    regular = regularize(distinct, times.place(first_rows[np.unique(codes, return_index=True)[1]]))
+    time_codes = codes[spellings]
     _check_density(table, len(names), len(regular.times))
     cells = regular.positions[time_codes] * len(names) + nodes.indices.to_numpy()
     _check_cells_differ(table, cells, names, regular.times)
@@ -259,7 +301,7 @@ def _read_long(table: Table, roles: _Roles, times: _TimeColumn, node_column: int
     panel = Panel(
         values.reshape(shape), regular.times, tuple(names), channels, num_targets=roles.num_targets, name=table.stem
     )
-    return panel.looked_at(regular.notes)
+    return panel.looked_at((*roles.notes, *regular.notes))
 
 
 def _check_cells_differ(table: Table, cells: Int[np.ndarray, " rows"], nodes: Sequence[str], times: pd.Index) -> None:
@@ -270,12 +312,9 @@ def _check_cells_differ(table: Table, cells: Int[np.ndarray, " rows"], nodes: Se
     if is_repeated.any():
         first = int(np.argmax(is_repeated))
         step, node = divmod(int(cells[first]), len(nodes))
-        hint = "Keep one of them, or join them (mean, sum) before."
-        if may_be_clock_change(times[step]):
-            hint = "If the clocks went back then, write times with their UTC offset."
         raise InputError(
             f"Expected one row for each node and time, got two for {nodes[node]!r} at {show_time(times[step])}: "
-            f"{table.place(first)} and {table.place(int(last_row[cells[first]]))}. {hint}"
+            f"{table.place(first)} and {table.place(int(last_row[cells[first]]))}. {repeated_time_hint(times[step])}"
         )
 
 

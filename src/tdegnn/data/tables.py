@@ -21,10 +21,12 @@ import pyarrow.compute
 import pyarrow.parquet
 from jaxtyping import Float, Int
 
-from tdegnn.data.csv_files import ChooseKinds, CsvFormat, first_line, read_csv
+from tdegnn.data.csv_files import NUM_PEEKED, ChooseKinds, CsvFormat, TableStart, read_csv
 from tdegnn.errors import InputError
 
 PLAIN_CSV = CsvFormat()
+# What people call a column of nodes.
+NODE_NAMES = ("node", "node_id", "id", "unique_id", "item_id", "series", "series_id")
 # What to call the source of a table that came from no file.
 FRAME = "the frame"
 
@@ -50,6 +52,17 @@ class Table:
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""
         return tuple(self.columns.column_names)
+
+    @cached_property
+    def start(self) -> TableStart:
+        """Names and first rows, as text."""
+        first = self.columns.slice(0, NUM_PEEKED)
+        columns = [["" if cell is None else str(cell) for cell in column.to_pylist()] for column in first.columns]
+        types = enumerate(self.columns.schema.types)
+        # Text of a CSV file may hold numbers: it has no types of its own.
+        is_typed = self.find_line is None
+        texts = frozenset(column for column, kind in types if is_typed and _in_words(kind) == "text")
+        return TableStart(self.names, tuple(zip(*columns, strict=True)), texts)
 
     @property
     def stem(self) -> str:
@@ -103,7 +116,8 @@ class Table:
             raise InputError(
                 f"Expected numbers in column {name!r} of {self.source}, got {_in_words(kind)}. Convert it before."
             )
-        values = np.array(array.cast(pa.float64()).to_numpy(), dtype=np.float64)
+        # Whole numbers too large for float64 are rounded, as everywhere.
+        values = np.array(array.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
         is_infinite = np.isinf(values)
         if is_infinite.any():
             row = int(np.argmax(is_infinite))
@@ -171,25 +185,57 @@ def _read_parquet(path: Path) -> Table:
         columns = pyarrow.parquet.read_table(path)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"Expected a whole Parquet file, but {path.name} is damaged or cut off.") from error
-    return Table(columns, path.name)
+    # What pandas kept of an index without a name: a count of rows is no data, times or names are.
+    counts = [
+        name
+        for name in columns.column_names
+        if name.startswith("__index_level_") and pa.types.is_integer(columns.schema.field(name).type)
+    ]
+    return Table(_in_known_types(columns.drop_columns(counts)), path.name)
 
 
 def _take_frame(frame: Any) -> Table:
     if isinstance(frame, pd.DataFrame):
-        # A plain count of rows is no column; times or names that stand in the index are.
-        is_count = isinstance(frame.index, pd.RangeIndex) and frame.index.name is None
-        flat = frame if is_count else frame.reset_index()
-        flat = flat.set_axis([str(name) for name in flat.columns], axis=1)
-        _check_names(tuple(flat.columns), FRAME)
-        try:
-            return Table(pa.Table.from_pandas(flat, preserve_index=False), FRAME)
-        except pa.ArrowException as error:
-            raise InputError(f"Expected columns of one type each in the frame: {first_line(error)}.") from error
-    if hasattr(frame, "__arrow_c_stream__"):
-        return Table(pa.table(frame), FRAME)
-    raise InputError(
-        f"Expected a path, or a pandas or polars frame, got {type(frame).__name__}. For arrays use Panel.from_array."
-    )
+        frame = _flatten(frame)
+        _check_names(tuple(frame.columns), FRAME)
+    elif isinstance(frame, pd.Series) or not hasattr(frame, "__arrow_c_stream__"):
+        raise InputError(
+            f"Expected a path, or a pandas or polars frame, got {type(frame).__name__}. "
+            "For arrays use Panel.from_array."
+        )
+    try:
+        is_pandas = isinstance(frame, pd.DataFrame)
+        columns = pa.Table.from_pandas(frame, preserve_index=False) if is_pandas else pa.table(frame)
+        known = _in_known_types(columns)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InputError(f"Expected columns of numbers, text or dates in the frame: {reason}.") from error
+    return Table(known, FRAME)
+
+
+def _flatten(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with what its index holds as columns, and text for names."""
+    index = frame.index
+    # Where rows were filtered or sorted, the numbers of the rows are no data either.
+    is_count = index.nlevels == 1 and index.name is None and pd.api.types.is_integer_dtype(index.dtype)
+    if isinstance(index, pd.PeriodIndex):
+        frame = frame.set_axis(index.to_timestamp(), axis=0)
+    # A level that stands among the columns too is there already.
+    known = [name for name in index.names if name is not None and name in frame.columns]
+    if is_count or len(known) == index.nlevels:
+        frame = frame.reset_index(drop=True)
+    elif known:
+        frame = frame.reset_index(level=known, drop=True).reset_index()
+    else:
+        frame = frame.reset_index()
+    return frame.set_axis([str(name) for name in frame.columns], axis=1)
+
+
+def _in_known_types(columns: pa.Table) -> pa.Table:
+    """The table with one kind of text: Arrow has several, of which not all can be worked with."""
+    others = (pa.string_view(), pa.large_string())
+    fields = [field.with_type(pa.string()) if field.type in others else field for field in columns.schema]
+    return columns.cast(pa.schema(fields))
 
 
 def _check_names(names: Sequence[str], source: str) -> None:
@@ -198,7 +244,10 @@ def _check_names(names: Sequence[str], source: str) -> None:
         if name in seen:
             raise InputError(f"Expected each column of {source} once, got {name!r} twice. Rename one of them.")
         if not name and position > 0:
-            raise InputError(f"Expected a name for each column of {source}, got none for column {position + 1}.")
+            raise InputError(
+                f"Expected a name for each column of {source}, got none for column {position + 1}. Name it, or remove "
+                "the separator at the end of each line."
+            )
         seen.add(name)
 
 

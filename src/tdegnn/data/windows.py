@@ -106,15 +106,16 @@ def sliding_windows(
         stride: Number of steps from one window to the next.
     """
     check_count(window=window, horizon=horizon, stride=stride)
-    series = values if isinstance(values, Tensor) else torch.from_numpy(np.require(values, requirements="W"))
-    if series.dim() != 3:
-        raise InputError(f"Expected a series of shape (time, nodes, channels), got {tuple(series.shape)}.")
-    num_steps = len(series)
+    if not isinstance(values, Tensor):
+        values = torch.from_numpy(np.require(values, values.dtype.newbyteorder("="), "W"))
+    if values.dim() != 3:
+        raise InputError(f"Expected a series of shape (time, nodes, channels), got {tuple(values.shape)}.")
+    num_steps = len(values)
     if num_steps < window + horizon:
         raise InputError(
             f"Expected at least {window + horizon} steps for a window of {window} and a horizon of {horizon}, got "
             f"{num_steps}. Take a shorter window, a shorter horizon or a longer series."
         )
-    inputs = series[: num_steps - horizon].unfold(0, window, stride).movedim(-1, 1)
-    targets = series[window:].unfold(0, horizon, stride).movedim(-1, 1)
+    inputs = values[: num_steps - horizon].unfold(0, window, stride).movedim(-1, 1)
+    targets = values[window:].unfold(0, horizon, stride).movedim(-1, 1)
     return SlidingWindows(inputs, targets, range(window, num_steps - horizon + 1, stride))

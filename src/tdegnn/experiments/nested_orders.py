@@ -21,7 +21,7 @@ from tdegnn.data.windows import OneStepWindows, backward_difference, one_step_wi
 from tdegnn.errors import InputError, check_finite
 from tdegnn.graph import Graph
 from tdegnn.nets.physical import PhysicalNetwork
-from tdegnn.training.fit import fit
+from tdegnn.training.fit import ClosureTrainee, fit
 from tdegnn.training.optimizers import QuasiNewton
 from tdegnn.training.threads import single_thread
 
@@ -123,15 +123,8 @@ def _fit(network: PhysicalNetwork, states: Tensor, graph: Graph) -> OrderFit:
         predicted: Tensor = network(windows.history, graph)
         return (predicted - windows.target).square().mean() / unit
 
-    fit(
-        network,
-        partial(unexplained, training),
-        partial(unexplained, validation),
-        optimizer,
-        num_steps=TRAINING_STEPS,
-        validate_every=1,
-        scheduler=scheduler,
-    )
+    losses = partial(unexplained, training), partial(unexplained, validation)
+    fit(ClosureTrainee(network, *losses, optimizer, scheduler), num_steps=TRAINING_STEPS, validate_every=1)
     with torch.no_grad():
         errors = network(test.history, graph) - test.target
         coefficients = tuple(network.coefficients(test.history, 0).tolist())

@@ -27,7 +27,7 @@ from tdegnn.data.windows import OneStepWindows, backward_difference, one_step_wi
 from tdegnn.errors import InputError
 from tdegnn.nets.physical import PhysicalNetwork
 from tdegnn.nets.rollout import PinnedPredictor, roll_out
-from tdegnn.training.fit import FitResult, fit
+from tdegnn.training.fit import ClosureTrainee, FitResult, fit
 from tdegnn.training.optimizers import CosineAdam, Descent, QuasiNewton
 from tdegnn.training.threads import single_thread
 from tdegnn.zoo.graph_lstm import GraphLSTM
@@ -276,17 +276,16 @@ def _train_best(
         training, validation = data.windows("training", model.order), data.windows("validation", model.order)
         # In units of a naive step the loss is of the size that optimizers expect.
         naive = float(_mean_square(training.target - training.history[0]))
-        fitted = fit(
+        trainee = ClosureTrainee(
             model,
             partial(_one_step_mse, model, training, data, unit=naive),
             partial(_one_step_mse, model, validation, data),
             optimizer,
-            num_steps=effort.num_steps,
-            scheduler=scheduler,
-            on_step=None if on_step is None else lambda _: on_step(),
+            scheduler,
         )
+        fitted = fit(trainee, num_steps=effort.num_steps, on_step=None if on_step is None else lambda _: on_step())
         trials.append((fitted, model, descent))
-    best, model, descent = min(trials, key=lambda trial: trial[0].best_validation)
+    best, model, descent = max(trials, key=lambda trial: float(trial[0].best_scores))
     return model, descent, time.perf_counter() - started, best
 
 
@@ -333,6 +332,6 @@ def _measure(
         coefficients=coefficients,
         seconds=seconds,
         curve_steps=tuple(fitted.steps) if fitted else (),
-        curve=tuple(fitted.validation_losses) if fitted else (),
+        curve=tuple(-float(score) for score in fitted.scores) if fitted else (),
         roll_out=run[:, 0].cpu().numpy(),
     )

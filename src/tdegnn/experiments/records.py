@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import platform
 from collections.abc import Iterable, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tdegnn.version import __version__
+from tdegnn.training.environment import describe_versions
+from tdegnn.training.json_values import finite_or_null
 
 if TYPE_CHECKING:
     import torch
@@ -21,20 +20,7 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
     import torch
 
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
-    versions = {package: version(package) for package in ("torch", "torch-geometric", "numpy", "scipy")}
-    return {
-        "versions": {"tdegnn": __version__, "python": platform.python_version(), **versions},
-        "device": f"{device.type} ({name})",
-    }
-
-
-def finite_or_null(value: Any) -> Any:
-    """The value with every number that JSON cannot say (infinite, not a number) as null."""
-    if isinstance(value, Mapping):
-        return {name: finite_or_null(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite_or_null(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return {"versions": describe_versions(), "device": f"{device.type} ({name})"}
 
 
 def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:

@@ -1,0 +1,172 @@
+"""The network for node classification, the paper's Algorithm 1: one input, o initial states, L layers, a readout.
+
+`dropout(input) -> embedding -> o states -> L layers, each with dropout on the current state -> dropout -> linear`. What
+kind of network it is, is decided by its parts: `FixedCoefficients([1])` makes DE-GNN, `DirectCoefficients` TDE-GNN_D,
+`AttentionCoefficients` TDE-GNN_A; the operator is any `SpatialOperator`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from tdegnn.core.coefficients import TemporalCoefficients
+from tdegnn.core.history import History, State
+from tdegnn.core.integrator import Integration, integrate
+from tdegnn.core.operators import SpatialOperator
+from tdegnn.errors import InputError, check_count, check_finite
+from tdegnn.graph import Graph
+from tdegnn.nets.seeded_dropout import DropoutStream
+from tdegnn.sparse import SparseMatrix
+
+
+class MappedStates(nn.Module):
+    """The paper's initial states: a linear map of the embedding for each of them; without any map the embedding itself.
+
+    Args:
+        num_maps: Number of maps, which is the order, or 0.
+        channels: Channels of a state.
+    """
+
+    def __init__(self, num_maps: int, channels: int) -> None:
+        super().__init__()
+        self.maps = nn.Parameter(torch.empty(num_maps, channels, channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the maps anew, each as a linear layer would."""
+        for state_map in self.maps:
+            nn.init.kaiming_uniform_(state_map, a=math.sqrt(5))
+
+    def forward(self, embedded: State) -> History:
+        """Return the initial states, newest first."""
+        return tuple(embedded @ state_map for state_map in self.maps) or (embedded,)
+
+
+class NewestUnmapped(MappedStates):
+    """Initial states of which the newest is the embedding itself; only the older ones are mapped.
+
+    Deviation: the paper maps all of them. Then a network with c = [1, 0, ..., 0] is not DE-GNN, but one with another
+    linear map, which costs accuracy (Chameleon). Without it the learned network contains DE-GNN, and starts as it.
+
+    Args:
+        order: Number of states.
+        channels: Channels of a state.
+    """
+
+    def __init__(self, order: int, channels: int) -> None:
+        super().__init__(order - 1, channels)
+
+    def forward(self, embedded: State) -> History:
+        """Return the initial states, newest first."""
+        return (embedded, *(embedded @ state_map for state_map in self.maps))
+
+
+class StationaryNetwork(nn.Module):
+    """Node features to class scores.
+
+    Args:
+        num_features: Features of a node.
+        num_outputs: Numbers a node gets: classes, or targets of a regression.
+        hidden_channels: Channels of a state.
+        num_layers: Number of layers L.
+        coefficients: The rule for c; its order is the number of initial states.
+        operator: The spatial term s.
+        initial_states: From the embedding to the initial states, newest first; the paper's `MappedStates` without it.
+        step_size: h.
+        outer_dropout: Part of the input, and of the last state, that is dropped in training.
+        hidden_dropout: Part of the current state that is dropped before each layer in training.
+        seed: Seed of the dropout.
+    """
+
+    step_size: Tensor
+    outer_dropout: Tensor
+    hidden_dropout: Tensor
+    seed: Tensor
+    step: Tensor
+
+    def __init__(
+        self,
+        num_features: int,
+        num_outputs: int,
+        hidden_channels: int,
+        num_layers: int,
+        coefficients: TemporalCoefficients,
+        operator: SpatialOperator,
+        *,
+        initial_states: nn.Module | None = None,
+        step_size: float = 1.0,
+        outer_dropout: float = 0.0,
+        hidden_dropout: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        check_count(num_features=num_features, num_outputs=num_outputs, hidden_channels=hidden_channels)
+        check_count(num_layers=num_layers)
+        check_finite(step_size=step_size)
+        self.num_layers = num_layers
+        self.embedding = nn.Linear(num_features, hidden_channels)
+        if initial_states is None:
+            # One state needs no map of its own: the embedding is one.
+            initial_states = MappedStates(coefficients.order if coefficients.order > 1 else 0, hidden_channels)
+        self.initial_states = initial_states
+        self.coefficients = coefficients
+        self.operator = operator
+        self.readout = nn.Linear(hidden_channels, num_outputs)
+        # Buffers, so that networks trained together may differ in them.
+        for name, number in dict(
+            step_size=step_size, outer_dropout=outer_dropout, hidden_dropout=hidden_dropout
+        ).items():
+            self.register_buffer(name, torch.tensor(number, dtype=torch.float64), persistent=False)
+        for name, rate in dict(outer_dropout=outer_dropout, hidden_dropout=hidden_dropout).items():
+            if not 0.0 <= rate < 1.0:
+                raise InputError(f"Expected {name} to be at least 0 and below 1, got {rate}.")
+        self.register_buffer("seed", torch.tensor(seed, dtype=torch.int64), persistent=False)
+        self.register_buffer("step", torch.tensor(0, dtype=torch.int64), persistent=False)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew; c returns to where it starts."""
+        for part in (self.embedding, self.initial_states, self.coefficients, self.operator, self.readout):
+            # Fixed coefficients, for one, have nothing to draw.
+            reset = getattr(part, "reset_parameters", None)
+            if reset is not None:
+                reset()
+
+    def forward(
+        self, features: SparseMatrix | Float[Tensor, "nodes features"], graph: Graph
+    ) -> Float[Tensor, "nodes outputs"]:
+        """Return the scores of each node."""
+        stream = DropoutStream(self.seed, self.step) if self.training else None
+        state = self._run(features, graph, stream).state
+        outputs: Tensor = self.readout(state if stream is None else stream.drop(state, self.outer_dropout))
+        return outputs
+
+    def integrate(self, features: SparseMatrix | Float[Tensor, "nodes features"], graph: Graph) -> Integration:
+        """Return the last state, the history and the coefficients c of every layer, without dropout."""
+        return self._run(features, graph, None)
+
+    def _run(self, features: SparseMatrix | Tensor, graph: Graph, stream: DropoutStream | None) -> Integration:
+        if stream is not None:
+            features = _drop_features(features, stream, self.outer_dropout)
+        embedded = torch.relu(features @ self.embedding.weight.T + self.embedding.bias)
+        history = self.initial_states(embedded)
+        return integrate(
+            history,
+            graph,
+            self.coefficients,
+            self.operator,
+            num_layers=self.num_layers,
+            step_size=self.step_size,
+            state_map=None if stream is None else lambda state: stream.drop(state, self.hidden_dropout),
+        )
+
+
+def _drop_features(features: SparseMatrix | Tensor, stream: DropoutStream, rate: Tensor) -> SparseMatrix | Tensor:
+    """Dropout of the input. A zero that is dropped stays zero, so only the entries of a sparse matrix matter."""
+    if isinstance(features, SparseMatrix):
+        return features.with_values(stream.drop(features.values, rate))
+    return stream.drop(features, rate)

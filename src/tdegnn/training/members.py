@@ -1,0 +1,176 @@
+"""Many trainings as one batch: networks of one shape, their weights stacked, one step for all of them.
+
+Splits, seeds and configurations of a sweep are members of one tensor program. A member has its own weights, learning
+rates, decays and (as buffers of its network) dropout and step size, and gets the result it would get alone: nothing is
+shared but the time. The networks know nothing of it; `torch.func.vmap` adds the axis.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
+
+from tdegnn.errors import InputError
+
+BETAS = (0.9, 0.999)
+EPSILON = 1e-8
+
+
+@dataclass(frozen=True)
+class GroupDescent:
+    """How fast a group of parameters learns, and how strongly it is pulled back to where it is anchored."""
+
+    learning_rate: float = 0.01
+    weight_decay: float = 0.0
+
+
+@dataclass(frozen=True)
+class GroupedAdam:
+    """Adam with the paper's three groups: embeddings and readout, temporal coefficients, spatial term."""
+
+    embedding: GroupDescent = field(default_factory=GroupDescent)
+    temporal: GroupDescent = field(default_factory=GroupDescent)
+    spatial: GroupDescent = field(default_factory=GroupDescent)
+
+    def group_of(self, parameter_name: str) -> GroupDescent:
+        """The group a parameter of a network belongs to, by its name."""
+        prefix = parameter_name.split(".", maxsplit=1)[0]
+        return {"coefficients": self.temporal, "operator": self.spatial}.get(prefix, self.embedding)
+
+
+class Members:
+    """Networks of one shape that are trained together.
+
+    Args:
+        networks: The members, as they start. They are copied.
+        descents: How each of them learns.
+        device: Where to train.
+    """
+
+    def __init__(
+        self, networks: Sequence[nn.Module], descents: Sequence[GroupedAdam], device: torch.device | None = None
+    ) -> None:
+        if len(networks) != len(descents) or not networks:
+            raise InputError(f"Expected one descent a network, got {len(descents)} for {len(networks)}.")
+        device = device or torch.device("cpu")
+        self._template = copy.deepcopy(networks[0]).to(device)
+        parameters, buffers = stack_module_state(list(networks))
+        self._shapes = {name: stacked.shape[1:] for name, stacked in parameters.items()}
+        # One row a member. Parameters are views of it, so that Adam needs few and large operations.
+        self.weights = torch.cat([stacked.detach().flatten(1) for stacked in parameters.values()], dim=1).to(device)
+        self.buffers = {name: stacked.detach().clone().to(device) for name, stacked in buffers.items()}
+        self._anchors = _anchors(parameters).to(device)
+        self._learning_rates = self._spread(descents, "learning_rate").to(self.weights)
+        self._weight_decays = self._spread(descents, "weight_decay").to(self.weights)
+        self._mean, self._square = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
+        self._num_steps = torch.zeros((), device=device)
+        self.is_active = torch.ones(len(networks), dtype=torch.bool, device=device)
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    @property
+    def num_parameters(self) -> int:
+        """Parameters of one member."""
+        return int(self.weights.shape[1])
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Parameters by name, one row a member: views, each a leaf of its own."""
+        sizes = [shape.numel() for shape in self._shapes.values()]
+        columns = self.weights.split(sizes, dim=1)
+        return {
+            name: column.unflatten(1, shape) if shape else column[:, 0]
+            for (name, shape), column in zip(self._shapes.items(), columns, strict=True)
+        }
+
+    def evaluate(self, *inputs: Any) -> Tensor:
+        """What the networks answer in evaluation mode, one row a member."""
+        self._template.eval()
+        with torch.no_grad():
+            return self._answer(self.parameters(), inputs)
+
+    def step(self, losses: Callable[[Tensor], Float[Tensor, " members"]], *inputs: Any) -> Float[Tensor, " members"]:
+        """One step of Adam for every active member; return the losses before it.
+
+        Args:
+            losses: From the networks' answers to one loss a member.
+            inputs: What the networks get.
+        """
+        self._template.train()
+        if "step" in self.buffers:
+            self.buffers["step"] += 1  # dropout draws other masks
+        leaves = {name: view.detach().requires_grad_() for name, view in self.parameters().items()}
+        with torch.enable_grad():
+            by_member = losses(self._answer(leaves, inputs))
+            # Members do not meet in the sum, so its gradient is that of each of them.
+            gradients = torch.autograd.grad(by_member.sum(), list(leaves.values()), materialize_grads=True)
+        self._descend(torch.cat([gradient.flatten(1) for gradient in gradients], dim=1))
+        return by_member.detach()
+
+    def network(self, member: int) -> nn.Module:
+        """A network with the weights of one member."""
+        chosen = copy.deepcopy(self._template)
+        state = {name: view[member] for name, view in self.parameters().items()}
+        buffers = {name: stacked[member] for name, stacked in self.buffers.items()}
+        with torch.no_grad():
+            for name, tensor in [*chosen.named_parameters(), *chosen.named_buffers()]:
+                tensor.copy_((state | buffers)[name])
+        return chosen.eval()
+
+    def _answer(self, parameters: dict[str, Tensor], inputs: tuple[Any, ...]) -> Tensor:
+        def one(parameters: dict[str, Tensor], buffers: dict[str, Tensor]) -> Tensor:
+            answer: Tensor = functional_call(self._template, (parameters, buffers), inputs)
+            return answer
+
+        answers: Tensor = vmap(one)(parameters, self.buffers)
+        return answers
+
+    def _descend(self, gradient: Float[Tensor, "members weights"]) -> None:
+        """Adam with decay as part of the gradient, the same formulas as `torch.optim.Adam`."""
+        gradient = torch.addcmul(gradient, self._weight_decays, self.weights - self._anchors)
+        self._num_steps += 1
+        self._mean.lerp_(gradient, 1 - BETAS[0])
+        self._square.mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
+        correction = 1 - torch.pow(BETAS[0], self._num_steps)
+        root_correction = (1 - torch.pow(BETAS[1], self._num_steps)).sqrt()
+        update = self._mean / (self._square.sqrt() / root_correction + EPSILON)
+        is_moving = self.is_active[:, None]
+        # Not a product: a member whose gradient is NaN has stopped, and must not become NaN after all.
+        change = torch.where(is_moving, update * (self._learning_rates / correction), 0.0)
+        self.weights -= change
+
+    def _spread(self, descents: Sequence[GroupedAdam], setting: str) -> Float[Tensor, "members weights"]:
+        rows = []
+        for descent in descents:
+            parts = [
+                torch.full((shape.numel(),), float(getattr(descent.group_of(name), setting)))
+                for name, shape in self._shapes.items()
+            ]
+            rows.append(torch.cat(parts))
+        return torch.stack(rows)
+
+
+def _anchors(parameters: dict[str, Tensor]) -> Float[Tensor, "members weights"]:
+    """Where decay pulls: to zero, but direct coefficients to forward Euler, where they start.
+
+    Toward zero their decay would do nothing: c does not depend on the scale of the raw vector.
+    """
+    return torch.cat(
+        [
+            (stacked.detach() if name.endswith("coefficients.raw") else torch.zeros_like(stacked)).flatten(1)
+            for name, stacked in parameters.items()
+        ],
+        dim=1,
+    )
+
+
+def keep_where(is_better: Bool[Tensor, " members"], new: Tensor, old: Tensor) -> Tensor:
+    """Rows of `new` for the members that got better, of `old` for the others."""
+    return torch.where(is_better.view(-1, *[1] * (new.dim() - 1)), new, old)

@@ -1,0 +1,88 @@
+"""Matrices and messages the rivals are built on, made once a graph and kept as long as the graph lives.
+
+`P = D^-1/2 (A' + I) D^-1/2` is the convolution of Kipf & Welling (2017), A' being what a node receives and D its row
+sums. Where the graph has a direction both ends are scaled by what they receive, as in PyG.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import scipy.sparse
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from tdegnn.graph import Graph
+from tdegnn.sparse import SparseMatrix
+
+Kept = TypeVar("Kept")
+
+_KEPT: WeakKeyDictionary[Graph, dict[tuple[str, torch.device, torch.dtype], Any]] = WeakKeyDictionary()
+
+
+def convolution_matrix(graph: Graph, like: Tensor) -> SparseMatrix:
+    """P, on the device and in the precision of `like`."""
+    return _keep(graph, "convolution", like, lambda: _matrix_like(_normalize(_with_self_loops(graph)), like))
+
+
+def received_matrix(graph: Graph, like: Tensor) -> SparseMatrix:
+    """A', on the device and in the precision of `like`."""
+    return _keep(graph, "received", like, lambda: _matrix_like(graph.received, like))
+
+
+def looped_messages(graph: Graph, like: Tensor) -> Int[Tensor, "2 messages"]:
+    """Sources and targets of A' + I, on the device of `like`."""
+    return _keep(graph, "looped", like, lambda: _ends(_with_self_loops(graph), like))
+
+
+def scaled_messages(graph: Graph, like: Tensor) -> tuple[Int[Tensor, "2 messages"], Float[Tensor, " messages"]]:
+    """Sources and targets of A', and `1 / sqrt(d_i d_j)` for each. A node that receives nothing counts as d = 1."""
+
+    def build() -> tuple[Tensor, Tensor]:
+        pattern = (graph.received != 0).astype(np.float64)
+        # Else it could not send either: many pages of Chameleon are linked to and link to none.
+        degrees = np.maximum(pattern.sum(axis=1), 1.0)
+        scaled = _scale(pattern, degrees**-0.5).tocoo()
+        return _ends(scaled, like), torch.as_tensor(scaled.data).to(like)
+
+    return _keep(graph, "scaled", like, build)
+
+
+def _keep(graph: Graph, name: str, like: Tensor, build: Callable[[], Kept]) -> Kept:
+    kept = _KEPT.setdefault(graph, {})
+    key = (name, like.device, like.dtype)
+    if key not in kept:
+        # A tensor that is kept must not be born under inference mode: no gradient could pass it later.
+        with torch.inference_mode(False):
+            kept[key] = build()
+    value: Kept = kept[key]
+    return value
+
+
+def _with_self_loops(graph: Graph) -> scipy.sparse.csr_array:
+    """A' + I, but a self-loop that is there keeps its weight."""
+    received = graph.received.tocsr()
+    return (received + scipy.sparse.diags_array((received.diagonal() == 0).astype(np.float64))).tocsr()
+
+
+def _normalize(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    return _scale(matrix, matrix.sum(axis=1) ** -0.5)
+
+
+def _scale(matrix: scipy.sparse.csr_array, scale: Float[np.ndarray, " nodes"]) -> scipy.sparse.csr_array:
+    diagonal = scipy.sparse.diags_array(scale)
+    return (diagonal @ matrix @ diagonal).tocsr()
+
+
+def _matrix_like(matrix: scipy.sparse.sparray, like: Tensor) -> SparseMatrix:
+    return SparseMatrix.from_scipy(matrix).to(like.device, like.dtype)
+
+
+def _ends(matrix: scipy.sparse.sparray, like: Tensor) -> Int[Tensor, "2 messages"]:
+    """Who sends (columns) and who receives (rows), as PyG wants them."""
+    entries = matrix.tocoo()
+    return torch.as_tensor(np.stack([entries.col, entries.row]), dtype=torch.int64).to(like.device)

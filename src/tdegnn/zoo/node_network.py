@@ -1,0 +1,134 @@
+"""What the rivals for node classification share: `network(features, graph) -> scores`, and where dropout comes from.
+
+Rates, seed and step are buffers, so that networks which differ in them can be trained as one batch, and the masks are a
+function of them alone: nothing random runs in a forward pass. Each rival says in its own file where it drops.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from tdegnn.errors import InputError, check_count
+from tdegnn.graph import Graph
+from tdegnn.nets.seeded_dropout import DropoutStream
+from tdegnn.sparse import SparseMatrix
+
+Features: TypeAlias = SparseMatrix | Float[Tensor, "nodes features"]
+
+
+class PassDropout:
+    """The dropout of one forward pass; without a stream, in evaluation mode, it changes nothing.
+
+    Args:
+        stream: The masks of this pass.
+        outer_rate: Part of the input, and of what a readout gets, that is dropped.
+        hidden_rate: Part of what lies between that is dropped.
+    """
+
+    def __init__(
+        self, stream: DropoutStream | None, outer_rate: Float[Tensor, ""], hidden_rate: Float[Tensor, ""]
+    ) -> None:
+        self._stream, self._outer_rate, self._hidden_rate = stream, outer_rate, hidden_rate
+
+    def input(self, features: SparseMatrix | Tensor) -> SparseMatrix | Tensor:
+        """Drop of the input. A zero that is dropped stays zero, so only the entries of a sparse matrix matter."""
+        if isinstance(features, SparseMatrix):
+            return features.with_values(self.outer(features.values)) if self._stream else features
+        return self.outer(features)
+
+    def outer(self, values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """Drop at the outer rate."""
+        return self._stream.drop(values, self._outer_rate) if self._stream else values
+
+    def hidden(self, values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """Drop at the hidden rate."""
+        return self._stream.drop(values, self._hidden_rate) if self._stream else values
+
+
+class NodeNetwork(nn.Module, ABC):
+    """Node features to scores.
+
+    Args:
+        num_features: Features of a node.
+        num_outputs: Numbers a node gets: classes, or targets of a regression.
+        hidden_channels: Channels of a state.
+        num_layers: Number of layers.
+        outer_dropout: Part of the input that is dropped in training.
+        hidden_dropout: Part of the states that is dropped in training.
+        seed: Seed of the dropout.
+    """
+
+    outer_dropout: Tensor
+    hidden_dropout: Tensor
+    seed: Tensor
+    step: Tensor
+
+    def __init__(
+        self,
+        num_features: int,
+        num_outputs: int,
+        hidden_channels: int,
+        num_layers: int,
+        outer_dropout: float,
+        hidden_dropout: float,
+        seed: int,
+    ) -> None:
+        super().__init__()
+        check_count(num_features=num_features, num_outputs=num_outputs)
+        check_count(hidden_channels=hidden_channels, num_layers=num_layers)
+        self.num_features, self.num_outputs = num_features, num_outputs
+        self.hidden_channels, self.num_layers = hidden_channels, num_layers
+        for name, rate in dict(outer_dropout=outer_dropout, hidden_dropout=hidden_dropout).items():
+            if not 0.0 <= rate < 1.0:
+                raise InputError(f"Expected {name} to be at least 0 and below 1, got {rate}.")
+            self._register_setting(name, rate)
+        self.register_buffer("seed", torch.tensor(seed, dtype=torch.int64), persistent=False)
+        self.register_buffer("step", torch.tensor(0, dtype=torch.int64), persistent=False)
+
+    def _register_setting(self, name: str, number: float) -> None:
+        """Keep a number as a buffer, so that networks trained together may differ in it."""
+        self.register_buffer(name, torch.tensor(number, dtype=torch.float64), persistent=False)
+
+    @property
+    def _state_sizes(self) -> Sequence[int]:
+        """Channels before the first layer, between layers, and after the last."""
+        return [self.num_features, *[self.hidden_channels] * (self.num_layers - 1), self.num_outputs]
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        for part in self.modules():
+            if part is not self and hasattr(part, "reset_parameters"):
+                part.reset_parameters()  # type: ignore[operator]
+
+    @abstractmethod
+    def forward(self, features: Features, graph: Graph) -> Float[Tensor, "nodes outputs"]:
+        """Return the scores of each node."""
+
+    def _start(self, features: Features, graph: Graph) -> PassDropout:
+        """Check the input and return the dropout of this pass."""
+        expected = (graph.num_nodes, self.num_features)
+        if tuple(features.shape) != expected:
+            raise InputError(
+                f"Expected features of shape {expected}, nodes of the graph and features of the network, "
+                f"got {tuple(features.shape)}."
+            )
+        stream = DropoutStream(self.seed, self.step) if self.training else None
+        return PassDropout(stream, self.outer_dropout, self.hidden_dropout)
+
+    def extra_repr(self) -> str:
+        """Return the sizes shown by `repr`."""
+        sizes = f"features={self.num_features}, outputs={self.num_outputs}, hidden_channels={self.hidden_channels}"
+        rates = f"outer_dropout={float(self.outer_dropout):g}, hidden_dropout={float(self.hidden_dropout):g}"
+        return f"{sizes}, num_layers={self.num_layers}, {rates}"
+
+
+def apply_linear(linear: nn.Linear, features: SparseMatrix | Tensor) -> Float[Tensor, "nodes channels"]:
+    """`X W^T + b`. Sparse features are multiplied as such: few of their entries are filled."""
+    product: Tensor = features @ linear.weight.T
+    return product + linear.bias

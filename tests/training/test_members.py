@@ -1,0 +1,129 @@
+import copy
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from torch import nn
+
+from tdegnn import AttentionCoefficients, DiffusionOperator, DirectCoefficients, FixedCoefficients, Graph, InputError
+from tdegnn.data.nodes import NodeDataset
+from tdegnn.nets.stationary import StationaryNetwork
+from tdegnn.training.fit import fit
+from tdegnn.training.members import GroupDescent, GroupedAdam, Members
+from tdegnn.training.node_training import NodeTraining
+
+NODES, FEATURES, CLASSES, CHANNELS, LAYERS = 40, 12, 3, 8, 3
+RULES = {
+    "fixed": lambda: FixedCoefficients([1.0]),
+    "direct": lambda: DirectCoefficients(3),
+    "attention": lambda: AttentionCoefficients(3, CHANNELS),
+}
+SLOW = GroupedAdam(GroupDescent(0.003, 1e-3), GroupDescent(0.001, 0.1), GroupDescent(0.002, 1e-2))
+FAST = GroupedAdam(GroupDescent(0.03), GroupDescent(0.01), GroupDescent(0.02))
+
+
+def make_dataset(seed=0, num_splits=3):
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, CLASSES, NODES)
+    features = scipy.sparse.csr_array(random.random((NODES, FEATURES)) * (random.random((NODES, FEATURES)) < 0.4))
+    parts = np.array([random.permutation(NODES) % 4 for _ in range(num_splits)])
+    graph = Graph(random.integers(0, NODES, (2, 120)), NODES, direction="out")
+    masks = (parts <= 1, parts == 2, parts == 3)
+    return NodeDataset("made up", features.astype(np.float32), graph, labels.astype(np.int64), *masks)
+
+
+def make_network(rule, seed, step_size=0.3, dropout=0.4, batch_norm=False):
+    torch.manual_seed(seed)
+    operator = DiffusionOperator(CHANNELS, LAYERS, step_size, batch_norm=batch_norm)
+    return StationaryNetwork(
+        FEATURES, CLASSES, CHANNELS, LAYERS, RULES[rule](), operator,
+        step_size=step_size, outer_dropout=dropout, hidden_dropout=dropout / 2, seed=seed,
+    )  # fmt: skip
+
+
+def train(networks, descents, splits, num_steps=12, device=None, **options):
+    training = NodeTraining(networks, descents, make_dataset(), splits, device)
+    return training, fit(training, num_steps=num_steps, validate_every=3, **options)
+
+
+@pytest.mark.parametrize("batch_norm", [False, True])
+@pytest.mark.parametrize("rule", RULES)
+def test_a_member_gets_what_it_gets_alone(rule, batch_norm, device):
+    """Other step sizes, dropout rates, learning rates, decays, seeds and splits stand beside it."""
+    settings = [(0, 0.1, 0.0, SLOW), (1, 0.5, 0.6, FAST), (2, 1.0, 0.3, SLOW)]
+    networks = [make_network(rule, seed, h, dropout, batch_norm) for seed, h, dropout, _ in settings]
+    descents = [descent for *_, descent in settings]
+    together, _ = train(networks, descents, [0, 1, 2], device=device)
+    for member, network in enumerate(networks):
+        alone, _ = train([network], [descents[member]], [member], device=device)
+        torch.testing.assert_close(together.members.weights[member], alone.members.weights[0], atol=2e-5, rtol=1e-4)
+        assert together.validation_accuracy[member] == alone.validation_accuracy[0]
+        assert together.test_accuracy[member] == alone.test_accuracy[0]
+
+
+def test_steps_are_those_of_adam():
+    network = make_network("direct", 0, dropout=0.0)
+    twin = copy.deepcopy(network).train()
+    dataset = make_dataset()
+    training = NodeTraining([network], [GroupedAdam(*[GroupDescent(0.01, 0.05)] * 3)], dataset, [0])
+    optimizer = torch.optim.Adam(twin.parameters(), lr=0.01, weight_decay=0.05)
+    raw = twin.coefficients.raw
+    mask, labels = torch.as_tensor(dataset.training_masks[0]), torch.as_tensor(dataset.labels)
+    features = torch.as_tensor(dataset.features.toarray())
+    for _ in range(5):
+        training.step()
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(twin(features, dataset.graph)[mask], labels[mask]).backward()
+        raw.grad -= 0.05 * torch.tensor([[1.0, 0.0, 0.0]])  # its decay pulls toward Euler
+        optimizer.step()
+    for name, parameter in training.members.network(0).named_parameters():
+        torch.testing.assert_close(parameter, dict(twin.named_parameters())[name], atol=1e-5, rtol=1e-4)
+
+
+def test_a_member_that_diverges_does_not_touch_the_others():
+    networks = [make_network("direct", 0), make_network("direct", 1)]
+    with torch.no_grad():
+        networks[1].embedding.weight.fill_(float("inf"))
+    together, result = train(networks, [FAST, FAST], [0, 1])
+    alone, _ = train(networks[:1], [FAST], [0])
+    assert result.is_diverged.tolist() == [False, True]
+    torch.testing.assert_close(together.members.weights[0], alone.members.weights[0])
+
+
+def test_a_member_that_is_finished_stays_as_it_is():
+    training = NodeTraining([make_network("direct", 0)] * 2, [FAST, FAST], make_dataset(), [0, 1])
+    training.stop(torch.tensor([True, False]))
+    before = training.members.weights.clone()
+    training.step()
+    assert torch.equal(training.members.weights[0], before[0])
+    assert not torch.equal(training.members.weights[1], before[1])
+
+
+def test_patience_ends_the_training():
+    _, result = train([make_network("fixed", 0)], [GroupedAdam(*[GroupDescent(0.0)] * 3)], [0], 300, patience=6)
+    assert result.steps[-1] == 9  # best at the first look, after step 3, and nothing since
+
+
+def test_the_best_weights_are_given_back():
+    training, result = train([make_network("direct", 0), make_network("direct", 1)], [FAST, FAST], [0, 1], 60)
+    training._measure()
+    torch.testing.assert_close(training._scores, result.best_scores)
+    torch.testing.assert_close(training._test_scores, training.test_accuracy)
+
+
+def test_dense_features_give_what_sparse_ones_give():
+    dataset = make_dataset()
+    dense = NodeDataset("dense", dataset.features.toarray(), dataset.graph, dataset.labels,
+                        dataset.training_masks, dataset.validation_masks, dataset.test_masks)  # fmt: skip
+    weights = []
+    for data in (dataset, dense):
+        training = NodeTraining([make_network("direct", 0, dropout=0.0)], [FAST], data, [0])
+        training.step()
+        weights.append(training.members.weights)
+    torch.testing.assert_close(weights[0], weights[1], atol=1e-5, rtol=1e-4)
+
+
+def test_as_many_descents_as_networks_are_wanted():
+    with pytest.raises(InputError, match="one descent a network, got 2 for 1"):
+        Members([make_network("fixed", 0)], [FAST, FAST])

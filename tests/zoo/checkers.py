@@ -1,0 +1,134 @@
+"""One checker for the family: what every network for node classification must do."""
+
+import networkx
+import numpy as np
+import scipy.sparse
+import torch
+
+from tdegnn import Graph
+from tdegnn.sparse import SparseMatrix
+from tdegnn.training.members import GroupDescent, GroupedAdam, Members
+
+NUM_NODES, NUM_FEATURES, NUM_OUTPUTS, HIDDEN = 12, 5, 3, 8
+LEARNING_RATE, DECAY = 0.02, 1e-3
+LABELS = torch.arange(NUM_NODES) % NUM_OUTPUTS
+
+
+def small_graph(direction="out"):
+    return Graph.from_networkx(networkx.gnp_random_graph(NUM_NODES, 0.25, seed=3, directed=True), direction)
+
+
+def sparse_features(dtype=torch.float64):
+    matrix = scipy.sparse.random_array((NUM_NODES, NUM_FEATURES), density=0.5, rng=np.random.default_rng(1))
+    return SparseMatrix.from_scipy(matrix).to(torch.device("cpu"), dtype)
+
+
+def make(build, seed=0, num_nodes=NUM_NODES, **settings):
+    """A network in float64; the same weights for the same seed."""
+    torch.manual_seed(seed)
+    sizes = dict(hidden_channels=HIDDEN, num_layers=3)
+    return build(NUM_FEATURES, NUM_OUTPUTS, num_nodes, seed=seed, **(sizes | settings)).double()
+
+
+def check_node_network(build, *, sees_features_of_others=True, is_bound_to_nodes=False):
+    """Check everything that all networks have in common."""
+    check_answers(build)
+    check_dropout(build)
+    check_members(build)
+    check_direction(build, sees_features_of_others=sees_features_of_others)
+    if not is_bound_to_nodes:
+        check_relabeling(build)
+
+
+def check_answers(build):
+    """Shape and precision; dense and sparse features agree; any depth; weights are drawn anew; state is saved."""
+    graph, features = small_graph(), sparse_features()
+    for num_layers in (1, 2, 5):
+        network = make(build, num_layers=num_layers).eval()
+        answer = network(features, graph)
+        assert (answer.shape, answer.dtype) == ((NUM_NODES, NUM_OUTPUTS), torch.float64)
+        torch.testing.assert_close(answer, network(features.to_dense(), graph))
+        single = network.float()(features.to(torch.device("cpu"), torch.float32), graph)
+        assert single.dtype == torch.float32
+        torch.testing.assert_close(single.double(), answer, atol=1e-5, rtol=1e-4)
+    network, other = make(build, seed=1).eval(), make(build, seed=2).eval()
+    assert not torch.allclose(network(features, graph), other(features, graph))
+    other.load_state_dict(network.state_dict())
+    assert torch.equal(network(features, graph), other(features, graph))
+    network.reset_parameters()
+    assert not torch.allclose(network(features, graph), other(features, graph))
+    assert f"num_layers={network.num_layers}" in repr(network)
+
+
+def check_dropout(build):
+    """Masks are a function of seed and step; evaluation has none; nothing else is random."""
+    graph, features = small_graph(), sparse_features()
+    plain = make(build).train()
+    for rate in ("outer_dropout", "hidden_dropout"):
+        network = make(build, **{rate: 0.5}).train()
+        first = network(features, graph)
+        assert torch.equal(first, network(features, graph))
+        assert not torch.allclose(first, plain(features, graph))
+        network.step += 1
+        assert not torch.allclose(first, network(features, graph))
+        network.step -= 1
+        network.seed += 1
+        assert not torch.allclose(first, network(features, graph))
+        # Batch norm remembers what it saw in training, so a fresh network is asked.
+        assert torch.equal(make(build, **{rate: 0.5}).eval()(features, graph), make(build).eval()(features, graph))
+
+
+def check_members(build, settings=(dict(outer_dropout=0.2, hidden_dropout=0.5), dict(outer_dropout=0.6), dict())):
+    """A member of a batch is trained as it would be alone, by torch's Adam."""
+    graph, features = small_graph(), sparse_features()
+    networks = [make(build, seed, **setting) for seed, setting in enumerate(settings)]
+    group = GroupDescent(LEARNING_RATE, DECAY)
+    members = Members(networks, [GroupedAdam(group, group, group)] * len(networks))
+    for _ in range(3):
+        members.step(cross_entropy_by_member, features, graph)
+    together = members.evaluate(features, graph)
+    assert members.num_parameters == sum(parameter.numel() for parameter in networks[0].parameters())
+    for member, network in enumerate(networks):
+        alone = train_alone(network, features, graph)
+        torch.testing.assert_close(together[member], alone, atol=1e-5, rtol=0)
+        torch.testing.assert_close(members.network(member)(features, graph), alone, atol=1e-5, rtol=0)
+
+
+def cross_entropy_by_member(answers):
+    return torch.stack([torch.nn.functional.cross_entropy(answer, LABELS) for answer in answers])
+
+
+def train_alone(network, features, graph):
+    network.train()
+    optimizer = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE, weight_decay=DECAY)
+    for _ in range(3):
+        network.step += 1
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(network(features, graph), LABELS).backward()
+        optimizer.step()
+    return network.eval()(features, graph).detach()
+
+
+def check_relabeling(build):
+    """Nodes in another order get the same scores in that order."""
+    graph, features = small_graph(), sparse_features().to_dense()
+    network = make(build).eval()
+    permutation = torch.randperm(NUM_NODES)
+    renamed = Graph(permutation[graph.edge_index], NUM_NODES, direction=graph.direction)
+    moved = network(features[torch.argsort(permutation)], renamed)
+    torch.testing.assert_close(moved[permutation], network(features, graph))
+
+
+def check_direction(build, *, sees_features_of_others):
+    """Of the edge 0 -> 1: node 0 receives with "out", node 1 with "in", both with "both"; node 2 never."""
+    features = torch.randn(3, NUM_FEATURES, dtype=torch.float64)
+    network = make(build, num_nodes=3).eval()
+    for direction, receivers in {"out": {0}, "in": {1}, "both": {0, 1}}.items():
+        graph = Graph([[0], [1]], 3, direction=direction)
+        before = network(features, graph)
+        for changed in range(3):
+            other = features.clone()
+            other[changed] += 1.0
+            is_moved = (network(other, graph) - before).abs().amax(dim=1) > 1e-9
+            partner = {1 - changed} if changed < 2 and sees_features_of_others else set()
+            assert set(is_moved.nonzero().flatten().tolist()) == {changed} | (partner & receivers)
