@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -440,6 +441,7 @@ def test_dates_of_one_zone_stay_in_it():
 def test_numbers_of_any_type_are_numbers():
     assert as_times(pd.array([1, 2], dtype="Int64")).tolist() == [1, 2]
     assert as_times([Decimal("0.1"), Decimal("0.2")]).tolist() == [0.1, 0.2]
+    assert as_times(torch.tensor([3, 4])).tolist() == [3, 4]
     assert as_times(pd.RangeIndex(200_001, 200_004)).tolist() == [200_001, 200_002, 200_003]
 
 

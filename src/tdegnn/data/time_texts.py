@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 from numbers import Real
-from statistics import mode
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -138,15 +137,17 @@ def _clock_change_error(zone: ZoneInfo, time: str | None) -> InputError:
 
 def _as_index(values: Any) -> pd.Index:
     """An index of the narrowest type that pandas finds for its entries."""
-    if getattr(values, "dtype", None) == np.float16:
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()  # a tensor
+    dtype = getattr(values, "dtype", None)
+    if dtype == np.float16:
         values = np.asarray(values).astype(str).astype(np.float64)  # pandas has no index of it
+    if dtype == np.dtype(object) or isinstance(dtype, (pd.CategoricalDtype, pd.ArrowDtype)):
+        values = list(values)
     try:
-        index = pd.Index(values, tupleize_cols=False)
+        return pd.Index(values, tupleize_cols=False)
     except (TypeError, ValueError) as error:
         raise InputError(f"Expected a list of times, got {type(values).__name__}: {error}.") from error
-    if index.dtype == object or isinstance(index.dtype, (pd.CategoricalDtype, pd.ArrowDtype)):
-        return pd.Index(index.tolist(), tupleize_cols=False)
-    return index
 
 
 def _from_objects(values: list[Any], place: Place, time_format: str | None, time_zone: str | None) -> pd.Index:
@@ -194,9 +195,9 @@ def _as_plain_numbers(texts: Sequence[str], place: Place) -> Shaped[np.ndarray, 
 
 def _dates_among(numbers: Shaped[np.ndarray, " times"], place: Place, time_zone: str | None) -> pd.Index:
     """Numbers as they are, except those that are written dates, 20240301."""
-    texts = _as_digits(numbers)
-    num_digits = mode(len(text) for text in texts) if texts else 0
+    num_digits = _count_digits(numbers)
     if num_digits in FORMATS_OF_DIGITS:
+        texts = [str(number) for number in numbers.astype(np.int64)]
         time_format = FORMATS_OF_DIGITS[num_digits]
         dates = pd.DatetimeIndex(pd.to_datetime(texts, format=time_format, errors="coerce"))
         # pandas reads 2024011 as January 1.
@@ -214,12 +215,12 @@ def _dates_among(numbers: Shaped[np.ndarray, " times"], place: Place, time_zone:
     return pd.Index(numbers)
 
 
-def _as_digits(numbers: Shaped[np.ndarray, " times"]) -> list[str]:
-    """Whole numbers as text; nothing where some are not whole, or longer than a date."""
-    is_short = np.abs(numbers) < 10 ** max(FORMATS_OF_DIGITS)
-    if not is_short.all() or (numbers != np.rint(numbers)).any():
-        return []
-    return [str(number) for number in numbers.astype(np.int64)]
+def _count_digits(numbers: Shaped[np.ndarray, " times"]) -> int:
+    """How many digits the number in the middle has; 0 where some are not whole, or much too long for a date."""
+    is_short = np.abs(numbers) < LARGEST_INTEGER
+    if len(numbers) == 0 or not is_short.all() or (numbers != np.rint(numbers)).any():
+        return 0
+    return len(str(int(np.median(numbers))))
 
 
 def _check_written_dates(

@@ -253,9 +253,20 @@ def _date_grid(
 
 def _date_range(start: pd.Timestamp, num_steps: int, offset: BaseOffset, zone: tzinfo | None) -> pd.DatetimeIndex:
     """Times one step after the other. From a start without a zone they go by the clock, as in `localize_days`."""
-    return pd.date_range(
-        start, periods=num_steps, freq=offset, tz=zone, unit="us", ambiguous=True, nonexistent="shift_forward"
+    if zone is None or start.tz is not None:
+        return pd.date_range(start, periods=num_steps, freq=offset, unit="us")
+    # pandas 2 would move a start that the clocks skip, and with it all days that follow: begin a step before.
+    lead = int(start.tz_localize(zone, ambiguous=True, nonexistent="NaT") is pd.NaT)
+    longer = pd.date_range(
+        start - offset if lead else start,
+        periods=num_steps + lead,
+        freq=offset,
+        tz=zone,
+        unit="us",
+        ambiguous=True,
+        nonexistent="shift_forward",
     )
+    return longer[lead:]
 
 
 def _wall_times(dates: pd.DatetimeIndex, period: int) -> pd.DatetimeIndex | None:
