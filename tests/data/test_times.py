@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tdegnn import InputError
+from tdegnn.data.date_steps import localize_days
 from tdegnn.data.time_texts import as_times, read_times
 from tdegnn.data.times import (
     check_regular,
     describe_step,
     future_times,
-    localize_days,
     regularize,
     repeated_time_hint,
     show_time,

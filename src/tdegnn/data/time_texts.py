@@ -19,7 +19,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Shaped
 
-from tdegnn.data.times import LARGEST_INTEGER, Place, check_present, localize_days, too_large_error
+from tdegnn.data.date_steps import localize_days
+from tdegnn.data.number_steps import LARGEST_INTEGER
+from tdegnn.data.times import Place, check_present, too_large_error
 from tdegnn.errors import InputError
 
 # At the end of a time of day: 13:00Z, 13:00 UTC, 13:00+01:00, 13:00 +0100; PostgreSQL writes 13:00+01.
