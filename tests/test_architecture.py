@@ -23,7 +23,8 @@ ALLOWED = {
     "zoo": BASE | {"sparse", "graph", "core", "nets"},
     "training": BASE | {"sparse", "graph", "core", "nets", "zoo", "data"},
     "experiments": BASE | {"graph", "core", "nets", "zoo", "data", "training", "analysis"},
-    "cli": BASE | {"graph", "core", "nets", "zoo", "data", "training", "analysis", "experiments"},
+    "estimators": BASE | {"sparse", "graph", "core", "nets", "zoo", "data", "training", "analysis", "metrics"},
+    "cli": BASE | {"graph", "core", "nets", "zoo", "data", "training", "analysis", "experiments", "estimators"},
 }
 
 

@@ -36,3 +36,22 @@ def test_every_known_order_is_found():
             assert line["explained_share"] >= 0.95
         elif line["order"] < line["true_order"]:
             assert line["explained_share"] < 0.85
+
+
+def test_table_one_has_ten_splits_of_every_row_as_its_readme_says():
+    from tdegnn.experiments.table1 import DATASETS, SYSTEMS, paired_gain, summarize
+
+    cells = summarize(lines("table1.jsonl"))
+    page = (RESULTS / "README.md").read_text()
+    assert set(cells) == {(dataset, system) for dataset in DATASETS for system in SYSTEMS}
+    for (dataset, system), cell in cells.items():
+        assert sorted(cell.test_accuracies) == list(range(10))
+        assert f"{cell.mean:.2f}" in page
+        if system != "DE-GNN":
+            gain = paired_gain(cell, cells[dataset, "DE-GNN"])
+            assert f"({gain.low:+.2f} to {gain.high:+.2f})" in page
+
+
+def test_lines_of_table_one_say_how_they_were_made():
+    needed = {"dataset", "system", "split", "seed", "protocol", "validation_accuracy", "test_accuracy", "configuration"}
+    assert all(line.keys() >= needed | {"epoch", "versions", "device"} for line in lines("table1.jsonl"))

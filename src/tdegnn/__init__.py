@@ -44,9 +44,11 @@ if TYPE_CHECKING:
     from tdegnn.data.splits import rolling_origins, split_chronologically
     from tdegnn.data.windows import SlidingWindows, sliding_windows
     from tdegnn.errors import DownloadError, InputError, TdegnnError, TrainingError
+    from tdegnn.estimators import NodeClassifier, NodeRegressor
     from tdegnn.graph import Graph
     from tdegnn.nets.physical import PhysicalNetwork
     from tdegnn.nets.rollout import roll_out
+    from tdegnn.nets.stationary import StationaryNetwork
 
 __all__ = [
     "AttentionCoefficients",
@@ -61,13 +63,16 @@ __all__ = [
     "HiddenDiffusionOperator",
     "InputError",
     "Integration",
+    "NodeClassifier",
     "NodeDataset",
+    "NodeRegressor",
     "Panel",
     "PhysicalNetwork",
     "Scaler",
     "Simulation",
     "SlidingWindows",
     "SpatialOperator",
+    "StationaryNetwork",
     "TdegnnError",
     "TemporalCoefficients",
     "TrainingError",
@@ -128,9 +133,11 @@ _HOMES = {
     "tdegnn.data.splits": ("rolling_origins", "split_chronologically"),
     "tdegnn.data.windows": ("SlidingWindows", "sliding_windows"),
     "tdegnn.errors": ("DownloadError", "InputError", "TdegnnError", "TrainingError"),
+    "tdegnn.estimators": ("NodeClassifier", "NodeRegressor"),
     "tdegnn.graph": ("Graph",),
     "tdegnn.nets.physical": ("PhysicalNetwork",),
     "tdegnn.nets.rollout": ("roll_out",),
+    "tdegnn.nets.stationary": ("StationaryNetwork",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

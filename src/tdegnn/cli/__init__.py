@@ -10,10 +10,14 @@ import sys
 import typer
 
 from tdegnn.cli.check import check
+from tdegnn.cli.classify import classify
 from tdegnn.cli.data import data
 from tdegnn.cli.demo import demo
 from tdegnn.cli.explain import explain
+from tdegnn.cli.predict import predict
 from tdegnn.cli.reproduce import reproduce
+from tdegnn.cli.reproduce_nodes import table1
+from tdegnn.cli.sweep import sweep
 from tdegnn.errors import InputError, TdegnnError
 from tdegnn.version import __version__
 
@@ -29,6 +33,10 @@ app = typer.Typer(
 app.command()(demo)
 # A vector may start with a minus sign, which is no option.
 app.command(context_settings={"ignore_unknown_options": True})(explain)
+reproduce.command()(table1)
+app.command()(classify)
+app.command()(predict)
+app.command()(sweep)
 app.add_typer(reproduce, name="reproduce")
 data.command()(check)
 app.add_typer(data, name="data")

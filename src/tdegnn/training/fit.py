@@ -2,16 +2,19 @@
 
 It knows neither the model nor its data, nor whether one network is trained or many at once: a `Trainee` steps, says
 how good each of its members is, and keeps the weights it is told to keep. `ClosureTrainee` is one network with losses
-as functions; `node_training.py` has many members.
+as functions; `node_training.py` has many members. With a run folder, a training that was interrupted goes on as if it
+had not been.
 """
 
 from __future__ import annotations
 
 import copy
 import math
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -19,7 +22,11 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from tdegnn.errors import TrainingError, check_count
+from tdegnn.errors import InputError, TrainingError, check_count
+from tdegnn.training.run_folder import Checkpoint, RunFolder
+
+# A checkpoint must cost little beside the training, and a kill little of what was trained.
+SAVE_SECONDS = 5.0
 
 
 class Trainee(ABC):
@@ -28,6 +35,10 @@ class Trainee(ABC):
     @abstractmethod
     def step(self) -> None:
         """Make one step of the optimizer for each member that has not been stopped."""
+
+    @abstractmethod
+    def last_losses(self) -> Float[Tensor, " members"]:
+        """The training losses that the last step saw."""
 
     @abstractmethod
     def validate(self) -> Float[Tensor, " members"]:
@@ -44,6 +55,44 @@ class Trainee(ABC):
     @abstractmethod
     def restore(self) -> None:
         """Give every member the weights that were kept."""
+
+    def best_weights(self) -> dict[str, Tensor]:
+        """The weights that were kept, by name, one row a member."""
+        raise _not_resumable(self)
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that decides how the training goes on."""
+        raise _not_resumable(self)
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:  # noqa: ARG002
+        """Go on from where `state` was taken."""
+        raise _not_resumable(self)
+
+
+def _not_resumable(trainee: Trainee) -> InputError:
+    return InputError(
+        f"Expected a training that can be written to a run folder, got a {type(trainee).__name__}. Leave run out."
+    )
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a look at validation saw.
+
+    Attributes:
+        step: Number of finished steps.
+        losses: The training losses that the last step saw, one a member.
+        scores: The validation scores.
+    """
+
+    step: int
+    losses: Float[Tensor, " members"]
+    scores: Float[Tensor, " members"]
+
+    def to_record(self) -> dict[str, Any]:
+        """A line of metrics; lists where there are several members."""
+        columns = {"loss": self.losses.tolist(), "score": self.scores.tolist()}
+        return {"step": self.step, **{name: row[0] if len(row) == 1 else row for name, row in columns.items()}}
 
 
 @dataclass
@@ -64,6 +113,39 @@ class FitResult:
     steps: list[int] = field(default_factory=list)
     scores: list[Float[Tensor, " members"]] = field(default_factory=list)
 
+    def add(self, look: Look) -> Bool[Tensor, " members"]:
+        """Take in what a look saw; return which members are better than ever before."""
+        is_better = look.scores > self.best_scores
+        self.best_scores = torch.where(is_better, look.scores, self.best_scores)
+        self.best_steps = torch.where(is_better, look.step, self.best_steps)
+        self.is_diverged = self.is_diverged | look.scores.isnan()
+        self.steps.append(look.step)
+        self.scores.append(look.scores)
+        return is_better
+
+    def finished(self, patience: int | None) -> Bool[Tensor, " members"]:
+        """Which members need no more steps: they diverged, or have not improved for so many steps."""
+        if patience is None:
+            return self.is_diverged
+        return self.is_diverged | (self.steps[-1] - self.best_steps >= patience)
+
+    def state(self) -> dict[str, Tensor]:
+        """The result so far as tensors."""
+        return {
+            "best_scores": self.best_scores,
+            "best_steps": self.best_steps,
+            "is_diverged": self.is_diverged,
+            "steps": torch.tensor(self.steps),
+            "scores": torch.stack(self.scores),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Tensor], device: torch.device) -> FitResult:
+        """The result whose `state` was taken, on the device where the training goes on."""
+        on_device = {name: tensor.to(device) for name, tensor in state.items()}
+        steps, scores = on_device.pop("steps").tolist(), list(on_device.pop("scores"))
+        return cls(**on_device, steps=steps, scores=scores)
+
 
 def fit(
     trainee: Trainee,
@@ -72,6 +154,9 @@ def fit(
     validate_every: int = 10,
     patience: int | None = None,
     on_step: Callable[[int], None] | None = None,
+    on_look: Callable[[Look], None] | None = None,
+    run: RunFolder | None = None,
+    save_every: float = SAVE_SECONDS,
 ) -> FitResult:
     """Train for `num_steps` steps and give each member the best weights it had.
 
@@ -81,32 +166,36 @@ def fit(
         validate_every: Steps between two looks at the validation score; the last step is always looked at.
         patience: A member is finished when its score has not improved for so many steps. Without it none is.
         on_step: Called with the number of finished steps, for a progress bar.
+        on_look: Called with what each look at validation saw.
+        run: Folder that gets a line of metrics a look, and now and then the best weights and a checkpoint. Where it
+            has a checkpoint already, training goes on from it.
+        save_every: Seconds between two checkpoints at least; the first look and the last step always have one.
     """
     check_count(num_steps=num_steps, validate_every=validate_every, patience=1 if patience is None else patience)
-    result: FitResult | None = None
-    for step in range(1, num_steps + 1):
+    record = None if run is None else _Record(run, trainee, save_every)
+    result = None if record is None else record.resume()
+    first = 0 if result is None else result.steps[-1]
+    for step in range(first + 1, num_steps + 1):
+        if result is not None and bool(result.finished(patience).all()):
+            break
         trainee.step()
         if step % validate_every == 0 or step == num_steps:
-            scores = trainee.validate()
+            look = Look(step, trainee.last_losses().clone(), trainee.validate())
             if result is None:
-                result = _start(scores)
-            is_better = scores > result.best_scores
-            result.best_scores = torch.where(is_better, scores, result.best_scores)
-            result.best_steps = torch.where(is_better, step, result.best_steps)
-            result.is_diverged |= scores.isnan()
-            result.steps.append(step)
-            result.scores.append(scores)
+                result = _start(look.scores)
+            is_better = result.add(look)
             trainee.keep(is_better)
-            is_finished = result.is_diverged
-            if patience is not None:
-                is_finished = is_finished | (step - result.best_steps >= patience)
-            trainee.stop(is_finished)
-            if bool(is_finished.all()):
-                break
+            trainee.stop(result.finished(patience))
+            if record is not None:
+                record.add(look, result, is_better=bool(is_better.any()))
+            if on_look is not None:
+                on_look(look)
         if on_step is not None:
             on_step(step)
     assert result is not None  # the last step is always looked at
     trainee.restore()
+    if record is not None:
+        record.save(result)
     return result
 
 
@@ -116,6 +205,46 @@ def _start(scores: Float[Tensor, " members"]) -> FitResult:
         torch.zeros(len(scores), dtype=torch.int64, device=scores.device),
         torch.zeros(len(scores), dtype=torch.bool, device=scores.device),
     )
+
+
+class _Record:
+    """What a training leaves in its run folder while it goes on.
+
+    Best weights come before the checkpoint: after a kill between them the weights are made again, and are the same.
+    """
+
+    def __init__(self, run: RunFolder, trainee: Trainee, save_every: float) -> None:
+        trainee.state()  # one that cannot be resumed says so before it has trained
+        self._run, self._trainee, self._save_every = run, trainee, save_every
+        self._is_better = True
+        self._saved_at = -math.inf
+
+    def resume(self) -> FitResult | None:
+        """Bring the training to where its checkpoint was written; None where there is none."""
+        checkpoint = self._run.read_checkpoint()
+        if checkpoint is None:
+            return None
+        self._trainee.load_state(_part(checkpoint.tensors, "trainee."))
+        device = next(iter(self._trainee.state().values())).device
+        return FitResult.from_state(_part(checkpoint.tensors, "result."), device)
+
+    def add(self, look: Look, result: FitResult, *, is_better: bool) -> None:
+        self._run.append_metrics(look.to_record())
+        self._is_better |= is_better
+        if time.monotonic() - self._saved_at >= self._save_every:
+            self.save(result)
+
+    def save(self, result: FitResult) -> None:
+        if self._is_better:
+            self._run.write_weights(self._trainee.best_weights())
+        tensors = {f"trainee.{name}": tensor for name, tensor in self._trainee.state().items()}
+        tensors |= {f"result.{name}": tensor for name, tensor in result.state().items()}
+        self._run.write_checkpoint(Checkpoint(result.steps[-1], tensors))
+        self._is_better, self._saved_at = False, time.monotonic()
+
+
+def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 class ClosureTrainee(Trainee):
@@ -153,6 +282,10 @@ class ClosureTrainee(Trainee):
             self._scheduler.step()
         self._last_loss = loss.detach()  # type: ignore[attr-defined]
         self._num_steps += 1
+
+    def last_losses(self) -> Float[Tensor, " 1"]:
+        """The training loss of the last step."""
+        return self._last_loss.reshape(1)
 
     def validate(self) -> Float[Tensor, " 1"]:
         """Minus the validation loss."""

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from tdegnn.errors import InputError
+from tdegnn.training.memory import keep_freed_memory
 
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
@@ -60,6 +61,7 @@ class Members:
         if len(networks) != len(descents) or not networks:
             raise InputError(f"Expected one descent a network, got {len(descents)} for {len(networks)}.")
         device = device or torch.device("cpu")
+        keep_freed_memory()
         self._template = copy.deepcopy(networks[0]).to(device)
         parameters, buffers = stack_module_state(list(networks))
         self._shapes = {name: stacked.shape[1:] for name, stacked in parameters.items()}
@@ -81,10 +83,10 @@ class Members:
         """Parameters of one member."""
         return int(self.weights.shape[1])
 
-    def parameters(self) -> dict[str, Tensor]:
-        """Parameters by name, one row a member: views, each a leaf of its own."""
+    def parameters(self, weights: Tensor | None = None) -> dict[str, Tensor]:
+        """Parameters by name, one row a member: views of `weights`, without them of those the members have now."""
         sizes = [shape.numel() for shape in self._shapes.values()]
-        columns = self.weights.split(sizes, dim=1)
+        columns = (self.weights if weights is None else weights).split(sizes, dim=1)
         return {
             name: column.unflatten(1, shape) if shape else column[:, 0]
             for (name, shape), column in zip(self._shapes.items(), columns, strict=True)
@@ -114,6 +116,18 @@ class Members:
         self._descend(torch.cat([gradient.flatten(1) for gradient in gradients], dim=1))
         return by_member.detach()
 
+    def state(self) -> dict[str, Tensor]:
+        """Weights, buffers, moments of Adam: the very tensors, not copies."""
+        buffers = {f"buffers.{name}": buffer for name, buffer in self.buffers.items()}
+        return {
+            "weights": self.weights,
+            "mean": self._mean,
+            "square": self._square,
+            "num_steps": self._num_steps,
+            "is_active": self.is_active,
+            **buffers,
+        }
+
     def network(self, member: int) -> nn.Module:
         """A network with the weights of one member."""
         chosen = copy.deepcopy(self._template)
@@ -129,6 +143,10 @@ class Members:
             answer: Tensor = functional_call(self._template, (parameters, buffers), inputs)
             return answer
 
+        if len(self) == 1:
+            # Alone, the axis of members costs as much as the network on a CPU.
+            alone = [{name: stacked[0] for name, stacked in part.items()} for part in (parameters, self.buffers)]
+            return one(*alone)[None]
         answers: Tensor = vmap(one)(parameters, self.buffers)
         return answers
 

@@ -1,12 +1,15 @@
 """Training of node networks, many at once: each member has its split, its weights and its way to descend.
 
-The loss is cross-entropy on the training nodes, the score accuracy on the validation nodes. Test accuracy is written
-down at the step that validation chooses, and chooses nothing. On a CUDA device steps are recorded and replayed.
+What is descended on the training nodes, and scored on the validation nodes, is the task's to say. The score on the test
+nodes is written down at the step that validation chooses, and chooses nothing. On a CUDA device steps are recorded and
+replayed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,15 +17,133 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from tdegnn.data.nodes import NodeDataset
+from tdegnn.errors import InputError
+from tdegnn.graph import Graph
 from tdegnn.sparse import SparseMatrix
 from tdegnn.training.fit import Trainee
 from tdegnn.training.members import GroupedAdam, Members, keep_where
+from tdegnn.training.node_tasks import Classification, NodeTask
 from tdegnn.training.replay import Replayed
 
-UNKNOWN = -1
+
+@dataclass(frozen=True)
+class NodeParts:
+    """Which nodes each member is trained, validated and tested on."""
+
+    training: Bool[np.ndarray, "members nodes"]
+    validation: Bool[np.ndarray, "members nodes"]
+    test: Bool[np.ndarray, "members nodes"]
 
 
-class NodeTraining(Trainee):
+class TaskTraining(Trainee):
+    """Members that work on one task at the nodes of one graph.
+
+    Args:
+        networks: The members, as they start.
+        descents: How each of them learns.
+        inputs: What the networks get: features and graph.
+        task: What is asked about the nodes.
+        parts: Which nodes each member is trained, validated and tested on.
+        device: Where to train.
+    """
+
+    def __init__(
+        self,
+        networks: Sequence[nn.Module],
+        descents: Sequence[GroupedAdam],
+        inputs: tuple[SparseMatrix | Float[Tensor, "nodes features"], Graph],
+        task: NodeTask,
+        parts: NodeParts,
+        device: torch.device | None = None,
+    ) -> None:
+        device = device or torch.device("cpu")
+        self.members = Members(networks, descents, device)
+        self._inputs: tuple[Any, ...] = inputs
+        self._task = task.to(device)
+        self._training, self._validation, self._test = (
+            torch.as_tensor(mask, device=device) for mask in (parts.training, parts.validation, parts.test)
+        )
+        self._best_weights = self.members.weights.clone()
+        self._best_buffers = {name: buffer.clone() for name, buffer in self.members.buffers.items()}
+        self.best_scores, self.best_test_scores, self._scores, self._test_scores, self._losses = (
+            torch.zeros(len(networks), device=device) for _ in range(5)
+        )
+        self._step = Replayed(self._train, device)
+        self._look = Replayed(self._measure, device)
+
+    def step(self) -> None:
+        """Make one step for each active member."""
+        self._step()
+
+    def last_losses(self) -> Float[Tensor, " members"]:
+        """The training losses that the last step saw."""
+        return self._losses
+
+    def validate(self) -> Float[Tensor, " members"]:
+        """The scores on the validation nodes; NaN for a member whose outputs are not finite."""
+        self._look()
+        return self._scores.clone()
+
+    def keep(self, is_better: Bool[Tensor, " members"]) -> None:
+        """Keep the weights, and the scores that go with them."""
+        self._best_weights = keep_where(is_better, self.members.weights, self._best_weights)
+        self._best_buffers = {
+            name: keep_where(is_better, buffer, self._best_buffers[name])
+            for name, buffer in self.members.buffers.items()
+        }
+        self.best_scores = torch.where(is_better, self._scores, self.best_scores)
+        self.best_test_scores = torch.where(is_better, self._test_scores, self.best_test_scores)
+
+    def stop(self, is_finished: Bool[Tensor, " members"]) -> None:
+        """Leave these members as they are."""
+        # In place: recorded steps read this very tensor.
+        self.members.is_active.copy_(~is_finished)
+
+    def restore(self) -> None:
+        """Give each member the weights that were kept."""
+        self.members.weights.copy_(self._best_weights)
+        for name, buffer in self.members.buffers.items():
+            buffer.copy_(self._best_buffers[name])
+
+    def best_weights(self) -> dict[str, Tensor]:
+        """Parameters and buffers that were kept, by name, one row a member."""
+        return self.members.parameters(self._best_weights) | self._best_buffers
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that decides how the training goes on: the very tensors, not copies."""
+        best_buffers = {f"best_buffers.{name}": buffer for name, buffer in self._best_buffers.items()}
+        return {
+            **self.members.state(),
+            "best_weights": self._best_weights,
+            "best_scores": self.best_scores,
+            "best_test_scores": self.best_test_scores,
+            "losses": self._losses,
+            **best_buffers,
+        }
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from where `state` was taken."""
+        own = self.state()
+        if {name: tensor.shape for name, tensor in own.items()} != {name: part.shape for name, part in state.items()}:
+            raise InputError("Expected the checkpoint of this training, got that of another. Choose another folder.")
+        # In place: recorded steps read these very tensors.
+        for name, tensor in own.items():
+            tensor.copy_(state[name])
+
+    def _train(self) -> None:
+        self._losses.copy_(self.members.step(self._training_losses, *self._inputs))
+
+    def _training_losses(self, outputs: Float[Tensor, "members nodes outputs"]) -> Float[Tensor, " members"]:
+        return self._task.losses(outputs, self._training)
+
+    def _measure(self) -> None:
+        outputs = self.members.evaluate(*self._inputs)
+        is_finite = outputs.isfinite().flatten(1).all(dim=1)
+        self._scores.copy_(torch.where(is_finite, self._task.scores(outputs, self._validation), torch.nan))
+        self._test_scores.copy_(self._task.scores(outputs, self._test))
+
+
+class NodeTraining(TaskTraining):
     """Members that classify the nodes of one dataset.
 
     Args:
@@ -42,68 +163,26 @@ class NodeTraining(Trainee):
         device: torch.device | None = None,
     ) -> None:
         device = device or torch.device("cpu")
-        self.members = Members(networks, descents, device)
-        self._inputs = (as_input(dataset, device), dataset.graph)
-        self._labels = torch.as_tensor(dataset.labels, device=device)
         rows = np.asarray(splits)
-        self._training, self._validation, self._test = (
-            torch.as_tensor(masks[rows], device=device)
-            for masks in (dataset.training_masks, dataset.validation_masks, dataset.test_masks)
+        masks = (dataset.training_masks, dataset.validation_masks, dataset.test_masks)
+        super().__init__(
+            networks,
+            descents,
+            (as_input(dataset, device), dataset.graph),
+            Classification(torch.as_tensor(dataset.labels)),
+            NodeParts(*(mask[rows] for mask in masks)),
+            device,
         )
-        self._best_weights = self.members.weights.clone()
-        self._best_buffers = {name: buffer.clone() for name, buffer in self.members.buffers.items()}
-        self.validation_accuracy = torch.zeros(len(networks), device=device)
-        self.test_accuracy = torch.zeros(len(networks), device=device)
-        self._scores, self._test_scores = torch.zeros_like(self.test_accuracy), torch.zeros_like(self.test_accuracy)
-        self.losses = torch.zeros_like(self.test_accuracy)
-        self._step = Replayed(self._train, device)
-        self._look = Replayed(self._measure, device)
 
-    def step(self) -> None:
-        """Make one step for each active member."""
-        self._step()
+    @property
+    def validation_accuracy(self) -> Float[Tensor, " members"]:
+        """The highest accuracy on the validation nodes."""
+        return self.best_scores
 
-    def validate(self) -> Float[Tensor, " members"]:
-        """Accuracy on the validation nodes; NaN for a member whose scores are not finite."""
-        self._look()
-        return self._scores.clone()
-
-    def keep(self, is_better: Bool[Tensor, " members"]) -> None:
-        """Keep the weights, and the accuracies that go with them."""
-        self._best_weights = keep_where(is_better, self.members.weights, self._best_weights)
-        self._best_buffers = {
-            name: keep_where(is_better, buffer, self._best_buffers[name])
-            for name, buffer in self.members.buffers.items()
-        }
-        self.validation_accuracy = torch.where(is_better, self._scores, self.validation_accuracy)
-        self.test_accuracy = torch.where(is_better, self._test_scores, self.test_accuracy)
-
-    def stop(self, is_finished: Bool[Tensor, " members"]) -> None:
-        """Leave these members as they are."""
-        # In place: recorded steps read this very tensor.
-        self.members.is_active.copy_(~is_finished)
-
-    def restore(self) -> None:
-        """Give each member the weights that were kept."""
-        self.members.weights.copy_(self._best_weights)
-        for name, buffer in self.members.buffers.items():
-            buffer.copy_(self._best_buffers[name])
-
-    def _train(self) -> None:
-        self.losses.copy_(self.members.step(self._cross_entropy, *self._inputs))
-
-    def _measure(self) -> None:
-        scores = self.members.evaluate(*self._inputs)
-        is_right = scores.argmax(dim=-1) == self._labels
-        is_finite = scores.isfinite().flatten(1).all(dim=1)
-        accuracy = _share(is_right, self._validation)
-        self._scores.copy_(torch.where(is_finite, accuracy, torch.nan))
-        self._test_scores.copy_(_share(is_right, self._test))
-
-    def _cross_entropy(self, scores: Float[Tensor, "members nodes classes"]) -> Float[Tensor, " members"]:
-        labels = self._labels.clamp(min=0)[None, :, None].expand(len(scores), -1, 1)
-        likelihood = torch.log_softmax(scores, dim=-1).gather(-1, labels)[..., 0]
-        return -(likelihood * self._training).sum(dim=1) / self._training.sum(dim=1)
+    @property
+    def test_accuracy(self) -> Float[Tensor, " members"]:
+        """The accuracy on the test nodes at the step that validation chose."""
+        return self.best_test_scores
 
 
 def as_input(dataset: NodeDataset, device: torch.device) -> SparseMatrix | Float[Tensor, "nodes features"]:
@@ -111,7 +190,3 @@ def as_input(dataset: NodeDataset, device: torch.device) -> SparseMatrix | Float
     if isinstance(dataset.features, np.ndarray):
         return torch.as_tensor(dataset.features, device=device)
     return SparseMatrix.from_scipy(dataset.features).to(device, torch.float32)
-
-
-def _share(is_right: Bool[Tensor, "members nodes"], mask: Bool[Tensor, "members nodes"]) -> Float[Tensor, " members"]:
-    return (is_right & mask).sum(dim=1) / mask.sum(dim=1)

@@ -1,0 +1,193 @@
+"""`tdegnn classify`: train on the nodes of a benchmark, or of the user's own files, and keep the run folder."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tdegnn.cli.options import (
+    AsJson,
+    Decimal,
+    Device,
+    DeviceOption,
+    DirectionChoice,
+    DirectionOption,
+    EdgesFile,
+    Encoding,
+    Quiet,
+    Seed,
+    Separator,
+)
+from tdegnn.cli.output import number, print_json, print_table, progress_bar, vector
+from tdegnn.errors import InputError
+
+if TYPE_CHECKING:
+    from tdegnn.data.csv_files import CsvFormat
+    from tdegnn.estimators import NodeClassifier
+    from tdegnn.training.fit import Look
+
+FeaturesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--features", help="CSV or Parquet: the node's name, then numbers; or npz (features, nodes).", readable=False
+    ),
+]
+
+
+class SystemOption(StrEnum):
+    """Which rule gives c."""
+
+    FIXED = "DE-GNN"
+    DIRECT = "TDE-GNN_D"
+    ATTENTION = "TDE-GNN_A"
+
+
+def classify(
+    name: Annotated[str | None, typer.Argument(help="A benchmark, as in `tdegnn data list`.")] = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Run folder: settings, metrics, weights, coefficients.", file_okay=False)
+    ] = Path("runs/classify"),
+    features: FeaturesFile = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option("--labels", help="CSV or Parquet: node, label; empty where it is not known.", readable=False),
+    ] = None,
+    edges: EdgesFile = None,
+    split: Annotated[int, typer.Option(help="Which split of the benchmark.", min=0)] = 0,
+    system: Annotated[
+        SystemOption, typer.Option(help="c = [1], a learned vector, or attention.")
+    ] = SystemOption.DIRECT,
+    hidden_channels: Annotated[int, typer.Option(help="Channels of a state.", min=1)] = 64,
+    layers: Annotated[int, typer.Option(help="Number of layers.", min=1)] = 8,
+    order: Annotated[int, typer.Option(help="Length of the history.", min=1)] = 8,
+    step_size: Annotated[float, typer.Option(help="h.")] = 0.5,
+    dropout: Annotated[float, typer.Option(help="Part of input and states dropped in training.", min=0)] = 0.5,
+    learning_rate: Annotated[float, typer.Option(help="Of embedding, c and spatial term alike.", min=0)] = 0.01,
+    weight_decay: Annotated[float, typer.Option(help="Of embedding and spatial term alike.", min=0)] = 0.0,
+    batch_norm: Annotated[bool, typer.Option("--batch-norm", help="Normalize channels in the spatial term.")] = False,
+    balanced: Annotated[bool, typer.Option("--balanced", help="Let all classes count the same.")] = False,
+    steps: Annotated[int, typer.Option(help="Steps of the optimizer at most.", min=1)] = 300,
+    patience: Annotated[int | None, typer.Option(help="End after so many steps without improvement.", min=1)] = None,
+    direction: DirectionChoice = None,
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the training in --out.")] = False,
+    seed: Seed = 0,
+    device: Device = DeviceOption.AUTO,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Learn the classes of nodes, from a benchmark or from your own features, labels and edges."""
+    if (name is None) == (features is None and labels is None and edges is None):
+        raise InputError("Expected the name of a benchmark, or --features, --labels and --edges, got both or neither.")
+    from tdegnn.data.csv_files import CsvFormat
+    from tdegnn.estimators import NodeClassifier
+
+    model = NodeClassifier(
+        system=system.value,
+        hidden_channels=hidden_channels,
+        num_layers=layers,
+        order=order,
+        step_size=step_size,
+        outer_dropout=dropout,
+        hidden_dropout=dropout,
+        embedding_learning_rate=learning_rate,
+        embedding_weight_decay=weight_decay,
+        temporal_learning_rate=learning_rate,
+        spatial_learning_rate=learning_rate,
+        spatial_weight_decay=weight_decay,
+        batch_norm=batch_norm,
+        class_weight="balanced" if balanced else None,
+        num_steps=steps,
+        patience=patience,
+        seed=seed,
+        device=device.value,
+        direction=None if direction is None else direction.value,
+    )
+    if name is not None:
+        data = _load_benchmark(name, split)
+    else:
+        csv_format = CsvFormat(None if separator is None else separator.replace("\\t", "\t"), decimal, encoding)
+        data = _read_files(features, labels, edges, direction, csv_format)
+    notes = data.pop("notes")
+    num_looks = -(-steps // model.validate_every)
+    with progress_bar(num_looks, "training", is_quiet=quiet or as_json) as tick:
+
+        def show(look: Look) -> None:
+            tick(f"loss {float(look.losses):.3f}, validation {float(look.scores):.1%}")
+
+        model.fit(**data, run=out, resume=resume, on_look=show)
+    if as_json:
+        print_json(_facts(model, out) | {"notes": notes})
+        return
+    if not quiet:
+        _print_result(model)
+        for note in notes:
+            typer.echo(f"Note: {note}")
+    typer.echo(_verdict(model, out))
+
+
+def _load_benchmark(name: str, split: int) -> dict[str, Any]:
+    """Arguments of `fit` for a benchmark."""
+    from tdegnn.data.load import load_nodes
+
+    return {"X": load_nodes(name), "split": split, "source": {"benchmark": name, "split": split}, "notes": []}
+
+
+def _read_files(
+    features: Path | None,
+    labels: Path | None,
+    edges: Path | None,
+    direction: DirectionOption | None,
+    csv_format: CsvFormat,
+) -> dict[str, Any]:
+    """Arguments of `fit` for files of the user's."""
+    from tdegnn.data.node_tables import read_labels, read_node_tables
+
+    if features is None or labels is None or edges is None:
+        given = {"--features": features, "--labels": labels, "--edges": edges}
+        missing = [option for option, path in given.items() if path is None]
+        raise InputError(f"Expected --features, --labels and --edges, got no {missing[0]}. Add it.")
+    tables = read_node_tables(features, edges, None if direction is None else direction.value, csv_format)
+    source: dict[str, Any] = {"features_file": str(features.resolve()), "edges_file": str(edges.resolve())}
+    source |= {"separator": csv_format.separator, "decimal": csv_format.decimal, "encoding": csv_format.encoding}
+    return {
+        "X": tables.features,
+        "y": read_labels(labels, tables.names, csv_format),
+        "graph": tables.graph,
+        "source": source,
+        "notes": list(tables.notes),
+    }
+
+
+def _facts(model: NodeClassifier, out: Path) -> dict[str, Any]:
+    return {
+        "run": str(out),
+        "classes": model.classes_.tolist(),
+        **model.summary_,
+        "coefficients": model.coefficients_.mean(axis=0).tolist(),
+        "verdict": model.explain().verdict,
+    }
+
+
+def _print_result(model: NodeClassifier) -> None:
+    summary = model.summary_
+    test = summary["test_score"]
+    rows = [
+        ["accuracy on validation", f"{summary['validation_score']:.1%}"],
+        ["accuracy on test", "-" if test is None else f"{test:.1%}"],
+        ["best step", str(summary["best_step"])],
+        ["c (mean over layers)", vector(model.coefficients_.mean(axis=0).tolist())],
+        ["largest root", number(model.explain().max_root_modulus)],
+    ]
+    print_table(f"{model.system} on {len(model.classes_)} classes", ["", "value"], rows)
+
+
+def _verdict(model: NodeClassifier, out: Path) -> str:
+    test = model.summary_["test_score"]
+    scores = f"{model.summary_['validation_score']:.1%} right on validation"
+    return f"{scores}{'' if test is None else f', {test:.1%} on test'}. Run folder: {out}/"

@@ -1,0 +1,117 @@
+"""`tdegnn reproduce table1`: node classification, trained from recipes, beside the paper's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Seed
+from tdegnn.cli.output import print_json, print_table, progress_bar
+from tdegnn.errors import InputError
+
+if TYPE_CHECKING:
+    from tdegnn.experiments.table1 import Cell
+
+
+def table1(
+    dataset: Annotated[
+        list[str] | None, typer.Option("--dataset", help="Name of a dataset; may be given several times. All without.")
+    ] = None,
+    system: Annotated[
+        list[str] | None, typer.Option("--system", help="DE-GNN, TDE-GNN_D or TDE-GNN_A; all without.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="File of result lines; what is in it is not trained again.")
+    ] = Path("runs/table1.jsonl"),
+    report: Annotated[bool, typer.Option("--report", help="Train nothing; show what the file holds.")] = False,
+    seed: Seed = 0,
+    device: Device = DeviceOption.AUTO,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Table 1: test accuracy on ten splits, for c = [1], a learned vector, and attention."""
+    from tdegnn.experiments.recipe_files import read_recipes
+    from tdegnn.experiments.table1 import DATASETS, SYSTEMS, read_lines, summarize, train_row
+    from tdegnn.training.device import choose_device
+
+    datasets = _chosen(dataset, DATASETS, "dataset")
+    systems = _chosen(system, SYSTEMS, "system")
+    if report and not out.exists():
+        raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to train.")
+    if not report:
+        chosen = choose_device(device.value)
+        with progress_bar(len(datasets) * len(systems), "table 1", is_quiet=quiet or as_json) as tick:
+            for name in datasets:
+                recipes = read_recipes(name)
+                for row in systems:
+                    train_row(name, recipes[row], out, device=chosen, seed=seed, on_row=lambda: tick(f"{name} {row}"))  # noqa: B023
+    cells = summarize([line for line in read_lines(out) if line["dataset"] in datasets])
+    if as_json:
+        print_json(_to_records(cells))
+        return
+    if not quiet:
+        _print_accuracies(cells, datasets, systems)
+        _print_gains(cells, datasets)
+    typer.echo(f"{len(cells)} rows of 10 splits, chosen by validation, in {out}.")
+
+
+def _chosen(asked: list[str] | None, known: tuple[str, ...], what: str) -> list[str]:
+    unknown = [name for name in asked or () if name not in known]
+    if unknown:
+        raise InputError(f"Expected a {what} among {', '.join(known)}, got {unknown[0]!r}.")
+    return list(asked or known)
+
+
+def _print_accuracies(cells: Mapping[tuple[str, str], Cell], datasets: list[str], systems: list[str]) -> None:
+    from tdegnn.experiments.paper import BEST_NODE_ACCURACY, NODE_ACCURACY
+
+    rows = []
+    for name in datasets:
+        best, whose = BEST_NODE_ACCURACY.get(name, (None, ""))
+        for row in systems:
+            cell = cells.get((name, row))
+            if cell is None:
+                continue
+            printed = NODE_ACCURACY[row].get(name)
+            rows.append(
+                [
+                    name,
+                    row,
+                    f"{cell.mean:.2f} ± {cell.deviation:.2f}",
+                    "-" if printed is None else f"{printed:.2f}",
+                    "-" if printed is None else f"{cell.mean - printed:+.2f}",
+                    "-" if best is None else f"{cell.mean - best:+.2f} ({whose})",
+                ]
+            )
+    header = ["dataset", "system", "test accuracy", "paper", "difference", "to the best known"]
+    print_table("Node classification, mean over 10 splits, chosen by validation", header, rows)
+
+
+def _print_gains(cells: Mapping[tuple[str, str], Cell], datasets: list[str]) -> None:
+    from tdegnn.experiments.table1 import FIXED, LEARNED, paired_gain
+
+    rows = [
+        [name, row, str(paired_gain(cells[name, row], cells[name, FIXED]))]
+        for name in datasets
+        for row in LEARNED
+        if (name, row) in cells and (name, FIXED) in cells
+    ]
+    if rows:
+        header = ["dataset", "system", "points over DE-GNN (95 % interval)"]
+        print_table("What learned coefficients add over c = [1], paired over the splits", header, rows)
+
+
+def _to_records(cells: Mapping[tuple[str, str], Cell]) -> list[dict[str, Any]]:
+    return [
+        {
+            "dataset": name,
+            "system": row,
+            "test_accuracy": cell.mean,
+            "deviation": cell.deviation,
+            "splits": cell.test_accuracies,
+        }
+        for (name, row), cell in cells.items()
+    ]

@@ -1,0 +1,138 @@
+"""`tdegnn sweep`: search the settings of a system on a benchmark; resumable, and several processes may share it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Seed
+from tdegnn.cli.output import number, print_json, print_table, progress_bar
+from tdegnn.errors import InputError
+
+if TYPE_CHECKING:
+    from tdegnn.experiments.sweep import SweepResult
+
+FOLDER = Path("runs/sweeps")
+
+
+class SystemOption(StrEnum):
+    """Which rule gives c."""
+
+    DE_GNN = "DE-GNN"
+    DIRECT = "TDE-GNN_D"
+    ATTENTION = "TDE-GNN_A"
+
+
+class SpaceOption(StrEnum):
+    """What is searched."""
+
+    PAPER = "paper"
+    WIDE = "wide"
+
+
+def sweep(
+    dataset: Annotated[str, typer.Argument(help="Name of a benchmark with nodes to classify.", show_default=False)],
+    system: Annotated[SystemOption, typer.Option(help="The system whose settings are searched.")],
+    trials: Annotated[int, typer.Option(help="Trials the study shall have, those it has included.", min=1)] = 64,
+    batch: Annotated[int, typer.Option(help="Trials that are trained together, times splits.", min=1)] = 16,
+    storage: Annotated[
+        str | None,
+        typer.Option(help=f"A file, or postgresql://... or sqlite://...; {FOLDER}/STUDY.journal without it."),
+    ] = None,
+    study: Annotated[str | None, typer.Option(help="Name of the study; DATASET-SYSTEM without it.")] = None,
+    splits: Annotated[int, typer.Option(help="Splits on which a trial is judged.", min=1)] = 3,
+    steps: Annotated[int, typer.Option(help="Steps of the optimizer in a trial.", min=1)] = 300,
+    space: Annotated[
+        SpaceOption, typer.Option(help="The paper's ranges, or also layers, features and initial states.")
+    ] = SpaceOption.PAPER,
+    finalists: Annotated[int, typer.Option(help="How many of the best are trained on all splits.", min=1)] = 4,
+    recipe: Annotated[
+        Path | None, typer.Option(help=f"Where to write the best settings; {FOLDER}/STUDY.toml without it.")
+    ] = None,
+    seed: Seed = 0,
+    device: Device = DeviceOption.AUTO,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Search the settings of a system by validation accuracy. Run it again to go on; several may share a study."""
+    from tdegnn.data.load import load_nodes
+    from tdegnn.experiments.sweep import SweepSettings, count_finished, open_study, run_sweep, write_recipe
+    from tdegnn.training.device import choose_device
+
+    name = study or f"{dataset}-{system.value}"
+    if not study and Path(name).name != name:
+        raise InputError(f"Expected the name of a benchmark, got {dataset!r}. See: tdegnn data list")
+    settings = SweepSettings(system.value, splits, steps, space.value, seed)
+    chosen = choose_device(device.value)
+    nodes = load_nodes(dataset)
+    opened = open_study(storage or FOLDER / f"{name}.journal", name, dataset, settings)
+    with progress_bar(trials, f"sweep of {dataset}", is_quiet=quiet or as_json) as tick:
+        for _ in range(min(count_finished(opened), trials)):
+            tick()
+        result = run_sweep(
+            nodes,
+            opened,
+            settings,
+            num_trials=trials,
+            batch_size=batch,
+            num_finalists=finalists,
+            device=chosen,
+            on_trial=tick,
+        )
+    written = None
+    if result.finalists:
+        written = recipe or FOLDER / f"{name}.toml"
+        write_recipe(written, result.finalists[0].config)
+    if as_json:
+        print_json(_to_record(name, result, written))
+        return
+    if result.finalists and not quiet:
+        _print_finalists(dataset, result)
+    typer.echo(_verdict(name, result, written))
+
+
+def _to_record(name: str, result: SweepResult, written: Path | None) -> dict[str, Any]:
+    return {
+        "study": name,
+        "num_finished": result.num_finished,
+        "num_running": result.num_running,
+        "finalists": [finalist.to_record() for finalist in result.finalists],
+        "recipe": None if written is None else str(written),
+    }
+
+
+def _verdict(name: str, result: SweepResult, written: Path | None) -> str:
+    if not result.finalists:
+        return (
+            f"{name}: {result.num_finished} trials finished, other processes are at {result.num_running} more. "
+            "The last of them reports, or run this again."
+        )
+    best = result.finalists[0]
+    return (
+        f"{name}: best of {result.num_finished} trials is {best.trial}, with {best.validation_accuracy:.2%} on "
+        f"validation and {best.test_accuracy:.2%} on test, over {len(best.test_accuracies)} splits. Recipe: {written}"
+    )
+
+
+def _print_finalists(dataset: str, result: SweepResult) -> None:
+    rows = []
+    for finalist in result.finalists:
+        config = finalist.config
+        rows.append(
+            [
+                str(finalist.trial),
+                f"{finalist.validation_accuracy:.2%}",
+                f"{finalist.test_accuracy:.2%}",
+                str(config.hidden_channels),
+                str(config.num_layers),
+                "yes" if config.batch_norm else "no",
+                *map(number, (config.step_size, config.outer_dropout, config.hidden_dropout)),
+                *map(number, (group.learning_rate for group in (config.embedding, config.temporal, config.spatial))),
+            ]
+        )
+    header = ["trial", "validation", "test", "k", "L", "batch norm", "h", "outer dropout", "hidden dropout"]
+    header += ["rate, embedding", "temporal", "spatial"]
+    print_table(f"Best settings on {dataset}, chosen by validation, on all splits", header, rows)

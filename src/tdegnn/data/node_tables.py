@@ -1,0 +1,144 @@
+"""Nodes as users have them in files: a table of features, a table of labels, and edges as `edges.py` reads them.
+
+The first column of the features names the node, and the names hold for labels and edges. What is wrong is said with
+file, line and column.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import scipy.sparse
+
+from tdegnn.data.csv_files import CsvFormat, Kind, TableStart
+from tdegnn.data.edges import read_graph
+from tdegnn.data.nodes import Features
+from tdegnn.data.tables import NODE_NAMES, PLAIN_CSV, Table, check_file, find_named, read_table
+from tdegnn.errors import InputError
+from tdegnn.graph import Direction, Graph
+
+LABEL_NAMES = ("label", "labels", "class", "y", "target")
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTables:
+    """What was in the files.
+
+    Attributes:
+        names: The names of the nodes, in the order of the features.
+        features: One row a node.
+        graph: Their graph.
+        notes: What a user should know.
+    """
+
+    names: tuple[str, ...]
+    features: Features
+    graph: Graph
+    notes: tuple[str, ...] = ()
+
+
+def read_node_tables(
+    features: Path, edges: Path, direction: Direction | None = None, csv_format: CsvFormat = PLAIN_CSV
+) -> NodeTables:
+    """Read features and edges.
+
+    Args:
+        features: CSV or Parquet: the node's name, then numbers. Or npz: an array `features` and perhaps `nodes`, or
+            what SciPy saved; without names the nodes are called 0, 1, ...
+        edges: Whatever `read_graph` takes.
+        direction: Whose states a node receives, see `Graph`.
+        csv_format: How CSV files are written.
+    """
+    path = check_file(features)
+    names, matrix = _read_npz(path) if path.suffix == ".npz" else _read_features(path, csv_format)
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(
+            f"Expected each node once in {path.name}, got {repeated[0]!r} several times. Remove all but one."
+        )
+    graph, notes = read_graph(edges, names, direction=direction, csv_format=csv_format)
+    return NodeTables(names, matrix, graph, notes)
+
+
+def read_labels(source: Path, names: Sequence[str], csv_format: CsvFormat = PLAIN_CSV) -> list[str | None]:
+    """Labels in the order of `names`, from a table of nodes and labels; None where one is empty or not listed."""
+    table = read_table(source, lambda start: ["text"] * len(start.names), csv_format)
+    node, label = _label_columns(table)
+    positions = {name: position for position, name in enumerate(names)}
+    labels: list[str | None] = [None] * len(names)
+    seen: set[str] = set()
+    cells = zip(table.texts(node).to_pylist(), table.texts(label).to_pylist(), strict=True)
+    for row, (name, text) in enumerate(cells):
+        if name not in positions:
+            raise InputError(
+                f"Expected nodes of the features (such as {names[0]!r}), got {name or ''!r} in {table.place(row)}. "
+                "Add its features, or remove its label."
+            )
+        if name in seen:
+            raise InputError(f"Expected each node once, got {name!r} again in {table.place(row)}. Remove all but one.")
+        seen.add(name)
+        labels[positions[name]] = text or None
+    return labels
+
+
+def _label_columns(table: Table) -> tuple[int, int]:
+    """Columns of nodes and labels: by name, else the first and the second."""
+    node, label = find_named(table.names, NODE_NAMES), find_named(table.names, LABEL_NAMES)
+    if node is None or label is None:
+        if len(table.names) != 2:
+            raise InputError(
+                f"Expected columns node and label in {table.source}, got {', '.join(table.names[:4])}. Rename them."
+            )
+        first = node if node is not None else 1 - label if label is not None else 0
+        node, label = first, 1 - first
+    return node, label
+
+
+def _feature_kinds(start: TableStart) -> list[Kind]:
+    return ["text" if position == 0 else "number" for position in range(len(start.names))]
+
+
+def _read_features(path: Path, csv_format: CsvFormat) -> tuple[tuple[str, ...], Any]:
+    table = read_table(
+        path, _feature_kinds, csv_format, number_hint="Features are numbers; the first column is a name."
+    )
+    if len(table.names) < 2 or table.columns.num_rows == 0:
+        raise InputError(f"Expected a row a node, its name and then numbers, in {path.name}, got none.")
+    matrix = np.stack([table.numbers(column) for column in range(1, len(table.names))], axis=1)
+    if np.isnan(matrix).any():
+        row, column = np.argwhere(np.isnan(matrix))[0]
+        raise InputError(
+            f"Expected a number in column {table.names[column + 1]!r}, got nothing in {table.place(int(row))}. "
+            "Fill it before."
+        )
+    names = table.texts(0).to_pylist()
+    if any(not name for name in names):
+        row = next(row for row, name in enumerate(names) if not name)
+        raise InputError(f"Expected the name of a node, got nothing in {table.place(row)}. Name it.")
+    return tuple(map(str, names)), matrix.astype(np.float32)
+
+
+def _read_npz(path: Path) -> tuple[tuple[str, ...], Any]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if "format" in archive:
+                matrix: Any = scipy.sparse.csr_array(scipy.sparse.load_npz(path))
+            elif "features" in archive or len(archive.files) == 1:
+                matrix = archive["features" if "features" in archive else archive.files[0]]
+            else:
+                raise InputError(f"Expected an array 'features' in {path.name}, got {', '.join(archive.files)}.")
+            names = archive["nodes"].tolist() if "nodes" in archive else range(matrix.shape[0])
+        matrix = matrix.astype(np.float32)
+    except InputError:
+        raise
+    except (ValueError, OSError, EOFError, KeyError, BadZipFile, IndexError) as error:
+        raise InputError(f"Expected features saved by NumPy or SciPy in {path.name}, got another file.") from error
+    if matrix.ndim != 2 or len(names) != matrix.shape[0]:
+        raise InputError(f"Expected one row of features a node in {path.name}, got shape {matrix.shape}.")
+    return tuple(map(str, names)), matrix

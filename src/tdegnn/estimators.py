@@ -1,0 +1,573 @@
+"""What users touch first: `NodeClassifier` and `NodeRegressor`, with fit, predict, save and load as in scikit-learn.
+
+An estimator holds settings; `fit` adds what was learned, under names that end in an underscore. Underneath are
+`NodeConfig`, which builds the network, and the one training loop. A saved estimator is the folder of its training.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import scipy.sparse
+import torch
+from jaxtyping import Bool, Float, Int64, Shaped
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from torch import Tensor
+
+from tdegnn.analysis.report import CoefficientReport, explain
+from tdegnn.data.node_inputs import NodeInput, as_mask, as_node_input, as_targets, as_vector, encode_classes, hold_out
+from tdegnn.data.nodes import PARTS, NodeDataset
+from tdegnn.errors import InputError, TrainingError, check_count
+from tdegnn.graph import Direction
+from tdegnn.nets.stationary import StationaryNetwork
+from tdegnn.training.device import DeviceName, choose_device
+from tdegnn.training.fit import Look, fit
+from tdegnn.training.members import GroupDescent
+from tdegnn.training.node_config import InitialStates, NodeConfig, System
+from tdegnn.training.node_tasks import Classification, NodeTask, Regression
+from tdegnn.training.node_training import NodeParts, TaskTraining, as_input
+from tdegnn.training.run_folder import CONFIG, RunFolder
+
+Outputs = Float[np.ndarray, "nodes outputs"]
+ClassWeight = Literal["balanced"] | Mapping[Any, float]
+
+
+@dataclass(frozen=True, eq=False)
+class _Prepared:
+    """What a training needs besides settings.
+
+    Attributes:
+        nodes: Features and graph.
+        task: What is asked about the nodes.
+        num_outputs: Numbers that the network gives a node.
+        parts: Training, validation and test nodes.
+        answers: What is known about the nodes, for the checksum.
+        learned: What is known before training and needed to predict, as JSON keeps it.
+    """
+
+    nodes: NodeDataset
+    task: NodeTask
+    num_outputs: int
+    parts: tuple[Bool[np.ndarray, " nodes"], ...]
+    answers: Shaped[np.ndarray, "nodes ..."]
+    learned: dict[str, Any]
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn has no types
+    """Settings and work that `NodeClassifier` and `NodeRegressor` share.
+
+    Attributes:
+        system: Which rule gives c: `"DE-GNN"` c = [1], `"TDE-GNN_D"` a learned vector, `"TDE-GNN_A"` attention.
+        hidden_channels: Channels of a state.
+        num_layers: Number of layers.
+        order: Length of the history; DE-GNN has 1 whatever is given.
+        step_size: h.
+        outer_dropout: Part of input and last state that is dropped in training.
+        hidden_dropout: Part of the current state that is dropped before each layer in training.
+        embedding_learning_rate: How fast embedding, initial states and readout learn.
+        embedding_weight_decay: How strongly they are pulled to zero.
+        temporal_learning_rate: How fast c learns.
+        temporal_weight_decay: How strongly c is pulled to forward Euler.
+        spatial_learning_rate: How fast the spatial term learns.
+        spatial_weight_decay: How strongly it is pulled to zero.
+        batch_norm: Whether the spatial term normalizes its channels.
+        initial_states: How the older initial states come from the embedding.
+        normalized_features: Whether the features of a node are scaled to sum to one.
+        adjacency_features: Whether rows of the adjacency matrix join the features, which binds it to these nodes.
+        num_steps: Number of steps of the optimizer at most.
+        validate_every: Steps between two looks at validation.
+        patience: Training ends when validation has not improved for so many steps. Without it, after `num_steps`.
+        seed: Seed of weights, dropout, and the nodes held out for validation.
+        device: `"auto"`, `"cpu"` or `"cuda"`.
+        direction: Whose states a node receives, see `Graph`. Without it that of a `Graph`, else `"both"`.
+    """
+
+    system: System = "TDE-GNN_D"
+    hidden_channels: int = 64
+    num_layers: int = 8
+    order: int = 8
+    step_size: float = 0.5
+    outer_dropout: float = 0.5
+    hidden_dropout: float = 0.5
+    embedding_learning_rate: float = 0.01
+    embedding_weight_decay: float = 0.0
+    temporal_learning_rate: float = 0.01
+    temporal_weight_decay: float = 0.0
+    spatial_learning_rate: float = 0.01
+    spatial_weight_decay: float = 0.0
+    batch_norm: bool = False
+    initial_states: InitialStates = "mapped"
+    normalized_features: bool = False
+    adjacency_features: bool = False
+    num_steps: int = 300
+    validate_every: int = 3
+    patience: int | None = None
+    seed: int = 0
+    device: DeviceName = "auto"
+    direction: Direction | None = None
+
+    def fit(
+        self,
+        X: Any,  # noqa: N803 # scikit-learn's name
+        y: Any = None,
+        *,
+        graph: Any = None,
+        split: int = 0,
+        train: Any = None,
+        validation: Any = None,
+        test: Any = None,
+        run: str | Path | None = None,
+        resume: bool = False,
+        source: Mapping[str, Any] | None = None,
+        on_look: Callable[[Look], None] | None = None,
+    ) -> Self:
+        """Train on the nodes whose label is known; the best weights by validation are kept.
+
+        Args:
+            X: A `NodeDataset`, PyG data, or a matrix of features, one row a node (NumPy, SciPy, torch, pandas).
+            y: What is known about each node; None, NaN or -1 where it is not. Without it, what comes with `X`.
+            graph: With a matrix: a `Graph`, an adjacency matrix, a networkx graph, or an edge_index of two rows.
+            split: Which split, where `X` comes with splits and `train` is not given.
+            train: Nodes to train on, a mask or numbers. Without it, all with a label that are in no other part.
+            validation: Nodes to choose the step by. Without it a fifth of the training nodes, of each class alike.
+            test: Nodes on which the result is reported, and nothing else done.
+            run: Folder to write to: settings, metrics, weights, checkpoints. A finished one can be loaded.
+            resume: Go on with the training in `run`; where there is none, begin it.
+            source: Where the data came from, kept in the settings of the run folder.
+            on_look: Called with what each look at validation saw.
+        """
+        prepared = self._prepare(X, y, graph, split, (train, validation, test))
+        config = self._config(prepared, source or {})
+        if run is None:
+            self._train(prepared, config, None, on_look)
+        else:
+            _check_savable(config)
+            is_there = resume and (Path(run) / CONFIG).exists()
+            with RunFolder.resume(run, config) if is_there else RunFolder.create(run, config) as folder:
+                if folder.is_finished:
+                    self._take(folder)
+                else:
+                    self._train(prepared, config, folder, on_look)
+        self._nodes = prepared.nodes
+        return self
+
+    def explain(self) -> CoefficientReport:
+        """What the learned coefficients say, their mean over the layers.
+
+        They combine latent states of the network, layer after layer. They say how it integrates, not how the data
+        evolve.
+        """
+        self._check_fitted()
+        return explain(self.coefficients_.mean(axis=0))
+
+    def save(self, path: str | Path) -> None:
+        """Write the estimator to a new run folder; `load` reads it."""
+        self._check_fitted()
+        _check_savable(self._config_)
+        with RunFolder.create(path, self._config_) as folder:
+            for line in self.history_:
+                folder.append_metrics(line)
+            self._write(folder)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `save`, or `fit` with a run folder, wrote. Data are not in it: `predict` needs them again."""
+        folder = RunFolder.open(Path(path))
+        kind = folder.config.get("kind")
+        if kind != cls.__name__:
+            raise InputError(f"Expected the run folder of a {cls.__name__}, got {path} of a {kind}. Choose another.")
+        if not folder.is_finished:
+            raise InputError(f"Expected a finished training, got {path}, which is not. Go on with --resume.")
+        loaded = cls(**cls._settings_of(folder.config))
+        loaded._take(folder)
+        return loaded
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there is something to predict with."""
+        return hasattr(self, "network_")
+
+    def _prepare(self, X: Any, y: Any, graph: Any, split: int, parts: tuple[Any, Any, Any]) -> _Prepared:  # noqa: N803
+        given = as_node_input(X, graph, self.direction)
+        labels = given.labels if y is None else y
+        if labels is None:
+            raise InputError("Expected labels, got data without any. Pass y=.")
+        return self._make_task(given, labels, split, parts)
+
+    @abstractmethod
+    def _make_task(self, given: NodeInput, labels: Any, split: int, parts: tuple[Any, Any, Any]) -> _Prepared:
+        """What is to be learned."""
+
+    @abstractmethod
+    def _take_learned(self, learned: dict[str, Any]) -> None:
+        """What was known before training, from the settings of a run."""
+
+    def _settings(self) -> dict[str, Any]:
+        """Settings as JSON keeps them."""
+        return dict(self.get_params())
+
+    @classmethod
+    def _settings_of(cls, config: dict[str, Any]) -> dict[str, Any]:
+        """Settings from those that `_settings` gave."""
+        return dict(config["settings"])
+
+    def _config(self, prepared: _Prepared, source: Mapping[str, Any]) -> dict[str, Any]:
+        nodes = prepared.nodes
+        data = {"nodes": nodes.num_nodes, "features": nodes.num_features, "edges": nodes.graph.num_edges}
+        return {
+            "kind": type(self).__name__,
+            "settings": self._settings(),
+            "data": {**data, "direction": nodes.graph.direction, "sha256": _checksum(prepared), **source},
+            "num_outputs": prepared.num_outputs,
+            "learned": prepared.learned,
+        }
+
+    def _node_config(self) -> NodeConfig:
+        return NodeConfig(
+            self.system,
+            self.hidden_channels,
+            self.num_layers,
+            self.order,
+            self.batch_norm,
+            self.adjacency_features,
+            self.normalized_features,
+            self.initial_states,
+            self.step_size,
+            self.outer_dropout,
+            self.hidden_dropout,
+            GroupDescent(self.embedding_learning_rate, self.embedding_weight_decay),
+            GroupDescent(self.temporal_learning_rate, self.temporal_weight_decay),
+            GroupDescent(self.spatial_learning_rate, self.spatial_weight_decay),
+            self.num_steps,
+        )
+
+    def _train(
+        self,
+        prepared: _Prepared,
+        config: dict[str, Any],
+        folder: RunFolder | None,
+        on_look: Callable[[Look], None] | None,
+    ) -> None:
+        check_count(minimum=0, seed=self.seed)
+        device, settings = choose_device(self.device), self._node_config()
+        nodes = settings.prepare(prepared.nodes)
+        training = TaskTraining(
+            [settings.build_network(nodes.num_features, prepared.num_outputs, self.seed)],
+            [settings.descent],
+            (as_input(nodes, device), nodes.graph),
+            prepared.task,
+            NodeParts(*(mask[None] for mask in prepared.parts)),
+            device,
+        )
+        looks: list[dict[str, Any]] = [] if folder is None else folder.read_metrics()
+
+        def see(look: Look) -> None:
+            looks.append(look.to_record())
+            if on_look is not None:
+                on_look(look)
+
+        result = fit(
+            training,
+            num_steps=self.num_steps,
+            validate_every=self.validate_every,
+            patience=self.patience,
+            on_look=see,
+            run=folder,
+        )
+        if not result.best_scores.isfinite().all():
+            raise TrainingError(
+                "Expected outputs that are numbers, got none from the first look on. "
+                "Lower the learning rates or the step size, or turn batch_norm on."
+            )
+        network = training.members.network(0)
+        assert isinstance(network, StationaryNetwork)
+        self._weights = {name: tensor.cpu() for name, tensor in training.best_weights().items()}
+        self._take_learned(prepared.learned)
+        self.history_ = looks
+        self.summary_ = {
+            "best_step": int(result.best_steps),
+            "validation_score": float(training.best_scores),
+            "test_score": float(training.best_test_scores) if prepared.parts[2].any() else None,
+            "is_diverged": bool(result.is_diverged),
+        }
+        self._config_, self.network_, self.n_features_in_ = config, network, prepared.nodes.num_features
+        self.coefficients_ = _mean_coefficients(network, nodes, device)
+        if folder is not None:
+            self._write(folder)
+
+    def _write(self, folder: RunFolder) -> None:
+        """The last files of a training, which make its folder a finished one."""
+        folder.write_weights(self._weights)
+        folder.write_coefficients(self.coefficients_)
+        folder.finish(self.summary_)
+
+    def _take(self, folder: RunFolder) -> None:
+        """What a finished training learned."""
+        config = folder.config
+        settings, data = self._node_config(), config["data"]
+        num_features = data["features"] + (data["nodes"] if settings.adjacency_features else 0)
+        network = settings.build_network(num_features, config["num_outputs"], self.seed)
+        self._weights = folder.read_weights()
+        own = dict([*network.named_parameters(), *network.named_buffers()])
+        shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
+        if shapes != {name: tuple(tensor.shape[1:]) for name, tensor in self._weights.items()}:
+            raise InputError(f"Expected weights of the settings in {folder.path}, got others. Train again.")
+        with torch.no_grad():
+            for name, tensor in own.items():
+                tensor.copy_(self._weights[name][0])
+        self._take_learned(config["learned"])
+        self.history_, self.summary_ = folder.read_metrics(), folder.read_summary()
+        self._config_, self.network_, self.n_features_in_ = config, network.eval(), data["features"]
+        self.coefficients_ = folder.read_coefficients()["coefficients"]
+
+    def _outputs(self, X: Any, graph: Any) -> Outputs:  # noqa: N803
+        """What the network gives; without `X` for the nodes of `fit`."""
+        self._check_fitted()
+        if X is not None:
+            nodes = as_node_input(X, graph, self.direction).nodes
+        elif graph is None and hasattr(self, "_nodes"):
+            nodes = self._nodes
+        else:
+            raise InputError("Expected features of nodes, got none. A loaded estimator has no data: pass X and graph.")
+        if nodes.num_features != self.n_features_in_:
+            raise InputError(
+                f"Expected the {self.n_features_in_} features of the training, got {nodes.num_features} a node."
+            )
+        if self.adjacency_features and nodes.num_nodes != self._config_["data"]["nodes"]:
+            raise InputError(
+                f"Expected the {self._config_['data']['nodes']} nodes of the training, whose adjacency is a feature, "
+                f"got {nodes.num_nodes}. Train without adjacency_features to predict others."
+            )
+        device = choose_device(self.device)
+        nodes = self._node_config().prepare(nodes)
+        with torch.no_grad():
+            outputs = self.network_.to(device).eval()(as_input(nodes, device), nodes.graph)
+        return np.asarray(outputs.double().cpu().numpy())
+
+    def _check_fitted(self) -> None:
+        if not self.is_fitted:
+            name = type(self).__name__
+            raise InputError(f"Expected a {name} that has been trained, got one that has not. Call fit, or load one.")
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class NodeClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # scikit-learn has no types
+    """Classify the nodes of a graph.
+
+    Example:
+        >>> model = NodeClassifier(num_layers=4, order=2, num_steps=100)  # doctest: +SKIP
+        >>> model.fit(features, labels, graph=adjacency).predict()  # doctest: +SKIP
+
+    Attributes:
+        class_weight: How much a node of each class counts in the loss: a mapping, in which classes that are left out
+            count 1, or `"balanced"`, so that all classes count the same together. Without it all nodes do.
+        classes_: The classes, in the order of `predict_proba`.
+        coefficients_: The learned c, layers x order.
+        summary_: Best step, validation and test accuracy at it.
+        history_: Step, loss and score of each look at validation.
+    """
+
+    class_weight: ClassWeight | None = None
+
+    def predict_proba(self, X: Any = None, *, graph: Any = None) -> Outputs:  # noqa: N803
+        """Probability of each class, one row a node; without `X` of the nodes that `fit` saw."""
+        probabilities = torch.softmax(torch.as_tensor(self._outputs(X, graph)), dim=-1)
+        return np.asarray(probabilities.numpy())
+
+    def predict(self, X: Any = None, *, graph: Any = None) -> Shaped[np.ndarray, " nodes"]:  # noqa: N803
+        """The likeliest class of each node, of the training or of any graph with the same features."""
+        likeliest = self._outputs(X, graph).argmax(axis=1)
+        return np.asarray(self.classes_[likeliest])
+
+    def score(self, X: Any = None, y: Any = None, *, graph: Any = None, nodes: Any = None) -> float:  # noqa: N803
+        """Share of nodes whose class is right, of those whose label is known.
+
+        Args:
+            X: As in `predict`.
+            y: The classes; without them those that come with `X`.
+            graph: As in `predict`.
+            nodes: Which nodes count, a mask or numbers; without it all with a label.
+        """
+        predicted = self.predict(X, graph=graph)
+        codes, classes = encode_classes(_labels(X, y), len(predicted))
+        counts = _counting(codes >= 0, nodes)
+        return float((predicted[counts] == classes[codes[counts]]).mean())
+
+    def _make_task(self, given: NodeInput, labels: Any, split: int, parts: tuple[Any, Any, Any]) -> _Prepared:
+        codes, classes = encode_classes(labels, given.nodes.num_nodes)
+        masks = _choose_parts(given, codes >= 0, split, parts, self.seed, codes)
+        weights = self._class_weights(classes, codes[masks[0]])
+        task = Classification(torch.as_tensor(codes), weights)
+        return _Prepared(given.nodes, task, len(classes), masks, codes, {"classes": classes.tolist()})
+
+    def _take_learned(self, learned: dict[str, Any]) -> None:
+        self.classes_ = as_vector(learned["classes"])
+
+    def _class_weights(
+        self, classes: Shaped[np.ndarray, " classes"], codes: Int64[np.ndarray, " training"]
+    ) -> Float[Tensor, " classes"] | None:
+        if self.class_weight is None:
+            return None
+        counts = np.bincount(codes, minlength=len(classes))
+        if self.class_weight == "balanced":
+            # A class without training nodes weighs nothing anywhere.
+            return torch.as_tensor(len(codes) / (len(classes) * counts.clip(min=1)), dtype=torch.float32)
+        if not isinstance(self.class_weight, Mapping):
+            raise InputError(f"Expected class_weight to be 'balanced' or a mapping, got {self.class_weight!r}.")
+        unknown = [name for name in self.class_weight if name not in classes.tolist()]
+        if unknown:
+            raise InputError(f"Expected weights of classes such as {classes[0]!r}, got one of {unknown[0]!r}.")
+        weights = torch.tensor([float(self.class_weight.get(name, 1.0)) for name in classes.tolist()])
+        if not (weights.isfinite().all() and (weights >= 0).all() and weights[codes].sum() > 0):
+            raise InputError("Expected class weights that are not negative, and one above 0, got others.")
+        return weights
+
+    def _settings(self) -> dict[str, Any]:
+        settings = super()._settings()
+        if isinstance(self.class_weight, Mapping):
+            # Pairs: the keys of a JSON object are text, those of a mapping need not be.
+            settings["class_weight"] = [[name, float(weight)] for name, weight in self.class_weight.items()]
+        return settings
+
+    @classmethod
+    def _settings_of(cls, config: dict[str, Any]) -> dict[str, Any]:
+        settings = super()._settings_of(config)
+        weight = settings["class_weight"]
+        return settings | {"class_weight": dict(weight) if isinstance(weight, list) else weight}
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class NodeRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc] # scikit-learn has no types
+    """Predict numbers at the nodes of a graph.
+
+    Targets are centered and scaled by the training nodes for the network, so that any unit will do. Validation scores
+    are minus the mean squared error in units of that variance.
+
+    Attributes:
+        coefficients_: The learned c, layers x order.
+        summary_: Best step, validation and test score at it.
+        history_: Step, loss and score of each look at validation.
+    """
+
+    def predict(self, X: Any = None, *, graph: Any = None) -> Float[np.ndarray, " nodes"] | Outputs:  # noqa: N803
+        """The numbers of each node, in the shape of those that were learned."""
+        numbers: Outputs = self._outputs(X, graph) * self._scale + self._center
+        return numbers[:, 0] if self._is_vector else numbers
+
+    def score(self, X: Any = None, y: Any = None, *, graph: Any = None, nodes: Any = None) -> float:  # noqa: N803
+        """R squared, the mean over targets: 1 is perfect, 0 as good as the mean. Arguments as in `NodeClassifier`."""
+        predicted = self.predict(X, graph=graph)
+        targets = as_targets(_labels(X, y), len(predicted))
+        counts = _counting(np.isfinite(targets).all(axis=1), nodes)
+        errors = np.square(predicted.reshape(targets.shape) - targets)[counts].sum(axis=0)
+        spread = np.square(targets[counts] - targets[counts].mean(axis=0)).sum(axis=0)
+        return float(np.mean(1 - errors / np.where(spread > 0, spread, 1.0)))
+
+    def _make_task(self, given: NodeInput, labels: Any, split: int, parts: tuple[Any, Any, Any]) -> _Prepared:
+        targets = as_targets(labels, given.nodes.num_nodes)
+        masks = _choose_parts(given, np.isfinite(targets).all(axis=1), split, parts, self.seed, None)
+        center, spread = targets[masks[0]].mean(axis=0), targets[masks[0]].std(axis=0)
+        scale = np.where(spread > 0, spread, 1.0)
+        task = Regression(torch.as_tensor((targets - center) / scale, dtype=torch.float32))
+        is_vector = np.ndim(labels) == 1
+        learned = {"center": center.tolist(), "scale": scale.tolist(), "is_vector": is_vector}
+        return _Prepared(given.nodes, task, targets.shape[1], masks, targets, learned)
+
+    def _take_learned(self, learned: dict[str, Any]) -> None:
+        self._center, self._scale = np.array(learned["center"]), np.array(learned["scale"])
+        self._is_vector = bool(learned["is_vector"])
+
+
+def _choose_parts(
+    given: NodeInput,
+    is_known: Bool[np.ndarray, " nodes"],
+    split: int,
+    parts: tuple[Any, Any, Any],
+    seed: int,
+    strata: Int64[np.ndarray, " nodes"] | None,
+) -> tuple[Bool[np.ndarray, " nodes"], ...]:
+    """Training, validation and test nodes: those given, else those of the split, else all with a label."""
+    num_nodes = len(is_known)
+    names = ("train", "validation", "test")
+    chosen = [None if part is None else as_mask(part, num_nodes, name) for part, name in zip(parts, names, strict=True)]
+    if given.masks is not None and all(part is None for part in chosen):
+        num_splits = len(given.masks[0])
+        if not 0 <= split < num_splits:
+            raise InputError(f"Expected split to be from 0 to {num_splits - 1}, got {split}.")
+        # An empty part is one that nobody has made.
+        chosen = [masks[split] if masks[split].any() else None for masks in given.masks]
+    training, validation, test = chosen
+    test = np.zeros(num_nodes, dtype=bool) if test is None else test
+    if training is None:
+        training = is_known & ~test if validation is None else is_known & ~test & ~validation
+    if validation is None:
+        numbers = np.flatnonzero(training & is_known)
+        held = hold_out(numbers, seed, None if strata is None else strata[numbers])
+        validation = as_mask(held, num_nodes, "validation")
+        training = training & ~validation
+    _check_parts((training, validation, test), is_known)
+    return training, validation, test
+
+
+def _check_parts(masks: tuple[Bool[np.ndarray, " nodes"], ...], is_known: Bool[np.ndarray, " nodes"]) -> None:
+    for name, mask in zip(PARTS, masks, strict=True):
+        if not mask.any() and name != "test":
+            raise InputError(f"Expected at least one {name} node, got none.")
+        if (mask & ~is_known).any():
+            node = int(np.argmax(mask & ~is_known))
+            raise InputError(f"Expected a label for each {name} node, got none for node {node}. Leave it out.")
+    times_used = np.stack(masks).sum(axis=0)
+    if (times_used > 1).any():
+        node = int(np.argmax(times_used > 1))
+        raise InputError(f"Expected each node in one part at most, got node {node} in two.")
+
+
+def _counting(is_known: Bool[np.ndarray, " nodes"], nodes: Any) -> Bool[np.ndarray, " nodes"]:
+    """The nodes that a score counts."""
+    counts = is_known if nodes is None else is_known & as_mask(nodes, len(is_known), "nodes")
+    if not counts.any():
+        raise InputError("Expected nodes with a label to score, got none.")
+    return counts
+
+
+def _labels(X: Any, y: Any) -> Any:  # noqa: N803
+    """What to score against: `y`, else what comes with `X`."""
+    if y is not None:
+        return y
+    labels: Any = getattr(X, "labels", getattr(X, "y", None))
+    if labels is None:
+        raise InputError("Expected labels to score against, got none. Pass y=.")
+    return labels
+
+
+def _mean_coefficients(
+    network: StationaryNetwork, nodes: NodeDataset, device: torch.device
+) -> Float[np.ndarray, "layers order"]:
+    with torch.no_grad():
+        coefficients = network.integrate(as_input(nodes, device), nodes.graph).coefficients
+    return np.asarray(coefficients.double().cpu().numpy())
+
+
+def _check_savable(config: Mapping[str, Any]) -> None:
+    """Classes may be anything that can be compared, but a run folder keeps text and numbers only."""
+    for name in config["learned"].get("classes", ()):
+        if not isinstance(name, str | int | float):
+            raise InputError(f"Expected classes that are text or numbers to write them, got {name!r}. Rename them.")
+
+
+def _checksum(prepared: _Prepared) -> str:
+    """SHA-256 of everything that was given, but the names of classes."""
+    features, graph = prepared.nodes.features, prepared.nodes.graph
+    matrix = scipy.sparse.csr_array(features)
+    arrays = [matrix.indptr, matrix.indices, matrix.data, graph.edge_index.numpy(), graph.edge_weight.numpy()]
+    digest = hashlib.sha256()
+    for array in (*arrays, prepared.answers, *prepared.parts):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,133 @@
+"""The settings of a node network in full: which system it is, its sizes, how it learns; and the network they make.
+
+Configurations that make networks of one `shape` can be trained together (`members.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from tdegnn.core.coefficients import (
+    AttentionCoefficients,
+    DirectCoefficients,
+    FixedCoefficients,
+    TemporalCoefficients,
+)
+from tdegnn.core.operators import DiffusionOperator
+from tdegnn.data.nodes import NodeDataset
+from tdegnn.errors import InputError
+from tdegnn.nets.stationary import MappedStates, NewestUnmapped, StationaryNetwork
+from tdegnn.training.members import GroupDescent, GroupedAdam
+
+System = Literal["DE-GNN", "TDE-GNN_D", "TDE-GNN_A"]
+InitialStates = Literal["mapped", "newest unmapped"]
+
+
+@dataclass(frozen=True)
+class NodeConfig:
+    """Everything that decides a training besides data, split and seed. Defaults are those of the paper.
+
+    Attributes:
+        system: Which rule gives c: c = [1], a learned vector, attention.
+        hidden_channels: Channels of a state.
+        num_layers: Number of layers.
+        order: Length of the history; 1 for DE-GNN.
+        batch_norm: Whether the spatial term normalizes its channels.
+        adjacency_features: Whether rows of the adjacency matrix join the features.
+        normalized_features: Whether the features of a node are scaled to sum to one.
+        initial_states: How the older initial states come from the embedding.
+        step_size: h.
+        outer_dropout: Part of input and last state that is dropped in training.
+        hidden_dropout: Part of the current state that is dropped before each layer in training.
+        embedding: How embedding, initial states and readout learn.
+        temporal: How c learns.
+        spatial: How the spatial term learns.
+        num_steps: Number of steps of the optimizer at most.
+    """
+
+    system: System = "TDE-GNN_D"
+    hidden_channels: int = 64
+    num_layers: int = 8
+    order: int = 8
+    batch_norm: bool = False
+    adjacency_features: bool = False
+    normalized_features: bool = False
+    initial_states: InitialStates = "mapped"
+    step_size: float = 0.5
+    outer_dropout: float = 0.5
+    hidden_dropout: float = 0.5
+    embedding: GroupDescent = field(default_factory=GroupDescent)
+    temporal: GroupDescent = field(default_factory=GroupDescent)
+    spatial: GroupDescent = field(default_factory=GroupDescent)
+    num_steps: int = 300
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """What configurations must share to be trained in one batch."""
+        return (
+            self.system,
+            self.hidden_channels,
+            self.num_layers,
+            self.order,
+            self.batch_norm,
+            self.adjacency_features,
+            self.normalized_features,
+            self.initial_states,
+            self.num_steps,
+        )
+
+    def prepare(self, dataset: NodeDataset) -> NodeDataset:
+        """The dataset with the features this configuration asks for."""
+        if self.normalized_features:
+            dataset = dataset.with_normalized_features()
+        return dataset.with_adjacency_features() if self.adjacency_features else dataset
+
+    @property
+    def descent(self) -> GroupedAdam:
+        """How the network learns."""
+        return GroupedAdam(self.embedding, self.temporal, self.spatial)
+
+    def build(self, dataset: NodeDataset, seed: int) -> StationaryNetwork:
+        """A network for a prepared dataset, its weights drawn from the seed."""
+        return self.build_network(dataset.num_features, dataset.num_classes, seed)
+
+    def build_network(self, num_features: int, num_outputs: int, seed: int) -> StationaryNetwork:
+        """A network from so many features to so many outputs a node, its weights drawn from the seed."""
+        if self.system not in _RULES:
+            raise InputError(f"Expected system to be one of {', '.join(_RULES)}, got {self.system!r}.")
+        torch.manual_seed(seed)
+        coefficients = _RULES[self.system](self)
+        is_mapped = self.initial_states == "mapped" or coefficients.order == 1
+        num_maps = coefficients.order if coefficients.order > 1 else 0
+        return StationaryNetwork(
+            num_features,
+            num_outputs,
+            self.hidden_channels,
+            self.num_layers,
+            coefficients,
+            DiffusionOperator(self.hidden_channels, self.num_layers, self.step_size, batch_norm=self.batch_norm),
+            initial_states=(
+                MappedStates(num_maps, self.hidden_channels)
+                if is_mapped
+                else NewestUnmapped(coefficients.order, self.hidden_channels)
+            ),
+            step_size=self.step_size,
+            outer_dropout=self.outer_dropout,
+            hidden_dropout=self.hidden_dropout,
+            seed=seed,
+        )
+
+    def to_record(self) -> dict[str, Any]:
+        """Settings for a result line."""
+        return asdict(self)
+
+
+_RULES: dict[System, Callable[[NodeConfig], TemporalCoefficients]] = {
+    "DE-GNN": lambda _: FixedCoefficients([1.0]),
+    "TDE-GNN_D": lambda config: DirectCoefficients(config.order),
+    "TDE-GNN_A": lambda config: AttentionCoefficients(config.order, config.hidden_channels),
+}

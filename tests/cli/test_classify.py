@@ -1,0 +1,216 @@
+import csv
+import errno
+import json
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import typer
+
+from tdegnn import cli
+from tdegnn.cli.classify import classify
+from tdegnn.cli.predict import predict
+from tdegnn.data.nodes import NodeDataset
+from tdegnn.estimators import NodeClassifier
+from tdegnn.graph import Graph
+from tdegnn.training.run_folder import CONFIG, METRICS, WEIGHTS
+from tdegnn.training.threads import single_thread
+
+NODES = 30
+NAMES = [f"n{node}" for node in range(NODES)]
+KINDS = np.array(["ant", "bee", "cat"])
+SMALL = [
+    *("--hidden-channels", "8", "--layers", "2", "--order", "2", "--dropout", "0.1", "--steps", "12"),
+    *("--learning-rate", "0.05", "--device", "cpu"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    with single_thread():
+        yield
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Run a command in this process; return its exit code, what it printed, and what it complained about."""
+    app = typer.Typer()
+    app.command()(classify)
+    app.command()(predict)
+    monkeypatch.setattr(cli, "app", app)
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            cli.main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return stop.value.code, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Options that name the user's files: features, labels (a sixth unknown) and edges."""
+    draw = np.random.default_rng(0)
+    codes = np.arange(NODES) % 3
+    features = pd.DataFrame(np.eye(3)[codes] + 0.1 * draw.random((NODES, 3)), columns=["a", "b", "c"])
+    features.insert(0, "node", NAMES)
+    features.to_csv(tmp_path / "features.csv", index=False)
+    labels = ["" if node % 6 == 0 else KINDS[code] for node, code in enumerate(codes)]
+    pd.DataFrame({"node": NAMES, "label": labels})[::-1].to_csv(tmp_path / "labels.csv", index=False)
+    edges = [(NAMES[node], NAMES[(node + 3) % NODES]) for node in range(NODES)]
+    pd.DataFrame(edges, columns=["source", "target"]).to_csv(tmp_path / "edges.csv", index=False)
+    return [part for name in ("features", "labels", "edges") for part in (f"--{name}", tmp_path / f"{name}.csv")]
+
+
+def read_predictions(path):
+    with path.open() as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_own_files_are_learned_and_predicted(run, files, tmp_path):
+    folder, out = tmp_path / "run", tmp_path / "predictions.csv"
+    code, printed, complaint = run("classify", *files, *SMALL, "--out", folder)
+    assert (code, complaint) == (0, "")
+    for line in ("accuracy on validation", "accuracy on test", "best step", "c (mean over layers)", "Run folder:"):
+        assert line in printed
+    assert len((folder / METRICS).read_text().splitlines()) == 4
+    code, printed, _ = run("predict", folder, "--out", out)
+    assert code == 0
+    assert f"30 nodes in {out}" in printed
+    rows = read_predictions(out)
+    assert list(rows[0]) == ["node", "label", "probability_ant", "probability_bee", "probability_cat"]
+    assert [row["node"] for row in rows] == NAMES
+    assert np.mean([row["label"] == KINDS[node % 3] for node, row in enumerate(rows)]) > 0.9
+    for row in rows:
+        assert sum(float(row[f"probability_{kind}"]) for kind in KINDS) == pytest.approx(1, abs=1e-4)
+
+
+def test_other_nodes_are_predicted(run, files, tmp_path):
+    assert run("classify", *files, *SMALL, "--out", tmp_path / "run", "--quiet")[0] == 0
+    features = np.eye(3, dtype=np.float32)[[2, 0, 1, 2]]
+    np.savez(tmp_path / "new.npz", features=features, nodes=np.array(["w", "x", "y", "z"]))
+    (tmp_path / "new.csv").write_text("source,target\nw,z\n")
+    given = ("--features", tmp_path / "new.npz", "--edges", tmp_path / "new.csv")
+    out = tmp_path / "new" / "labels.csv"
+    code, printed, _ = run("predict", tmp_path / "run", *given, "--out", out, "--json")
+    assert (code, json.loads(printed)["counts"]) == (0, {"ant": 1, "bee": 1, "cat": 2})
+    assert [(row["node"], row["label"]) for row in read_predictions(out)] == [
+        ("w", "cat"),
+        ("x", "ant"),
+        ("y", "bee"),
+        ("z", "cat"),
+    ]
+
+
+def test_a_benchmark_is_learned_by_its_name(run, tmp_path, monkeypatch):
+    parts = np.arange(NODES)[None] % 5
+    masks = (parts <= 2, parts == 3, parts == 4)
+    features = scipy.sparse.csr_array(np.eye(3, dtype=np.float32)[np.arange(NODES) % 3])
+    graph = Graph([range(NODES), np.roll(range(NODES), 3)], NODES, direction="out")
+    dataset = NodeDataset("made up", features, graph, np.arange(NODES) % 3, *masks)
+    monkeypatch.setattr("tdegnn.data.load.load_nodes", lambda name: {"cora": dataset}[name])
+    code, printed, _ = run("classify", "cora", *SMALL, "--out", tmp_path / "run", "--json", "--direction", "in")
+    facts = json.loads(printed)
+    model = NodeClassifier.load(tmp_path / "run")
+    assert code == 0
+    assert facts["test_score"] == pytest.approx(model.score(dataset, nodes=masks[2][0]))
+    assert facts["classes"] == [0, 1, 2]
+    assert sum(facts["coefficients"]) == pytest.approx(1)
+    assert run("predict", tmp_path / "run", "--out", tmp_path / "out.csv", "--quiet")[0] == 0
+    predicted = [int(row["label"]) for row in read_predictions(tmp_path / "out.csv")]
+    assert predicted == model.predict(dataset).tolist()
+
+
+def test_a_stopped_training_goes_on(run, files, tmp_path, monkeypatch):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert run("classify", *files, *SMALL, "--out", whole)[0] == 0
+    with monkeypatch.context() as patch:
+        patch.setattr("tdegnn.training.run_folder.RunFolder.finish", interrupt)
+        assert run("classify", *files, *SMALL, "--out", parts)[0] == 130
+    again = run("classify", *files, *SMALL, "--out", parts)
+    assert again[0] == 2
+    assert "an unfinished training. Add --resume or choose another folder." in again[2]
+    assert run("classify", *files, *SMALL, "--out", parts, "--resume")[0] == 0
+    for name in (WEIGHTS, METRICS, "summary.json"):
+        assert (whole / name).read_bytes() == (parts / name).read_bytes()
+    changed = run("classify", *files, *SMALL, "--out", parts, "--resume", "--seed", "1")
+    assert changed[0] == 2
+    assert "got settings.seed = 1 in place of 0" in changed[2]
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def complains(run, *arguments):
+    """What a command that fails says: one line, exit code 2."""
+    code, _, complaint = run(*arguments)
+    assert code == 2
+    assert complaint.count("\n") == 1
+    assert complaint.startswith("Error: ")
+    return complaint
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [(errno.ENOSPC, "Expected room on the disk for"), (errno.EROFS, "Expected to be allowed to write")],
+)
+def test_a_disk_that_does_not_take_it_is_one_line(run, files, tmp_path, monkeypatch, error, message):
+    def refuse(_):
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr("tdegnn.training.whole_files.os.fsync", refuse)
+    assert message in complains(run, "classify", *files, *SMALL, "--out", tmp_path / "run")
+
+
+def test_a_damaged_or_strange_run_is_one_line(run, files, tmp_path):
+    folder = tmp_path / "run"
+    assert run("classify", *files, *SMALL, "--out", folder)[0] == 0
+    out = ("--out", tmp_path / "predictions.csv")
+    assert "a finished training" in complains(run, "classify", *files, *SMALL, "--out", folder)
+    weights = (folder / WEIGHTS).read_bytes()
+    (folder / WEIGHTS).write_bytes(weights[:-10])
+    assert "does not match its SHA-256 checksum" in complains(run, "predict", folder, *out)
+    (folder / WEIGHTS).write_bytes(weights)
+    config = json.loads((folder / CONFIG).read_text())
+    (folder / CONFIG).write_text(json.dumps(config | {"format": 99}))
+    assert "Upgrade tdegnn" in complains(run, "predict", folder, *out)
+    (folder / CONFIG).write_text(json.dumps(config | {"kind": "NodeRegressor"}))
+    assert "of a NodeRegressor" in complains(run, "predict", folder, *out)
+    assert "Expected a run folder" in complains(run, "predict", tmp_path / "nowhere", *out)
+    (folder / CONFIG).write_text(json.dumps(config))
+    (tmp_path / "features.csv").unlink()
+    assert "Expected a file at" in complains(run, "predict", folder, *out)
+    assert not (tmp_path / "predictions.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("features", "node,a\nn0,1\nn0,2\n", "each node once in features.csv, got 'n0' several times"),
+        ("features", "node,a\nn0,1\nn1,\n", "a number in column 'a', got nothing in line 3 of features.csv"),
+        ("features", "node,a\nn0,1\nn1,red\n", "Features are numbers; the first column is a name"),
+        ("labels", "node,label\nn0,ant\nn99,bee\n", "got 'n99' in line 3 of labels.csv"),
+        ("labels", "node,label\nn0,ant\nn0,bee\n", "got 'n0' again in line 3 of labels.csv"),
+        ("labels", "a,b,c\nn0,ant,1\n", "columns node and label in labels.csv, got a, b, c"),
+        ("labels", "node,label\nn0,ant\nn1,ant\n", "at least two classes, got 1"),
+        ("edges", "source,target\nn0,n99\n", "got 'n99' in line 2 of edges.csv"),
+    ],
+)
+def test_wrong_files_are_one_line(run, files, tmp_path, name, text, message):
+    (tmp_path / f"{name}.csv").write_text(text)
+    assert message in complains(run, "classify", *files, *SMALL, "--out", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_wrong_options_are_one_line(run, files, tmp_path):
+    out = ("--out", tmp_path / "run")
+    assert "got both or neither" in complains(run, "classify", *out)
+    assert "got both or neither" in complains(run, "classify", "cora", *files, *out)
+    assert "got no --labels" in complains(run, "classify", *files[:2], *files[4:], *out)
+    assert "coral" in complains(run, "classify", "coral", *out)
+    assert "outer_dropout to be at least 0 and below 1" in complains(run, "classify", *files, "--dropout", "1", *out)
+    assert "got one of them" in complains(run, "predict", tmp_path, "--features", tmp_path)

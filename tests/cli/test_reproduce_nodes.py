@@ -1,0 +1,46 @@
+import json
+
+import pytest
+
+from tdegnn.experiments import recipe_files, table1
+from tests.cli.test_commands import run
+from tests.experiments.test_table1 import SMALL
+from tests.node_datasets import make_dataset
+
+
+@pytest.fixture
+def made_up(monkeypatch):
+    monkeypatch.setattr(table1, "load_nodes", lambda name: make_dataset())
+    small = {system: SMALL.__class__(**{**SMALL.__dict__, "system": system, "order": 1 if system == "DE-GNN" else 2})
+             for system in table1.SYSTEMS}  # fmt: skip
+    for module in (table1, recipe_files):
+        monkeypatch.setattr(module, "read_recipes", lambda name: small)
+
+
+def test_table_one_trains_reports_and_does_not_train_again(made_up, capsys, tmp_path):
+    path = tmp_path / "table1.jsonl"
+    code, out, err = run(capsys, "reproduce", "table1", "--dataset", "cora", "--out", str(path))
+    assert (code, err) == (0, "")
+    assert "TDE-GNN_A" in out
+    assert "87.99" in out  # the paper's number beside
+    assert "points over DE-GNN" in out
+    lines = path.read_text()
+    assert len(lines.splitlines()) == 9
+    code, out, _ = run(capsys, "reproduce", "table1", "--dataset", "cora", "--out", str(path), "--report", "--json")
+    assert path.read_text() == lines
+    assert {record["system"] for record in json.loads(out)} == set(table1.SYSTEMS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--dataset", "coar"], "Expected a dataset among squirrel, film"),
+        (["--system", "GCN"], "Expected a system among DE-GNN"),
+        (["--report", "--out", "nothing.jsonl"], "Expected result lines in nothing.jsonl"),
+    ],
+)
+def test_mistakes_give_one_line(capsys, arguments, message):
+    code, _, err = run(capsys, "reproduce", "table1", *arguments)
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1

@@ -1,0 +1,246 @@
+import json
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from tdegnn import InputError
+from tdegnn.experiments.node_systems import NodeConfig, NodeRun, train_together
+from tdegnn.experiments.recipe_files import read_recipes
+from tdegnn.experiments.sweep import (
+    RANGES,
+    SHAPES,
+    SweepSettings,
+    count_finished,
+    fail_stale_trials,
+    open_study,
+    run_sweep,
+    write_recipe,
+)
+from tdegnn.training.members import GroupDescent
+from tests.experiments.tiny_nodes import make_tiny_nodes
+
+ROOT = Path(__file__).parents[2]
+TINY = make_tiny_nodes()
+SETTINGS = SweepSettings("TDE-GNN_D", num_splits=2, num_steps=6)
+
+
+def rigged(dataset, configs, splits, *, seed, device):
+    """Validation likes large steps h, test small ones."""
+    assert len({config.shape for config in configs}) == 1
+    return [
+        NodeRun(config, split, seed, config.step_size, 1 - config.step_size, 1, False)
+        for config in configs
+        for split in splits
+    ]
+
+
+def sweep(storage, trials=8, settings=SETTINGS, **options):
+    study = open_study(storage, "tiny", "tiny", settings)
+    options = {"train": rigged, "batch_size": 4, "num_finalists": 2} | options
+    return study, run_sweep(TINY, study, settings, num_trials=trials, **options)
+
+
+def states(study):
+    return Counter(trial.state.name for trial in study.get_trials(deepcopy=False))
+
+
+@pytest.mark.parametrize("system", ["DE-GNN", "TDE-GNN_D", "TDE-GNN_A"])
+def test_it_trains_real_networks(tmp_path, system):
+    settings = SweepSettings(system, num_splits=2, num_steps=4, space="wide")
+    dataset = replace(TINY, features=abs(TINY.features))
+    study = open_study(tmp_path / "study", "tiny", "tiny", settings)
+    result = run_sweep(dataset, study, settings, num_trials=3, batch_size=3, num_finalists=1, train=train_together)
+    (best,) = result.finalists
+    assert (result.num_finished, result.num_running) == (3, 0)
+    assert best.config.system == system
+    assert best.config.order == (1 if system == "DE-GNN" else best.config.num_layers)
+    assert len(best.validation_accuracies) == len(best.test_accuracies) == TINY.num_splits
+    assert 0 < best.validation_accuracy <= 1
+
+
+def test_selection_is_by_validation_and_never_by_test(tmp_path):
+    study, result = sweep(tmp_path / "study", trials=16)
+    tried = [trial.params["step_size"] for trial in study.trials]
+    best, second = result.finalists
+    assert best.config.step_size == max(tried) == study.best_value
+    assert best.validation_accuracy > second.validation_accuracy
+    assert best.test_accuracy < second.test_accuracy
+
+
+def test_the_worse_half_of_a_batch_stops_after_a_third_of_the_steps(tmp_path):
+    steps = []
+
+    def recording(dataset, configs, splits, **options):
+        steps.append((configs[0].num_steps, len(configs), len(splits)))
+        return rigged(dataset, configs, splits, **options)
+
+    study, _ = sweep(tmp_path / "study", train=recording)
+    assert steps[:4] == [(2, 4, 2), (6, 2, 2)] * 2
+    assert sum(count for _, count, _ in steps[4:]) == 2  # the finalists, on all splits
+    assert {(number, splits) for number, _, splits in steps[4:]} == {(6, 4)}
+    assert states(study) == {"COMPLETE": 4, "PRUNED": 4}
+    for batch in (study.trials[:4], study.trials[4:]):
+        kept = [trial.value for trial in batch if trial.state is TrialState.COMPLETE]
+        stopped = [trial.value for trial in batch if trial.state is TrialState.PRUNED]
+        assert min(kept) > max(stopped)
+
+
+def test_trials_stay_in_the_ranges_and_a_batch_has_one_shape(tmp_path):
+    study, _ = sweep(tmp_path / "study", trials=12, settings=replace(SETTINGS, space="wide"))
+    for trial in study.trials:
+        # Features of which some are negative cannot be made to sum to one.
+        assert set(trial.params) == set(RANGES) | set(SHAPES["wide"]) - {"normalized_features"}
+        assert all(low <= trial.params[name] <= high for name, (low, high, _) in RANGES.items())
+    shapes = [tuple(trial.params.get(name) for name in SHAPES["wide"]) for trial in study.trials]
+    assert all(len(set(shapes[start : start + 4])) == 1 for start in (0, 4, 8))
+    assert len(set(shapes)) > 1
+    assert len({trial.params["step_size"] for trial in study.trials}) == 12
+
+
+def test_a_seed_gives_the_same_trials(tmp_path):
+    first, second, other = (
+        sweep(tmp_path / name, settings=replace(SETTINGS, seed=seed))[0]
+        for name, seed in (("a", 0), ("b", 0), ("c", 1))
+    )
+    params = [[trial.params for trial in study.trials] for study in (first, second, other)]
+    assert params[0] == params[1] != params[2]
+
+
+@pytest.mark.parametrize("prefix", ["", "sqlite:///"])
+def test_a_sweep_goes_on_where_it_stopped(tmp_path, prefix):
+    storage = f"{prefix}{tmp_path / 'study'}"
+    sweep(storage, trials=4)
+    study, result = sweep(storage, trials=10)
+    assert (result.num_finished, len(study.trials)) == (10, 10)
+    uninterrupted, _ = sweep(tmp_path / "other", trials=10)
+    assert [trial.params for trial in study.trials[:4]] == [trial.params for trial in uninterrupted.trials[:4]]
+
+    def never(*_, **__):
+        raise AssertionError("everything was trained already")
+
+    assert sweep(storage, trials=10, train=never)[1] == result
+
+
+def test_an_interrupted_batch_leaves_nothing_running(tmp_path):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep(tmp_path / "study", train=interrupted)
+    study, result = sweep(tmp_path / "study")
+    assert result.num_finished == 8
+    assert states(study) == {"FAIL": 4, "COMPLETE": 4, "PRUNED": 4}
+
+
+def test_trials_of_a_killed_process_do_not_count(tmp_path):
+    storage = tmp_path / "study"
+    killed = f"""
+import os, signal
+from tests.experiments.test_sweep import sweep
+sweep({str(storage)!r}, train=lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
+"""
+    assert subprocess.run([sys.executable, "-c", killed], cwd=ROOT, check=False).returncode != 0
+    study = open_study(storage, "tiny", "tiny", SETTINGS)
+    assert states(study) == {"RUNNING": 4}
+    _, result = sweep(storage)
+    assert result.num_finished == 8
+    assert states(study) == {"FAIL": 4, "COMPLETE": 4, "PRUNED": 4}
+
+
+def test_trials_of_other_machines_are_left_alone(tmp_path):
+    study = open_study(tmp_path / "study", "tiny", "tiny", SETTINGS)
+    trial = study.ask()
+    trial.set_user_attr("worker", ["another machine", 1])
+    assert fail_stale_trials(study) == 0
+    _, result = sweep(tmp_path / "study")
+    assert (result.num_finished, result.num_running, result.finalists) == (7, 1, [])
+
+
+@pytest.mark.parametrize("prefix", ["", "sqlite:///"])
+def test_two_processes_share_a_study(tmp_path, prefix):
+    storage = f"{prefix}{tmp_path / 'study'}"
+    open_study(storage, "tiny", "tiny", SETTINGS)
+    worker = f"""
+import json, os, time
+from tests.experiments.test_sweep import rigged, sweep
+def slow(*arguments, **options):
+    time.sleep(0.2)
+    return rigged(*arguments, **options)
+print(json.dumps(sweep({storage!r}, trials=21, train=slow)[1].num_finished))
+"""
+    processes = [
+        subprocess.Popen([sys.executable, "-c", worker], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    outputs = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    study = open_study(storage, "tiny", "tiny", SETTINGS)
+    assert count_finished(study) == 21
+    finished = [trial for trial in study.trials if trial.state is not TrialState.FAIL]
+    assert len({trial.params["step_size"] for trial in finished}) == 21
+    assert len({tuple(trial.user_attrs["worker"]) for trial in finished}) == 2
+    assert max(json.loads(out) for out, _ in outputs) == 21
+
+
+def test_other_settings_do_not_join_a_study(tmp_path):
+    sweep(tmp_path / "study")
+    with pytest.raises(InputError, match="num_steps = 6, got num_steps = 9. Use those, or another --study"):
+        open_study(tmp_path / "study", "tiny", "tiny", replace(SETTINGS, num_steps=9))
+
+
+@pytest.mark.parametrize(
+    ("storage", "message"),
+    [
+        ("http://somewhere", "a URL of sqlite, postgresql, mysql, got http://..."),
+        ("sqlite:////nowhere/at/all.db", "a sqlite database that answers, got: .*unable to open database file"),
+        ("postgresql+nosuchdriver://me:secret@localhost/x", "Check the URL|Install one"),
+    ],
+)
+def test_a_wrong_storage_is_one_line(storage, message):
+    with pytest.raises(InputError, match=message) as caught:
+        open_study(storage, "tiny", "tiny", SETTINGS)
+    assert "\n" not in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_file_of_another_kind_is_no_study(tmp_path):
+    other = tmp_path / "notes.txt"
+    other.write_text("hello\nworld\n")
+    with pytest.raises(InputError, match="notes.txt to hold a study, got another kind of file"):
+        open_study(other, "tiny", "tiny", SETTINGS)
+    assert other.read_text() == "hello\nworld\n"
+    with pytest.raises(InputError, match="Choose another folder"):
+        open_study(other / "study", "tiny", "tiny", SETTINGS)
+
+
+def test_wrong_settings_say_what_is_right(tmp_path):
+    wrong = replace(SETTINGS)
+    object.__setattr__(wrong, "system", "GCN")  # types are checked at every call here, not at a user's
+    with pytest.raises(InputError, match="system to be one of DE-GNN, TDE-GNN_D, TDE-GNN_A, got 'GCN'"):
+        wrong.__post_init__()
+    with pytest.raises(InputError, match="at most 4 splits, all that tiny has, got 5"):
+        sweep(tmp_path / "study", settings=replace(SETTINGS, num_splits=5))
+
+
+def test_optuna_stays_quiet(tmp_path, capfd):
+    sweep(tmp_path / "study")
+    assert capfd.readouterr() == ("", "")
+    assert optuna.logging.get_verbosity() == optuna.logging.ERROR
+
+
+def test_a_recipe_comes_back_as_it_was_and_leaves_other_systems_alone(tmp_path):
+    config = NodeConfig(
+        "TDE-GNN_A", 32, 4, 4, True, initial_states="newest unmapped", step_size=0.1 + 0.2,
+        temporal=GroupDescent(1.2345678901234567e-05, 1 / 3), num_steps=17,
+    )  # fmt: skip
+    direct = replace(config, system="TDE-GNN_D", outer_dropout=0.0)
+    path = tmp_path / "recipes" / "cora.toml"
+    for written in (config, replace(direct, num_layers=2), direct):
+        write_recipe(path, written)
+    assert read_recipes("cora", path) == {"TDE-GNN_A": config, "TDE-GNN_D": direct}

@@ -1,0 +1,112 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from tdegnn import InputError
+from tdegnn.experiments import recipe_files, table1
+from tdegnn.experiments.node_systems import NodeConfig, train_together
+from tdegnn.experiments.recipe_files import config_from_record, read_recipes, write_recipes
+from tdegnn.training.members import GroupDescent
+from tests.node_datasets import make_dataset
+
+CPU = torch.device("cpu")
+SMALL = NodeConfig(
+    hidden_channels=8,
+    num_layers=2,
+    order=2,
+    num_steps=6,
+    initial_states="newest unmapped",
+    temporal=GroupDescent(1e-3, 0.1),
+)
+
+
+@pytest.fixture
+def made_up(monkeypatch):
+    monkeypatch.setattr(table1, "load_nodes", lambda name: make_dataset())
+
+
+def test_recipes_come_back(tmp_path):
+    configs = {"DE-GNN": replace(SMALL, system="DE-GNN", order=1), "TDE-GNN_D": SMALL}
+    write_recipes(tmp_path / "r.toml", configs)
+    assert read_recipes("made up", tmp_path / "r.toml") == configs
+
+
+def test_a_config_comes_back_from_a_result_line():
+    assert config_from_record(json.loads(json.dumps(SMALL.to_record()))) == SMALL
+
+
+@pytest.mark.parametrize("dataset", table1.DATASETS)
+def test_every_dataset_has_a_recipe_for_every_system(dataset):
+    found = read_recipes(dataset)
+    assert set(found) == set(table1.SYSTEMS)
+    assert all(config.system == system for system, config in found.items())
+
+
+def test_wrong_recipes_are_refused(tmp_path):
+    with pytest.raises(InputError, match="a dataset with recipes, one of .*cora.* got 'coar'"):
+        read_recipes("coar")
+    path = tmp_path / "r.toml"
+    path.write_text("[DE-GNN\n")
+    with pytest.raises(InputError, match="a recipe in TOML in r.toml"):
+        read_recipes("cora", path)
+    path.write_text('["DE-GNN"]\nnum_layres = 3\n')
+    with pytest.raises(InputError, match=r"In the recipe r.toml, \[DE-GNN\]: Expected settings among"):
+        read_recipes("cora", path)
+
+
+def test_a_row_is_trained_once_and_goes_on_where_it_was_cut(made_up, tmp_path):
+    path = tmp_path / "table1.jsonl"
+    table1.train_row("cora", SMALL, path, device=CPU)
+    whole = path.read_text().splitlines()
+    assert len(whole) == 3
+    table1.train_row("cora", SMALL, path, device=CPU)
+    assert path.read_text().splitlines() == whole
+    path.write_text("\n".join(whole[:1]) + "\n")
+    table1.train_row("cora", SMALL, path, device=CPU)
+    again = [json.loads(line) for line in path.read_text().splitlines()]
+    for line, expected in zip(again, map(json.loads, whole), strict=True):
+        assert line == expected
+    table1.train_row("cora", replace(SMALL, step_size=0.1), path, device=CPU)
+    assert len(path.read_text().splitlines()) == 6
+
+
+def test_only_lines_of_the_recipe_count(made_up, tmp_path, monkeypatch):
+    path = tmp_path / "table1.jsonl"
+    for config in (SMALL, replace(SMALL, step_size=0.1)):
+        table1.train_row("cora", config, path, device=CPU)
+    monkeypatch.setattr(table1, "read_recipes", lambda name: {"TDE-GNN_D": SMALL})
+    cells = table1.summarize(table1.read_lines(path))
+    assert set(cells) == {("cora", "TDE-GNN_D")}
+    assert len(cells["cora", "TDE-GNN_D"].test_accuracies) == 3
+
+
+def test_a_gain_is_paired_over_splits():
+    fixed = table1.Cell({0: 50.0, 1: 60.0, 2: 70.0}, {})
+    learned = table1.Cell({0: 51.0, 1: 61.5, 2: 71.0}, {})
+    gain = table1.paired_gain(learned, fixed)
+    differences = np.array([1.0, 1.5, 1.0])
+    half = 4.302652729911275 * differences.std(ddof=1) / np.sqrt(3)  # Student's t with two degrees of freedom
+    assert gain.mean == pytest.approx(differences.mean())
+    assert (gain.low, gain.high) == pytest.approx((differences.mean() - half, differences.mean() + half))
+    assert str(gain).startswith("+1.17 (")
+
+
+def test_configurations_of_different_shapes_are_not_trained_together():
+    with pytest.raises(InputError, match="configurations of one shape, got several"):
+        train_together(make_dataset(), [SMALL, replace(SMALL, num_layers=3)], [0])
+
+
+def test_features_are_prepared_as_the_configuration_says():
+    dataset = make_dataset()
+    wide = replace(SMALL, adjacency_features=True, normalized_features=True)
+    assert wide.prepare(dataset).num_features == dataset.num_features + dataset.num_nodes
+    (run,) = train_together(dataset, [wide], [1])
+    assert (run.split, run.seed) == (1, 1000)
+    assert 0 <= run.test_accuracy <= 1
+
+
+def test_the_recipes_folder_holds_nothing_else():
+    assert {entry.name for entry in recipe_files.FOLDER.iterdir()} == {f"{name}.toml" for name in table1.DATASETS}
