@@ -25,7 +25,7 @@ types: $(INSTALLED)
 	@$(BIN)/mypy
 
 check: $(INSTALLED)
-	@$(TEST_ENVIRONMENT) $(BIN)/pytest -n auto --dist loadgroup
+	@$(TEST_ENVIRONMENT) $(BIN)/pytest -n auto --dist loadfile
 
 bench: $(INSTALLED) ## measure speed; writes benchmarks/latest.json
 	@$(BIN)/python -m benchmarks

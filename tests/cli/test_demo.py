@@ -9,9 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-# One run serves all tests here: keep them on one worker.
-pytestmark = pytest.mark.xdist_group("demo")
-
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
