@@ -5,9 +5,8 @@ import torch
 from sklearn.base import clone, is_classifier, is_regressor
 from torch_geometric.data import Data
 
-from tdegnn import Graph, InputError, TrainingError
+from tdegnn import Graph, InputError, NodeClassifier, NodeRegressor, TrainingError
 from tdegnn.data.nodes import NodeDataset
-from tdegnn.estimators import NodeClassifier, NodeRegressor
 from tdegnn.training.run_folder import RunFolder
 from tdegnn.training.threads import single_thread
 

@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from tdegnn.data.splits import rolling_origins, split_chronologically
     from tdegnn.data.windows import SlidingWindows, sliding_windows
     from tdegnn.errors import DownloadError, InputError, TdegnnError, TrainingError
-    from tdegnn.estimators import NodeClassifier, NodeRegressor
+    from tdegnn.estimators.node_classifier import NodeClassifier
+    from tdegnn.estimators.node_regressor import NodeRegressor
     from tdegnn.graph import Graph
     from tdegnn.nets.physical import PhysicalNetwork
     from tdegnn.nets.rollout import roll_out
@@ -133,7 +134,8 @@ _HOMES = {
     "tdegnn.data.splits": ("rolling_origins", "split_chronologically"),
     "tdegnn.data.windows": ("SlidingWindows", "sliding_windows"),
     "tdegnn.errors": ("DownloadError", "InputError", "TdegnnError", "TrainingError"),
-    "tdegnn.estimators": ("NodeClassifier", "NodeRegressor"),
+    "tdegnn.estimators.node_classifier": ("NodeClassifier",),
+    "tdegnn.estimators.node_regressor": ("NodeRegressor",),
     "tdegnn.graph": ("Graph",),
     "tdegnn.nets.physical": ("PhysicalNetwork",),
     "tdegnn.nets.rollout": ("roll_out",),

@@ -13,7 +13,7 @@ from tdegnn import cli
 from tdegnn.cli.classify import classify
 from tdegnn.cli.predict import predict
 from tdegnn.data.nodes import NodeDataset
-from tdegnn.estimators import NodeClassifier
+from tdegnn.estimators.node_classifier import NodeClassifier
 from tdegnn.graph import Graph
 from tdegnn.training.run_folder import CONFIG, METRICS, WEIGHTS
 from tdegnn.training.threads import single_thread

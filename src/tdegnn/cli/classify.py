@@ -26,7 +26,7 @@ from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
     from tdegnn.data.csv_files import CsvFormat
-    from tdegnn.estimators import NodeClassifier
+    from tdegnn.estimators.node_classifier import NodeClassifier
     from tdegnn.training.fit import Look
 
 FeaturesFile = Annotated[
@@ -85,7 +85,7 @@ def classify(
     if (name is None) == (features is None and labels is None and edges is None):
         raise InputError("Expected the name of a benchmark, or --features, --labels and --edges, got both or neither.")
     from tdegnn.data.csv_files import CsvFormat
-    from tdegnn.estimators import NodeClassifier
+    from tdegnn.estimators.node_classifier import NodeClassifier
 
     model = NodeClassifier(
         system=system.value,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tdegnn.data.csv_files import CsvFormat
     from tdegnn.data.node_tables import NodeTables
-    from tdegnn.estimators import NodeClassifier
+    from tdegnn.estimators.node_classifier import NodeClassifier
 
 
 def predict(
@@ -40,7 +40,7 @@ def predict(
     if (features is None) != (edges is None):
         raise InputError("Expected --features and --edges, or neither for the nodes of the training, got one of them.")
     from tdegnn.data.csv_files import CsvFormat
-    from tdegnn.estimators import NodeClassifier
+    from tdegnn.estimators.node_classifier import NodeClassifier
     from tdegnn.training.run_folder import RunFolder
 
     model = NodeClassifier.load(run)

@@ -1,4 +1,4 @@
-"""What users touch first: `NodeClassifier` and `NodeRegressor`, with fit, predict, save and load as in scikit-learn.
+"""What node estimators share: settings, training, the run folder, and what the network says of nodes.
 
 An estimator holds settings; `fit` adds what was learned, under names that end in an underscore. Underneath are
 `NodeConfig`, which builds the network, and the one training loop. A saved estimator is the folder of its training.
@@ -11,18 +11,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
 import torch
-from jaxtyping import Bool, Float, Int64, Shaped
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from torch import Tensor
+from jaxtyping import Bool, Float, Shaped
+from sklearn.base import BaseEstimator
 
 from tdegnn.analysis.report import CoefficientReport, explain
-from tdegnn.data.node_inputs import NodeInput, as_mask, as_node_input, as_targets, as_vector, encode_classes, hold_out
-from tdegnn.data.nodes import PARTS, NodeDataset
+from tdegnn.data.node_inputs import NodeInput, as_node_input
+from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError, TrainingError, check_count
 from tdegnn.graph import Direction
 from tdegnn.nets.stationary import StationaryNetwork
@@ -30,16 +29,15 @@ from tdegnn.training.device import DeviceName, choose_device
 from tdegnn.training.fit import Look, fit
 from tdegnn.training.members import GroupDescent
 from tdegnn.training.node_config import InitialStates, NodeConfig, System
-from tdegnn.training.node_tasks import Classification, NodeTask, Regression
+from tdegnn.training.node_tasks import NodeTask
 from tdegnn.training.node_training import NodeParts, TaskTraining, as_input
 from tdegnn.training.run_folder import CONFIG, RunFolder
 
 Outputs = Float[np.ndarray, "nodes outputs"]
-ClassWeight = Literal["balanced"] | Mapping[Any, float]
 
 
 @dataclass(frozen=True, eq=False)
-class _Prepared:
+class PreparedNodes:
     """What a training needs besides settings.
 
     Attributes:
@@ -194,7 +192,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         """Whether there is something to predict with."""
         return hasattr(self, "network_")
 
-    def _prepare(self, X: Any, y: Any, graph: Any, split: int, parts: tuple[Any, Any, Any]) -> _Prepared:  # noqa: N803
+    def _prepare(self, X: Any, y: Any, graph: Any, split: int, parts: tuple[Any, Any, Any]) -> PreparedNodes:  # noqa: N803
         given = as_node_input(X, graph, self.direction)
         labels = given.labels if y is None else y
         if labels is None:
@@ -202,7 +200,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         return self._make_task(given, labels, split, parts)
 
     @abstractmethod
-    def _make_task(self, given: NodeInput, labels: Any, split: int, parts: tuple[Any, Any, Any]) -> _Prepared:
+    def _make_task(self, given: NodeInput, labels: Any, split: int, parts: tuple[Any, Any, Any]) -> PreparedNodes:
         """What is to be learned."""
 
     @abstractmethod
@@ -218,7 +216,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         """Settings from those that `_settings` gave."""
         return dict(config["settings"])
 
-    def _config(self, prepared: _Prepared, source: Mapping[str, Any]) -> dict[str, Any]:
+    def _config(self, prepared: PreparedNodes, source: Mapping[str, Any]) -> dict[str, Any]:
         nodes = prepared.nodes
         data = {"nodes": nodes.num_nodes, "features": nodes.num_features, "edges": nodes.graph.num_edges}
         return {
@@ -250,7 +248,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
     def _train(
         self,
-        prepared: _Prepared,
+        prepared: PreparedNodes,
         config: dict[str, Any],
         folder: RunFolder | None,
         on_look: Callable[[Look], None] | None,
@@ -357,196 +355,6 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             raise InputError(f"Expected a {name} that has been trained, got one that has not. Call fit, or load one.")
 
 
-@dataclass(kw_only=True, repr=False, eq=False)
-class NodeClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # scikit-learn has no types
-    """Classify the nodes of a graph.
-
-    Example:
-        >>> model = NodeClassifier(num_layers=4, order=2, num_steps=100)  # doctest: +SKIP
-        >>> model.fit(features, labels, graph=adjacency).predict()  # doctest: +SKIP
-
-    Attributes:
-        class_weight: How much a node of each class counts in the loss: a mapping, in which classes that are left out
-            count 1, or `"balanced"`, so that all classes count the same together. Without it all nodes do.
-        classes_: The classes, in the order of `predict_proba`.
-        coefficients_: The learned c, layers x order.
-        summary_: Best step, validation and test accuracy at it.
-        history_: Step, loss and score of each look at validation.
-    """
-
-    class_weight: ClassWeight | None = None
-
-    def predict_proba(self, X: Any = None, *, graph: Any = None) -> Outputs:  # noqa: N803
-        """Probability of each class, one row a node; without `X` of the nodes that `fit` saw."""
-        probabilities = torch.softmax(torch.as_tensor(self._outputs(X, graph)), dim=-1)
-        return np.asarray(probabilities.numpy())
-
-    def predict(self, X: Any = None, *, graph: Any = None) -> Shaped[np.ndarray, " nodes"]:  # noqa: N803
-        """The likeliest class of each node, of the training or of any graph with the same features."""
-        likeliest = self._outputs(X, graph).argmax(axis=1)
-        return np.asarray(self.classes_[likeliest])
-
-    def score(self, X: Any = None, y: Any = None, *, graph: Any = None, nodes: Any = None) -> float:  # noqa: N803
-        """Share of nodes whose class is right, of those whose label is known.
-
-        Args:
-            X: As in `predict`.
-            y: The classes; without them those that come with `X`.
-            graph: As in `predict`.
-            nodes: Which nodes count, a mask or numbers; without it all with a label.
-        """
-        predicted = self.predict(X, graph=graph)
-        codes, classes = encode_classes(_labels(X, y), len(predicted))
-        counts = _counting(codes >= 0, nodes)
-        return float((predicted[counts] == classes[codes[counts]]).mean())
-
-    def _make_task(self, given: NodeInput, labels: Any, split: int, parts: tuple[Any, Any, Any]) -> _Prepared:
-        codes, classes = encode_classes(labels, given.nodes.num_nodes)
-        masks = _choose_parts(given, codes >= 0, split, parts, self.seed, codes)
-        weights = self._class_weights(classes, codes[masks[0]])
-        task = Classification(torch.as_tensor(codes), weights)
-        return _Prepared(given.nodes, task, len(classes), masks, codes, {"classes": classes.tolist()})
-
-    def _take_learned(self, learned: dict[str, Any]) -> None:
-        self.classes_ = as_vector(learned["classes"])
-
-    def _class_weights(
-        self, classes: Shaped[np.ndarray, " classes"], codes: Int64[np.ndarray, " training"]
-    ) -> Float[Tensor, " classes"] | None:
-        if self.class_weight is None:
-            return None
-        counts = np.bincount(codes, minlength=len(classes))
-        if self.class_weight == "balanced":
-            # A class without training nodes weighs nothing anywhere.
-            return torch.as_tensor(len(codes) / (len(classes) * counts.clip(min=1)), dtype=torch.float32)
-        if not isinstance(self.class_weight, Mapping):
-            raise InputError(f"Expected class_weight to be 'balanced' or a mapping, got {self.class_weight!r}.")
-        unknown = [name for name in self.class_weight if name not in classes.tolist()]
-        if unknown:
-            raise InputError(f"Expected weights of classes such as {classes[0]!r}, got one of {unknown[0]!r}.")
-        weights = torch.tensor([float(self.class_weight.get(name, 1.0)) for name in classes.tolist()])
-        if not (weights.isfinite().all() and (weights >= 0).all() and weights[codes].sum() > 0):
-            raise InputError("Expected class weights that are not negative, and one above 0, got others.")
-        return weights
-
-    def _settings(self) -> dict[str, Any]:
-        settings = super()._settings()
-        if isinstance(self.class_weight, Mapping):
-            # Pairs: the keys of a JSON object are text, those of a mapping need not be.
-            settings["class_weight"] = [[name, float(weight)] for name, weight in self.class_weight.items()]
-        return settings
-
-    @classmethod
-    def _settings_of(cls, config: dict[str, Any]) -> dict[str, Any]:
-        settings = super()._settings_of(config)
-        weight = settings["class_weight"]
-        return settings | {"class_weight": dict(weight) if isinstance(weight, list) else weight}
-
-
-@dataclass(kw_only=True, repr=False, eq=False)
-class NodeRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc] # scikit-learn has no types
-    """Predict numbers at the nodes of a graph.
-
-    Targets are centered and scaled by the training nodes for the network, so that any unit will do. Validation scores
-    are minus the mean squared error in units of that variance.
-
-    Attributes:
-        coefficients_: The learned c, layers x order.
-        summary_: Best step, validation and test score at it.
-        history_: Step, loss and score of each look at validation.
-    """
-
-    def predict(self, X: Any = None, *, graph: Any = None) -> Float[np.ndarray, " nodes"] | Outputs:  # noqa: N803
-        """The numbers of each node, in the shape of those that were learned."""
-        numbers: Outputs = self._outputs(X, graph) * self._scale + self._center
-        return numbers[:, 0] if self._is_vector else numbers
-
-    def score(self, X: Any = None, y: Any = None, *, graph: Any = None, nodes: Any = None) -> float:  # noqa: N803
-        """R squared, the mean over targets: 1 is perfect, 0 as good as the mean. Arguments as in `NodeClassifier`."""
-        predicted = self.predict(X, graph=graph)
-        targets = as_targets(_labels(X, y), len(predicted))
-        counts = _counting(np.isfinite(targets).all(axis=1), nodes)
-        errors = np.square(predicted.reshape(targets.shape) - targets)[counts].sum(axis=0)
-        spread = np.square(targets[counts] - targets[counts].mean(axis=0)).sum(axis=0)
-        return float(np.mean(1 - errors / np.where(spread > 0, spread, 1.0)))
-
-    def _make_task(self, given: NodeInput, labels: Any, split: int, parts: tuple[Any, Any, Any]) -> _Prepared:
-        targets = as_targets(labels, given.nodes.num_nodes)
-        masks = _choose_parts(given, np.isfinite(targets).all(axis=1), split, parts, self.seed, None)
-        center, spread = targets[masks[0]].mean(axis=0), targets[masks[0]].std(axis=0)
-        scale = np.where(spread > 0, spread, 1.0)
-        task = Regression(torch.as_tensor((targets - center) / scale, dtype=torch.float32))
-        is_vector = np.ndim(labels) == 1
-        learned = {"center": center.tolist(), "scale": scale.tolist(), "is_vector": is_vector}
-        return _Prepared(given.nodes, task, targets.shape[1], masks, targets, learned)
-
-    def _take_learned(self, learned: dict[str, Any]) -> None:
-        self._center, self._scale = np.array(learned["center"]), np.array(learned["scale"])
-        self._is_vector = bool(learned["is_vector"])
-
-
-def _choose_parts(
-    given: NodeInput,
-    is_known: Bool[np.ndarray, " nodes"],
-    split: int,
-    parts: tuple[Any, Any, Any],
-    seed: int,
-    strata: Int64[np.ndarray, " nodes"] | None,
-) -> tuple[Bool[np.ndarray, " nodes"], ...]:
-    """Training, validation and test nodes: those given, else those of the split, else all with a label."""
-    num_nodes = len(is_known)
-    names = ("train", "validation", "test")
-    chosen = [None if part is None else as_mask(part, num_nodes, name) for part, name in zip(parts, names, strict=True)]
-    if given.masks is not None and all(part is None for part in chosen):
-        num_splits = len(given.masks[0])
-        if not 0 <= split < num_splits:
-            raise InputError(f"Expected split to be from 0 to {num_splits - 1}, got {split}.")
-        # An empty part is one that nobody has made.
-        chosen = [masks[split] if masks[split].any() else None for masks in given.masks]
-    training, validation, test = chosen
-    test = np.zeros(num_nodes, dtype=bool) if test is None else test
-    if training is None:
-        training = is_known & ~test if validation is None else is_known & ~test & ~validation
-    if validation is None:
-        numbers = np.flatnonzero(training & is_known)
-        held = hold_out(numbers, seed, None if strata is None else strata[numbers])
-        validation = as_mask(held, num_nodes, "validation")
-        training = training & ~validation
-    _check_parts((training, validation, test), is_known)
-    return training, validation, test
-
-
-def _check_parts(masks: tuple[Bool[np.ndarray, " nodes"], ...], is_known: Bool[np.ndarray, " nodes"]) -> None:
-    for name, mask in zip(PARTS, masks, strict=True):
-        if not mask.any() and name != "test":
-            raise InputError(f"Expected at least one {name} node, got none.")
-        if (mask & ~is_known).any():
-            node = int(np.argmax(mask & ~is_known))
-            raise InputError(f"Expected a label for each {name} node, got none for node {node}. Leave it out.")
-    times_used = np.stack(masks).sum(axis=0)
-    if (times_used > 1).any():
-        node = int(np.argmax(times_used > 1))
-        raise InputError(f"Expected each node in one part at most, got node {node} in two.")
-
-
-def _counting(is_known: Bool[np.ndarray, " nodes"], nodes: Any) -> Bool[np.ndarray, " nodes"]:
-    """The nodes that a score counts."""
-    counts = is_known if nodes is None else is_known & as_mask(nodes, len(is_known), "nodes")
-    if not counts.any():
-        raise InputError("Expected nodes with a label to score, got none.")
-    return counts
-
-
-def _labels(X: Any, y: Any) -> Any:  # noqa: N803
-    """What to score against: `y`, else what comes with `X`."""
-    if y is not None:
-        return y
-    labels: Any = getattr(X, "labels", getattr(X, "y", None))
-    if labels is None:
-        raise InputError("Expected labels to score against, got none. Pass y=.")
-    return labels
-
-
 def _mean_coefficients(
     network: StationaryNetwork, nodes: NodeDataset, device: torch.device
 ) -> Float[np.ndarray, "layers order"]:
@@ -562,7 +370,7 @@ def _check_savable(config: Mapping[str, Any]) -> None:
             raise InputError(f"Expected classes that are text or numbers to write them, got {name!r}. Rename them.")
 
 
-def _checksum(prepared: _Prepared) -> str:
+def _checksum(prepared: PreparedNodes) -> str:
     """SHA-256 of everything that was given, but the names of classes."""
     features, graph = prepared.nodes.features, prepared.nodes.graph
     matrix = scipy.sparse.csr_array(features)
