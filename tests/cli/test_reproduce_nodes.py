@@ -7,12 +7,14 @@ from tests.cli.test_commands import run
 from tests.experiments.test_table1 import SMALL
 from tests.node_datasets import make_dataset
 
+OURS = (table1.FIXED, *table1.LEARNED)
+
 
 @pytest.fixture
 def made_up(monkeypatch):
     monkeypatch.setattr(table1, "load_nodes", lambda name: make_dataset())
     small = {system: SMALL.__class__(**{**SMALL.__dict__, "system": system, "order": 1 if system == "DE-GNN" else 2})
-             for system in table1.SYSTEMS}  # fmt: skip
+             for system in OURS}  # fmt: skip
     for module in (table1, recipe_files):
         monkeypatch.setattr(module, "read_recipes", lambda name: small)
 
@@ -25,17 +27,27 @@ def test_table_one_trains_reports_and_does_not_train_again(made_up, capsys, tmp_
     assert "87.99" in out  # the paper's number beside
     assert "points over DE-GNN" in out
     lines = path.read_text()
-    assert len(lines.splitlines()) == 9
+    assert len(lines.splitlines()) == 12
     code, out, _ = run(capsys, "reproduce", "table1", "--dataset", "cora", "--out", str(path), "--report", "--json")
     assert path.read_text() == lines
-    assert {record["system"] for record in json.loads(out)} == set(table1.SYSTEMS)
+    assert {record["system"] for record in json.loads(out)} == {*OURS, table1.LINK_RIDGE}
+
+
+def test_runtimes_stand_beside_those_of_the_paper(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("tdegnn.data.load.load_nodes", lambda name: make_dataset())
+    path = tmp_path / "runtimes.jsonl"
+    code, out, err = run(capsys, "reproduce", "runtimes", "--repetitions", "1", "--out", str(path))
+    assert (code, err) == (0, "")
+    assert "34.55" in out  # the paper's
+    assert "Slowest is" in out
+    assert len(path.read_text().splitlines()) == 3
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--dataset", "coar"], "Expected a dataset among squirrel, film"),
-        (["--system", "GCN"], "Expected a system among DE-GNN"),
+        (["--system", "GPN"], "Expected a system among LINK-ridge, MLP"),
         (["--report", "--out", "nothing.jsonl"], "Expected result lines in nothing.jsonl"),
     ],
 )

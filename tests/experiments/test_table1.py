@@ -7,9 +7,10 @@ import torch
 
 from tdegnn import InputError
 from tdegnn.experiments import recipe_files, table1
-from tdegnn.experiments.node_systems import NodeConfig, train_together
+from tdegnn.experiments.node_systems import NodeConfig, RivalConfig, train_together
 from tdegnn.experiments.recipe_files import config_from_record, read_recipes, write_recipes
 from tdegnn.training.members import GroupDescent
+from tdegnn.zoo.registry import NODE_NETWORKS
 from tests.node_datasets import make_dataset
 
 CPU = torch.device("cpu")
@@ -39,9 +40,9 @@ def test_a_config_comes_back_from_a_result_line():
 
 
 @pytest.mark.parametrize("dataset", table1.DATASETS)
-def test_every_dataset_has_a_recipe_for_every_system(dataset):
+def test_every_dataset_has_a_recipe_for_our_systems(dataset):
     found = read_recipes(dataset)
-    assert set(found) == set(table1.SYSTEMS)
+    assert set(found) >= {table1.FIXED, *table1.LEARNED}
     assert all(config.system == system for system, config in found.items())
 
 
@@ -71,6 +72,32 @@ def test_a_row_is_trained_once_and_goes_on_where_it_was_cut(made_up, tmp_path):
         assert line == expected
     table1.train_row("cora", replace(SMALL, step_size=0.1), path, device=CPU)
     assert len(path.read_text().splitlines()) == 6
+
+
+def test_link_ridge_is_solved_once(made_up, tmp_path):
+    path = tmp_path / "table1.jsonl"
+    table1.solve_link_ridge("cora", path)
+    lines = path.read_text()
+    table1.solve_link_ridge("cora", path)
+    assert path.read_text() == lines
+    assert len(lines.splitlines()) == 3
+    assert len(table1.summarize(table1.read_lines(path))["cora", table1.LINK_RIDGE].test_accuracies) == 3
+
+
+@pytest.mark.parametrize("system", NODE_NETWORKS)
+def test_rivals_are_trained_from_recipes_too(made_up, system, tmp_path):
+    config = RivalConfig(system, hidden_channels=8, num_steps=3)
+    write_recipes(tmp_path / "r.toml", {system: config})
+    assert read_recipes("made up", tmp_path / "r.toml") == {system: config}
+    table1.train_row("cora", config, tmp_path / "table1.jsonl", device=CPU)
+    lines = table1.read_lines(tmp_path / "table1.jsonl")
+    assert [line["system"] for line in lines] == [system] * 3
+    assert config_from_record(lines[0]["configuration"]) == config
+
+
+def test_an_unknown_rival_is_refused():
+    with pytest.raises(InputError, match="a rival among MLP, GCN, GAT, GCNII, LINKX, FAGCN, got 'GPN'"):
+        RivalConfig("GPN")
 
 
 def test_only_lines_of_the_recipe_count(made_up, tmp_path, monkeypatch):

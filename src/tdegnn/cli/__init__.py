@@ -16,7 +16,7 @@ from tdegnn.cli.demo import demo
 from tdegnn.cli.explain import explain
 from tdegnn.cli.predict import predict
 from tdegnn.cli.reproduce import reproduce
-from tdegnn.cli.reproduce_nodes import table1
+from tdegnn.cli.reproduce_nodes import runtimes, table1
 from tdegnn.cli.sweep import sweep
 from tdegnn.errors import InputError, TdegnnError
 from tdegnn.version import __version__
@@ -34,6 +34,7 @@ app.command()(demo)
 # A vector may start with a minus sign, which is no option.
 app.command(context_settings={"ignore_unknown_options": True})(explain)
 reproduce.command()(table1)
+reproduce.command()(runtimes)
 app.command()(classify)
 app.command()(predict)
 app.command()(sweep)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -16,8 +16,11 @@ from tdegnn.errors import InputError
 from tdegnn.training.fit import fit
 from tdegnn.training.node_config import InitialStates, NodeConfig, System
 from tdegnn.training.node_training import NodeTraining
+from tdegnn.training.rival_config import RivalConfig
 
-__all__ = ["InitialStates", "NodeConfig", "NodeRun", "System", "train_together"]
+__all__ = ["AnyConfig", "InitialStates", "NodeConfig", "NodeRun", "RivalConfig", "System", "train_together"]
+
+AnyConfig: TypeAlias = NodeConfig | RivalConfig
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class NodeRun:
         is_diverged: Whether scores stopped being numbers, after that step.
     """
 
-    config: NodeConfig
+    config: AnyConfig
     split: int
     seed: int
     validation_accuracy: float
@@ -59,7 +62,7 @@ class NodeRun:
 
 def train_together(
     dataset: NodeDataset,
-    configs: Sequence[NodeConfig],
+    configs: Sequence[AnyConfig],
     splits: Sequence[int],
     *,
     seed: int = 0,

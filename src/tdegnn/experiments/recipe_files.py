@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from tdegnn.errors import InputError
-from tdegnn.experiments.node_systems import NodeConfig
+from tdegnn.experiments.node_systems import AnyConfig, NodeConfig, RivalConfig
 from tdegnn.training.members import GroupDescent
+from tdegnn.zoo.registry import NODE_NETWORKS
 
 FOLDER = resources("tdegnn.experiments").joinpath("recipes")
 GROUPS = ("embedding", "temporal", "spatial")
 
 
-def read_recipes(dataset: str, path: Path | None = None) -> dict[str, NodeConfig]:
+def read_recipes(dataset: str, path: Path | None = None) -> dict[str, AnyConfig]:
     """The configurations of a dataset, by system.
 
     Args:
@@ -39,29 +40,30 @@ def read_recipes(dataset: str, path: Path | None = None) -> dict[str, NodeConfig
     return {system: _read(system, section, source.name) for system, section in sections.items()}
 
 
-def write_recipes(path: Path, configs: Mapping[str, NodeConfig]) -> None:
+def write_recipes(path: Path, configs: Mapping[str, AnyConfig]) -> None:
     """Write configurations, by system, to a recipe file."""
     path.write_text("\n".join(_write(system, config) for system, config in configs.items()), "utf-8")
 
 
-def config_from_record(settings: Mapping[str, Any]) -> NodeConfig:
+def config_from_record(settings: Mapping[str, Any]) -> AnyConfig:
     """A configuration from its settings, as result lines and recipes have them."""
-    known = {field.name for field in fields(NodeConfig)}
+    kind = RivalConfig if settings.get("system") in NODE_NETWORKS else NodeConfig
+    known = {field.name for field in fields(kind)}
     unknown = set(settings) - known
     if unknown:
         raise InputError(f"Expected settings among {', '.join(sorted(known))}, got {sorted(unknown)[0]!r}.")
     groups = {group: GroupDescent(**settings[group]) for group in GROUPS if group in settings}
-    return NodeConfig(**{**settings, **groups})
+    return kind(**{**settings, **groups})
 
 
-def _read(system: str, section: Mapping[str, Any], source: str) -> NodeConfig:
+def _read(system: str, section: Mapping[str, Any], source: str) -> AnyConfig:
     try:
         return config_from_record({"system": system, **section})
     except (TypeError, InputError) as error:
         raise InputError(f"In the recipe {source}, [{system}]: {error}") from error
 
 
-def _write(system: str, config: NodeConfig) -> str:
+def _write(system: str, config: AnyConfig) -> str:
     lines = [f'["{system}"]']
     for name, value in config.to_record().items():
         if name in GROUPS:
