@@ -7,11 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-import typer
 
 from tdegnn import cli
-from tdegnn.cli.classify import classify
-from tdegnn.cli.predict import predict
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.estimators.node_classifier import NodeClassifier
 from tdegnn.graph import Graph
@@ -34,12 +31,8 @@ def _one_thread():
 
 
 @pytest.fixture
-def run(capsys, monkeypatch):
+def run(capsys):
     """Run a command in this process; return its exit code, what it printed, and what it complained about."""
-    app = typer.Typer()
-    app.command()(classify)
-    app.command()(predict)
-    monkeypatch.setattr(cli, "app", app)
 
     def run(*arguments):
         with pytest.raises(SystemExit) as stop:
@@ -86,6 +79,18 @@ def test_own_files_are_learned_and_predicted(run, files, tmp_path):
     assert np.mean([row["label"] == KINDS[node % 3] for node, row in enumerate(rows)]) > 0.9
     for row in rows:
         assert sum(float(row[f"probability_{kind}"]) for kind in KINDS) == pytest.approx(1, abs=1e-4)
+
+
+def test_a_run_is_explained_as_latent(run, files, tmp_path):
+    folder = tmp_path / "run"
+    run("classify", *files, *SMALL, "--out", folder)
+    code, out, err = run("explain", folder)
+    assert (code, err) == (0, "")
+    assert "history length     2" in out
+    assert "latent" in out
+    code, _, err = run("explain", tmp_path)
+    assert code == 2
+    assert "without config.json" in err
 
 
 def test_other_nodes_are_predicted(run, files, tmp_path):

@@ -1,4 +1,4 @@
-"""`tdegnn explain`: what a coefficient vector says."""
+"""`tdegnn explain`: what a coefficient vector says, one that is given or one that a training learned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from tdegnn.errors import InputError
 def explain(
     coefficients: Annotated[
         str,
-        typer.Argument(help="The vector c, newest state first, separated by commas: [bold]1.4,0.2,-0.6[/bold]"),
+        typer.Argument(
+            help="The vector c, newest state first, separated by commas: [bold]1.4,0.2,-0.6[/bold]; or a run folder."
+        ),
     ],
     tolerance: Annotated[
         float,
@@ -30,7 +32,8 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Say what a vector of temporal coefficients means: its order, its roots, whether it is stable."""
-    vector = _parse(coefficients)
+    is_learned = Path(coefficients).is_dir()
+    vector = _read_run(Path(coefficients)) if is_learned else _parse(coefficients)
     from tdegnn.analysis.report import explain as analyze
 
     report = analyze(vector, tolerance)
@@ -43,8 +46,18 @@ def explain(
         print_json(report.to_dict())
         return
     typer.echo(report.verdict if quiet else str(report))
+    if is_learned and not quiet:
+        typer.echo(f"{'latent':<18} c weighs states of the network (mean over its layers), not the data themselves")
     if out is not None and not quiet:
         typer.echo(f"{'pictures':<18} {out}/")
+
+
+def _read_run(path: Path) -> list[float]:
+    """The mean over layers of the coefficients a training learned."""
+    from tdegnn.training.run_folder import RunFolder
+
+    coefficients = RunFolder.open(path).read_coefficients()["coefficients"]
+    return [float(weight) for weight in coefficients.mean(axis=0)]
 
 
 def _parse(text: str) -> list[float]:
