@@ -26,22 +26,24 @@ NODES, STEPS = 2000, 1000
 LIMITS = {"cora": 0.15, "pubmed": 0.7, "squirrel": 0.5}
 
 READ = """
-import json, resource, sys, time
+import json, sys, time
 
-def now():
-    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() / 1e6
+def memory(kind):
+    # Not what getrusage calls the peak: a child process inherits that of its parent.
+    lines = dict(line.split(":") for line in open("/proc/self/status"))
+    return int(lines[kind].split()[0]) * 1024 / 1e6
 
 from tdegnn import read_panel
 from tdegnn.data.windows import sliding_windows
 started = time.perf_counter()
 panel = read_panel(sys.argv[1])
 seconds = time.perf_counter() - started
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+peak = memory("VmHWM")
 assert panel.values.shape == (1000, 2000, 1) and panel.observed.all()
-before = now()
+before = memory("VmRSS")
 windows = sliding_windows(panel.values, 24, 12)
 total = sum(float(target[-1, -1, -1]) for target in windows.targets)
-print(json.dumps({"seconds": seconds, "peak": peak, "windows": now() - before, "count": len(windows)}))
+print(json.dumps({"seconds": seconds, "peak": peak, "windows": memory("VmRSS") - before, "count": len(windows)}))
 """
 
 
