@@ -21,8 +21,9 @@ from tdegnn import Graph, load_nodes
 from tdegnn.data.catalogue import find_benchmark
 from tdegnn.data.fetch import locate
 from tdegnn.data.nodes import NodeDataset
-from tdegnn.experiments.node_systems import NodeConfig, System, train_together
+from tdegnn.experiments.node_systems import train_together
 from tdegnn.training.members import GroupedAdam
+from tdegnn.training.node_config import NodeConfig, System
 from tdegnn.training.node_training import NodeTraining
 
 CHANNELS, LAYERS, STEP_SIZE, DROPOUT, LEARNING_RATE = 64, 8, 0.5, 0.5, 1e-3

@@ -10,7 +10,7 @@ import pytest
 from optuna.trial import TrialState
 
 from tdegnn import InputError
-from tdegnn.experiments.node_systems import NodeConfig, NodeRun, train_together
+from tdegnn.experiments.node_systems import NodeRun, train_together
 from tdegnn.experiments.recipe_files import read_recipes
 from tdegnn.experiments.sweep import (
     RANGES,
@@ -23,6 +23,7 @@ from tdegnn.experiments.sweep import (
     write_recipe,
 )
 from tdegnn.training.members import GroupDescent
+from tdegnn.training.node_config import NodeConfig
 from tests.experiments.tiny_nodes import make_tiny_nodes
 
 ROOT = Path(__file__).parents[2]

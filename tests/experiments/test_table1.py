@@ -7,9 +7,11 @@ import torch
 
 from tdegnn import InputError
 from tdegnn.experiments import recipe_files, table1
-from tdegnn.experiments.node_systems import NodeConfig, RivalConfig, train_together
+from tdegnn.experiments.node_systems import train_together
 from tdegnn.experiments.recipe_files import config_from_record, read_recipes, write_recipes
 from tdegnn.training.members import GroupDescent
+from tdegnn.training.node_config import NodeConfig
+from tdegnn.training.rival_config import RivalConfig
 from tdegnn.zoo.registry import NODE_NETWORKS
 from tests.node_datasets import make_dataset
 

@@ -24,6 +24,7 @@ from tdegnn.cli.options import (
     TimeFormat,
     TimeZone,
     ValueColumns,
+    make_csv_format,
 )
 from tdegnn.cli.output import print_json
 from tdegnn.errors import InputError
@@ -58,13 +59,12 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Read your own series and graph: say what is in them, what should be known, or what is wrong."""
-    from tdegnn.data.csv_files import CsvFormat
     from tdegnn.data.series_tables import read_panel
 
     if edges is not None and coordinates is not None:
         raise InputError("Expected edges or coordinates, got both. Leave one of them out.")
     try:
-        csv_format = CsvFormat(None if separator is None else separator.replace("\\t", "\t"), decimal, encoding)
+        csv_format = make_csv_format(separator, decimal, encoding)
         panel = read_panel(
             series,
             edges,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +19,8 @@ from tdegnn.cli.options import (
     Quiet,
     Seed,
     Separator,
+    SystemOption,
+    make_csv_format,
 )
 from tdegnn.cli.output import number, print_json, print_table, progress_bar, vector
 from tdegnn.errors import InputError
@@ -35,14 +36,6 @@ FeaturesFile = Annotated[
         "--features", help="CSV or Parquet: the node's name, then numbers; or npz (features, nodes).", readable=False
     ),
 ]
-
-
-class SystemOption(StrEnum):
-    """Which rule gives c."""
-
-    FIXED = "DE-GNN"
-    DIRECT = "TDE-GNN_D"
-    ATTENTION = "TDE-GNN_A"
 
 
 def classify(
@@ -84,7 +77,6 @@ def classify(
     """Learn the classes of nodes, from a benchmark or from your own features, labels and edges."""
     if (name is None) == (features is None and labels is None and edges is None):
         raise InputError("Expected the name of a benchmark, or --features, --labels and --edges, got both or neither.")
-    from tdegnn.data.csv_files import CsvFormat
     from tdegnn.estimators.node_classifier import NodeClassifier
 
     model = NodeClassifier(
@@ -111,7 +103,7 @@ def classify(
     if name is not None:
         data = _load_benchmark(name, split)
     else:
-        csv_format = CsvFormat(None if separator is None else separator.replace("\\t", "\t"), decimal, encoding)
+        csv_format = make_csv_format(separator, decimal, encoding)
         data = _read_files(features, labels, edges, direction, csv_format)
     notes = data.pop("notes")
     num_looks = -(-steps // model.validate_every)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from tdegnn.data.csv_files import CsvFormat
 
 
 class DeviceOption(StrEnum):
@@ -15,6 +18,14 @@ class DeviceOption(StrEnum):
     AUTO = "auto"
     CPU = "cpu"
     CUDA = "cuda"
+
+
+class SystemOption(StrEnum):
+    """Which rule gives c."""
+
+    FIXED = "DE-GNN"
+    DIRECT = "TDE-GNN_D"
+    ATTENTION = "TDE-GNN_A"
 
 
 class DirectionOption(StrEnum):
@@ -79,3 +90,10 @@ DirectionChoice = Annotated[
 Separator = Annotated[str | None, typer.Option("--separator", help="What separates the columns of CSV files.")]
 Decimal = Annotated[str, typer.Option("--decimal", help="Decimal sign of CSV files: a point or a comma.")]
 Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of CSV files.")]
+
+
+def make_csv_format(separator: str | None, decimal: str, encoding: str) -> CsvFormat:
+    """How CSV files are written, as the options say. A tab is typed as a backslash and a t."""
+    from tdegnn.data.csv_files import CsvFormat
+
+    return CsvFormat(None if separator is None else separator.replace("\\t", "\t"), decimal, encoding)

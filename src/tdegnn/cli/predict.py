@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tdegnn.cli.classify import FeaturesFile
-from tdegnn.cli.options import AsJson, Decimal, Device, DeviceOption, EdgesFile, Encoding, Quiet, Separator
+from tdegnn.cli.options import (
+    AsJson,
+    Decimal,
+    Device,
+    DeviceOption,
+    EdgesFile,
+    Encoding,
+    Quiet,
+    Separator,
+    make_csv_format,
+)
 from tdegnn.cli.output import print_json
 from tdegnn.errors import InputError
 
@@ -39,7 +49,6 @@ def predict(
     """Predict the classes of nodes: of the training's own, or of others with the same features."""
     if (features is None) != (edges is None):
         raise InputError("Expected --features and --edges, or neither for the nodes of the training, got one of them.")
-    from tdegnn.data.csv_files import CsvFormat
     from tdegnn.estimators.node_classifier import NodeClassifier
     from tdegnn.training.run_folder import RunFolder
 
@@ -49,7 +58,7 @@ def predict(
     if features is None or edges is None:
         tables = _read_training_nodes(data, run)
     else:
-        csv_format = CsvFormat(None if separator is None else separator.replace("\\t", "\t"), decimal, encoding)
+        csv_format = make_csv_format(separator, decimal, encoding)
         tables = _read(features, edges, data, csv_format)
     probabilities = model.predict_proba(tables.features, graph=tables.graph)
     labels = model.classes_[probabilities.argmax(axis=1)]
@@ -73,7 +82,6 @@ def _read(features: Path, edges: Path, data: dict[str, Any], csv_format: CsvForm
 
 def _read_training_nodes(data: dict[str, Any], run: Path) -> NodeTables:
     """The nodes of the training, from where they came from."""
-    from tdegnn.data.csv_files import CsvFormat
     from tdegnn.data.load import load_nodes
     from tdegnn.data.node_tables import NodeTables
 
@@ -82,7 +90,7 @@ def _read_training_nodes(data: dict[str, Any], run: Path) -> NodeTables:
         return NodeTables(tuple(map(str, range(dataset.num_nodes))), dataset.features, dataset.graph)
     if "features_file" not in data:
         raise InputError(f"Expected --features and --edges: {run} does not say where its data came from. Add them.")
-    csv_format = CsvFormat(data["separator"], data["decimal"], data["encoding"])
+    csv_format = make_csv_format(data["separator"], data["decimal"], data["encoding"])
     return _read(Path(data["features_file"]), Path(data["edges_file"]), data, csv_format)
 
 

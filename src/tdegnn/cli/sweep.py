@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Seed
+from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Seed, SystemOption
 from tdegnn.cli.output import number, print_json, print_table, progress_bar
 from tdegnn.errors import InputError
 
@@ -16,14 +16,6 @@ if TYPE_CHECKING:
     from tdegnn.experiments.sweep import SweepResult
 
 FOLDER = Path("runs/sweeps")
-
-
-class SystemOption(StrEnum):
-    """Which rule gives c."""
-
-    DE_GNN = "DE-GNN"
-    DIRECT = "TDE-GNN_D"
-    ATTENTION = "TDE-GNN_A"
 
 
 class SpaceOption(StrEnum):

@@ -14,11 +14,9 @@ import torch
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError
 from tdegnn.training.fit import fit
-from tdegnn.training.node_config import InitialStates, NodeConfig, System
+from tdegnn.training.node_config import NodeConfig
 from tdegnn.training.node_training import NodeTraining
 from tdegnn.training.rival_config import RivalConfig
-
-__all__ = ["AnyConfig", "InitialStates", "NodeConfig", "NodeRun", "RivalConfig", "System", "train_together"]
 
 AnyConfig: TypeAlias = NodeConfig | RivalConfig
 

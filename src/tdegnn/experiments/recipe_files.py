@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from tdegnn.errors import InputError
-from tdegnn.experiments.node_systems import AnyConfig, NodeConfig, RivalConfig
+from tdegnn.experiments.node_systems import AnyConfig
 from tdegnn.training.members import GroupDescent
+from tdegnn.training.node_config import NodeConfig
+from tdegnn.training.rival_config import RivalConfig
 from tdegnn.zoo.registry import NODE_NETWORKS
 
 FOLDER = resources("tdegnn.experiments").joinpath("recipes")

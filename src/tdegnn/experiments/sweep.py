@@ -28,9 +28,10 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError, TdegnnError, TrainingError, check_count
-from tdegnn.experiments.node_systems import NodeConfig, NodeRun, System, train_together
+from tdegnn.experiments.node_systems import NodeRun, train_together
 from tdegnn.experiments.recipe_files import read_recipes, write_recipes
 from tdegnn.training.members import GroupDescent
+from tdegnn.training.node_config import NodeConfig, System
 from tdegnn.training.whole_files import explained
 
 Space = Literal["paper", "wide"]

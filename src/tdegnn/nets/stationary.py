@@ -17,10 +17,9 @@ from tdegnn.core.coefficients import TemporalCoefficients
 from tdegnn.core.history import History, State
 from tdegnn.core.integrator import Integration, integrate
 from tdegnn.core.operators import SpatialOperator
-from tdegnn.errors import InputError, check_count, check_finite
+from tdegnn.errors import check_finite
 from tdegnn.graph import Graph
-from tdegnn.nets.seeded_dropout import DropoutStream
-from tdegnn.sparse import SparseMatrix
+from tdegnn.nets.node_network import Features, NodeNetwork, PassDropout, apply_linear
 
 
 class MappedStates(nn.Module):
@@ -65,7 +64,7 @@ class NewestUnmapped(MappedStates):
         return (embedded, *(embedded @ state_map for state_map in self.maps))
 
 
-class StationaryNetwork(nn.Module):
+class StationaryNetwork(NodeNetwork):
     """Node features to class scores.
 
     Args:
@@ -83,10 +82,6 @@ class StationaryNetwork(nn.Module):
     """
 
     step_size: Tensor
-    outer_dropout: Tensor
-    hidden_dropout: Tensor
-    seed: Tensor
-    step: Tensor
 
     def __init__(
         self,
@@ -103,11 +98,9 @@ class StationaryNetwork(nn.Module):
         hidden_dropout: float = 0.0,
         seed: int = 0,
     ) -> None:
-        super().__init__()
-        check_count(num_features=num_features, num_outputs=num_outputs, hidden_channels=hidden_channels)
-        check_count(num_layers=num_layers)
+        super().__init__(num_features, num_outputs, hidden_channels, num_layers, outer_dropout, hidden_dropout, seed)
         check_finite(step_size=step_size)
-        self.num_layers = num_layers
+        self._register_setting("step_size", step_size)
         self.embedding = nn.Linear(num_features, hidden_channels)
         if initial_states is None:
             # One state needs no map of its own: the embedding is one.
@@ -116,16 +109,6 @@ class StationaryNetwork(nn.Module):
         self.coefficients = coefficients
         self.operator = operator
         self.readout = nn.Linear(hidden_channels, num_outputs)
-        # Buffers, so that networks trained together may differ in them.
-        for name, number in dict(
-            step_size=step_size, outer_dropout=outer_dropout, hidden_dropout=hidden_dropout
-        ).items():
-            self.register_buffer(name, torch.tensor(number, dtype=torch.float64), persistent=False)
-        for name, rate in dict(outer_dropout=outer_dropout, hidden_dropout=hidden_dropout).items():
-            if not 0.0 <= rate < 1.0:
-                raise InputError(f"Expected {name} to be at least 0 and below 1, got {rate}.")
-        self.register_buffer("seed", torch.tensor(seed, dtype=torch.int64), persistent=False)
-        self.register_buffer("step", torch.tensor(0, dtype=torch.int64), persistent=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -136,37 +119,24 @@ class StationaryNetwork(nn.Module):
             if reset is not None:
                 reset()
 
-    def forward(
-        self, features: SparseMatrix | Float[Tensor, "nodes features"], graph: Graph
-    ) -> Float[Tensor, "nodes outputs"]:
+    def forward(self, features: Features, graph: Graph) -> Float[Tensor, "nodes outputs"]:
         """Return the scores of each node."""
-        stream = DropoutStream(self.seed, self.step) if self.training else None
-        state = self._run(features, graph, stream).state
-        outputs: Tensor = self.readout(state if stream is None else stream.drop(state, self.outer_dropout))
+        dropout = self._start(features, graph)
+        outputs: Tensor = self.readout(dropout.outer(self._run(features, graph, dropout).state))
         return outputs
 
-    def integrate(self, features: SparseMatrix | Float[Tensor, "nodes features"], graph: Graph) -> Integration:
+    def integrate(self, features: Features, graph: Graph) -> Integration:
         """Return the last state, the history and the coefficients c of every layer, without dropout."""
-        return self._run(features, graph, None)
+        return self._run(features, graph, PassDropout(None, self.outer_dropout, self.hidden_dropout))
 
-    def _run(self, features: SparseMatrix | Tensor, graph: Graph, stream: DropoutStream | None) -> Integration:
-        if stream is not None:
-            features = _drop_features(features, stream, self.outer_dropout)
-        embedded = torch.relu(features @ self.embedding.weight.T + self.embedding.bias)
-        history = self.initial_states(embedded)
+    def _run(self, features: Features, graph: Graph, dropout: PassDropout) -> Integration:
+        embedded = torch.relu(apply_linear(self.embedding, dropout.input(features)))
         return integrate(
-            history,
+            self.initial_states(embedded),
             graph,
             self.coefficients,
             self.operator,
             num_layers=self.num_layers,
             step_size=self.step_size,
-            state_map=None if stream is None else lambda state: stream.drop(state, self.hidden_dropout),
+            state_map=dropout.hidden,
         )
-
-
-def _drop_features(features: SparseMatrix | Tensor, stream: DropoutStream, rate: Tensor) -> SparseMatrix | Tensor:
-    """Dropout of the input. A zero that is dropped stays zero, so only the entries of a sparse matrix matter."""
-    if isinstance(features, SparseMatrix):
-        return features.with_values(stream.drop(features.values, rate))
-    return stream.drop(features, rate)

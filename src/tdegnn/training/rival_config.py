@@ -9,8 +9,8 @@ import torch
 
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError
+from tdegnn.nets.node_network import NodeNetwork
 from tdegnn.training.members import GroupDescent, GroupedAdam
-from tdegnn.zoo.node_network import NodeNetwork
 from tdegnn.zoo.registry import NODE_NETWORKS
 
 

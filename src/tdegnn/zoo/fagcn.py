@@ -14,8 +14,8 @@ from torch_geometric.nn import FAConv
 
 from tdegnn.errors import check_finite
 from tdegnn.graph import Graph
+from tdegnn.nets.node_network import Features, NodeNetwork, apply_linear
 from tdegnn.zoo.adjacency import scaled_messages
-from tdegnn.zoo.node_network import Features, NodeNetwork, apply_linear
 
 
 class FrequencyAdaptiveNetwork(NodeNetwork):

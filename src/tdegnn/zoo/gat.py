@@ -15,9 +15,9 @@ from torch_geometric.nn import GATConv
 
 from tdegnn.errors import InputError, check_count
 from tdegnn.graph import Graph
+from tdegnn.nets.node_network import Features, NodeNetwork, PassDropout
 from tdegnn.sparse import SparseMatrix
 from tdegnn.zoo.adjacency import looped_messages
-from tdegnn.zoo.node_network import Features, NodeNetwork, PassDropout
 
 
 class GraphAttentionNetwork(NodeNetwork):

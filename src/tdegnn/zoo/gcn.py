@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch_geometric.nn import GCNConv
 
 from tdegnn.graph import Graph
+from tdegnn.nets.node_network import Features, NodeNetwork
 from tdegnn.sparse import SparseMatrix
 from tdegnn.zoo.adjacency import convolution_matrix
-from tdegnn.zoo.node_network import Features, NodeNetwork
 
 
 class GraphConvolutionalNetwork(NodeNetwork):

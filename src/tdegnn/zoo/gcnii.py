@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from tdegnn.errors import InputError
 from tdegnn.graph import Graph
+from tdegnn.nets.node_network import Features, NodeNetwork, apply_linear
 from tdegnn.zoo.adjacency import convolution_matrix
-from tdegnn.zoo.node_network import Features, NodeNetwork, apply_linear
 
 
 class InitialResidualNetwork(NodeNetwork):

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from tdegnn.errors import InputError, check_count
 from tdegnn.graph import Graph
+from tdegnn.nets.node_network import Features, NodeNetwork, apply_linear
 from tdegnn.zoo.adjacency import received_matrix
-from tdegnn.zoo.node_network import Features, NodeNetwork, apply_linear
 
 
 class LinkxNetwork(NodeNetwork):

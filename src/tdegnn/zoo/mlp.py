@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tdegnn.graph import Graph
-from tdegnn.zoo.node_network import Features, NodeNetwork, apply_linear
+from tdegnn.nets.node_network import Features, NodeNetwork, apply_linear
 
 
 class MultilayerPerceptron(NodeNetwork):

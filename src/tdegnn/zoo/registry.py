@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
+from tdegnn.nets.node_network import NodeNetwork
 from tdegnn.zoo.fagcn import FrequencyAdaptiveNetwork
 from tdegnn.zoo.gat import GraphAttentionNetwork
 from tdegnn.zoo.gcn import GraphConvolutionalNetwork
 from tdegnn.zoo.gcnii import InitialResidualNetwork
 from tdegnn.zoo.linkx import LinkxNetwork
 from tdegnn.zoo.mlp import MultilayerPerceptron
-from tdegnn.zoo.node_network import NodeNetwork
 
 
 @runtime_checkable

@@ -1,7 +1,7 @@
-"""What the rivals for node classification share: `network(features, graph) -> scores`, and where dropout comes from.
+"""What networks for nodes share, ours and rivals: `network(features, graph) -> scores`, and where dropout comes from.
 
 Rates, seed and step are buffers, so that networks which differ in them can be trained as one batch, and the masks are a
-function of them alone: nothing random runs in a forward pass. Each rival says in its own file where it drops.
+function of them alone: nothing random runs in a forward pass. Each network says in its own file where it drops.
 """
 
 from __future__ import annotations
