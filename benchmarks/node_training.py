@@ -22,6 +22,7 @@ from tdegnn.data.catalogue import find_benchmark
 from tdegnn.data.fetch import locate
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.experiments.node_systems import train_together
+from tdegnn.training.fabric import make_fabric
 from tdegnn.training.members import GroupedAdam
 from tdegnn.training.node_config import NodeConfig, System
 from tdegnn.training.node_training import NodeTraining
@@ -156,11 +157,11 @@ def _train_many(dataset: NodeDataset) -> float:
         for step_size in np.linspace(0.1, 1.0, CONFIGS).tolist()
     ]
     splits = [split % dataset.num_splits for split in range(SPLITS)]
-    device = torch.device("cuda")
+    fabric = make_fabric("cuda")
 
     def run(chosen: list[NodeConfig]) -> float:
         started = time.perf_counter()
-        train_together(dataset, chosen, splits, device=device, validate_every=3)
+        train_together(dataset, chosen, splits, fabric=fabric, validate_every=3)
         torch.cuda.synchronize()
         return time.perf_counter() - started
 

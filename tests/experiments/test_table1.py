@@ -3,19 +3,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 from tdegnn import InputError
 from tdegnn.experiments import recipe_files, table1
 from tdegnn.experiments.node_systems import train_together
 from tdegnn.experiments.recipe_files import config_from_record, read_recipes, write_recipes
+from tdegnn.training.fabric import make_fabric
 from tdegnn.training.members import GroupDescent
 from tdegnn.training.node_config import NodeConfig
 from tdegnn.training.rival_config import RivalConfig
 from tdegnn.zoo.registry import NODE_NETWORKS
 from tests.node_datasets import make_dataset
 
-CPU = torch.device("cpu")
+CPU = make_fabric("cpu")
 SMALL = NodeConfig(
     hidden_channels=8,
     num_layers=2,
@@ -62,17 +62,17 @@ def test_wrong_recipes_are_refused(tmp_path):
 
 def test_a_row_is_trained_once_and_goes_on_where_it_was_cut(made_up, tmp_path):
     path = tmp_path / "table1.jsonl"
-    table1.train_row("cora", SMALL, path, device=CPU)
+    table1.train_row("cora", SMALL, path, fabric=CPU)
     whole = path.read_text().splitlines()
     assert len(whole) == 3
-    table1.train_row("cora", SMALL, path, device=CPU)
+    table1.train_row("cora", SMALL, path, fabric=CPU)
     assert path.read_text().splitlines() == whole
     path.write_text("\n".join(whole[:1]) + "\n")
-    table1.train_row("cora", SMALL, path, device=CPU)
+    table1.train_row("cora", SMALL, path, fabric=CPU)
     again = [json.loads(line) for line in path.read_text().splitlines()]
     for line, expected in zip(again, map(json.loads, whole), strict=True):
         assert line == expected
-    table1.train_row("cora", replace(SMALL, step_size=0.1), path, device=CPU)
+    table1.train_row("cora", replace(SMALL, step_size=0.1), path, fabric=CPU)
     assert len(path.read_text().splitlines()) == 6
 
 
@@ -91,7 +91,7 @@ def test_rivals_are_trained_from_recipes_too(made_up, system, tmp_path):
     config = RivalConfig(system, hidden_channels=8, num_steps=3)
     write_recipes(tmp_path / "r.toml", {system: config})
     assert read_recipes("made up", tmp_path / "r.toml") == {system: config}
-    table1.train_row("cora", config, tmp_path / "table1.jsonl", device=CPU)
+    table1.train_row("cora", config, tmp_path / "table1.jsonl", fabric=CPU)
     lines = table1.read_lines(tmp_path / "table1.jsonl")
     assert [line["system"] for line in lines] == [system] * 3
     assert config_from_record(lines[0]["configuration"]) == config
@@ -105,7 +105,7 @@ def test_an_unknown_rival_is_refused():
 def test_only_lines_of_the_recipe_count(made_up, tmp_path, monkeypatch):
     path = tmp_path / "table1.jsonl"
     for config in (SMALL, replace(SMALL, step_size=0.1)):
-        table1.train_row("cora", config, path, device=CPU)
+        table1.train_row("cora", config, path, fabric=CPU)
     monkeypatch.setattr(table1, "read_recipes", lambda name: {"TDE-GNN_D": SMALL})
     cells = table1.summarize(table1.read_lines(path))
     assert set(cells) == {("cora", "TDE-GNN_D")}

@@ -7,6 +7,7 @@ from torch import nn
 from tdegnn import AttentionCoefficients, DiffusionOperator, DirectCoefficients, FixedCoefficients, InputError
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.nets.stationary import StationaryNetwork
+from tdegnn.training.fabric import make_fabric
 from tdegnn.training.fit import fit
 from tdegnn.training.members import GroupDescent, GroupedAdam, Members
 from tdegnn.training.node_training import NodeTraining
@@ -31,8 +32,8 @@ def make_network(rule, seed, step_size=0.3, dropout=0.4, batch_norm=False):
     )  # fmt: skip
 
 
-def train(networks, descents, splits, num_steps=12, device=None, **options):
-    training = NodeTraining(networks, descents, make_dataset(), splits, device)
+def train(networks, descents, splits, num_steps=12, fabric=None, **options):
+    training = NodeTraining(networks, descents, make_dataset(), splits, fabric)
     return training, fit(training, num_steps=num_steps, validate_every=3, **options)
 
 
@@ -43,9 +44,9 @@ def test_a_member_gets_what_it_gets_alone(rule, batch_norm, device):
     settings = [(0, 0.1, 0.0, SLOW), (1, 0.5, 0.6, FAST), (2, 1.0, 0.3, SLOW)]
     networks = [make_network(rule, seed, h, dropout, batch_norm) for seed, h, dropout, _ in settings]
     descents = [descent for *_, descent in settings]
-    together, _ = train(networks, descents, [0, 1, 2], device=device)
+    together, _ = train(networks, descents, [0, 1, 2], fabric=make_fabric(device.type))
     for member, network in enumerate(networks):
-        alone, _ = train([network], [descents[member]], [member], device=device)
+        alone, _ = train([network], [descents[member]], [member], fabric=make_fabric(device.type))
         torch.testing.assert_close(together.members.weights[member], alone.members.weights[0], atol=2e-5, rtol=1e-4)
         assert together.validation_accuracy[member] == alone.validation_accuracy[0]
         assert together.test_accuracy[member] == alone.test_accuracy[0]

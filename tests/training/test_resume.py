@@ -14,6 +14,7 @@ from torch import nn
 from tdegnn import DiffusionOperator, DirectCoefficients, Graph, InputError
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.nets.stationary import StationaryNetwork
+from tdegnn.training.fabric import make_fabric
 from tdegnn.training.fit import ClosureTrainee, fit
 from tdegnn.training.members import GroupDescent, GroupedAdam
 from tdegnn.training.node_tasks import Classification, Regression
@@ -61,11 +62,11 @@ def classification(seeds=(0,)):
 
 
 def regression(seeds=(0,)):
-    dataset, device = make_dataset(), torch.device("cpu")
+    dataset = make_dataset()
     targets = torch.as_tensor(dataset.features[:, :2] * 2 - 1)
     masks = (dataset.training_masks, dataset.validation_masks, dataset.test_masks)
     parts = NodeParts(*(np.repeat(mask, len(seeds), axis=0) for mask in masks))
-    inputs = (as_input(dataset, device), dataset.graph)
+    inputs = (as_input(dataset, make_fabric("cpu")), dataset.graph)
     return TaskTraining(make_networks(seeds, 2), [LEARNING] * len(seeds), inputs, Regression(targets), parts)
 
 

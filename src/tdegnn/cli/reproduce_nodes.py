@@ -43,14 +43,14 @@ def table1(
         summarize,
         train_row,
     )
-    from tdegnn.training.device import choose_device
+    from tdegnn.training.fabric import make_fabric
 
     datasets = _chosen(dataset, DATASETS, "dataset")
     systems = _chosen(system, SYSTEMS, "system")
     if report and not out.exists():
         raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to train.")
     if not report:
-        chosen = choose_device(device.value)
+        chosen = make_fabric(device.value)
         with progress_bar(len(datasets) * len(systems), "table 1", is_quiet=quiet or as_json) as tick:
             for name in datasets:
                 recipes = read_recipes(name)
@@ -63,7 +63,7 @@ def table1(
                     if row == LINK_RIDGE:
                         solve_link_ridge(name, out)
                     elif row in recipes:
-                        train_row(name, recipes[row], out, device=chosen, seed=seed)
+                        train_row(name, recipes[row], out, fabric=chosen, seed=seed)
                     tick(f"{name} {row}")
     cells = summarize([line for line in read_lines(out) if line["dataset"] in datasets])
     if as_json:
@@ -89,11 +89,11 @@ def runtimes(
     from tdegnn.experiments.paper import RUNTIMES
     from tdegnn.experiments.records import describe_environment, write_records
     from tdegnn.experiments.runtimes import measure_runtimes
-    from tdegnn.training.device import choose_device
+    from tdegnn.training.fabric import make_fabric
 
-    chosen = choose_device(device.value)
+    chosen = make_fabric(device.value)
     measured = measure_runtimes(load_nodes("cora"), chosen, repetitions)
-    records = [runtime.to_record() | describe_environment(chosen) for runtime in measured]
+    records = [runtime.to_record() | describe_environment(chosen.device) for runtime in measured]
     write_records(out, records)
     if as_json:
         print_json(records)
@@ -105,7 +105,7 @@ def runtimes(
             numbers = [f"{runtime.training_ms:.2f}", f"{training:g}", f"{runtime.inference_ms:.2f}", f"{inference:g}"]
             rows.append([runtime.system, *numbers, f"{runtime.num_parameters:,}", f"{thousands:g} thousand"])
         header = ["system", "training ms", "paper", "inference ms", "paper", "parameters", "paper"]
-        print_table(f"Cora, 64 channels, 8 layers, order 8, on {chosen.type} (paper: RTX 3090)", header, rows)
+        print_table(f"Cora, 64 channels, 8 layers, order 8, on {chosen.device.type} (paper: RTX 3090)", header, rows)
     slowest = max(measured, key=lambda runtime: runtime.training_ms)
     typer.echo(f"Slowest is {slowest.system}: {slowest.training_ms / measured[0].training_ms:.2f} times DE-GNN.")
 

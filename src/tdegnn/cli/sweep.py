@@ -52,13 +52,13 @@ def sweep(
     """Search the settings of a system by validation accuracy. Run it again to go on; several may share a study."""
     from tdegnn.data.load import load_nodes
     from tdegnn.experiments.sweep import SweepSettings, count_finished, open_study, run_sweep, write_recipe
-    from tdegnn.training.device import choose_device
+    from tdegnn.training.fabric import make_fabric
 
     name = study or f"{dataset}-{system.value}"
     if not study and Path(name).name != name:
         raise InputError(f"Expected the name of a benchmark, got {dataset!r}. See: tdegnn data list")
     settings = SweepSettings(system.value, splits, steps, space.value, seed)
-    chosen = choose_device(device.value)
+    fabric = make_fabric(device.value)
     nodes = load_nodes(dataset)
     opened = open_study(storage or FOLDER / f"{name}.journal", name, dataset, settings)
     with progress_bar(trials, f"sweep of {dataset}", is_quiet=quiet or as_json) as tick:
@@ -71,7 +71,7 @@ def sweep(
             num_trials=trials,
             batch_size=batch,
             num_finalists=finalists,
-            device=chosen,
+            fabric=fabric,
             on_trial=tick,
         )
     written = None

@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse
 import torch
 from jaxtyping import Bool, Float, Shaped
+from lightning_fabric import Fabric
 from sklearn.base import BaseEstimator
 
 from tdegnn.analysis.report import CoefficientReport, explain
@@ -25,7 +26,8 @@ from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError, TrainingError, check_count
 from tdegnn.graph import Direction
 from tdegnn.nets.stationary import StationaryNetwork
-from tdegnn.training.device import DeviceName, choose_device
+from tdegnn.training.device import DeviceName
+from tdegnn.training.fabric import Precision, make_fabric, place
 from tdegnn.training.fit import Look, fit
 from tdegnn.training.members import GroupDescent
 from tdegnn.training.node_config import InitialStates, NodeConfig, System
@@ -84,6 +86,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         patience: Training ends when validation has not improved for so many steps. Without it, after `num_steps`.
         seed: Seed of weights, dropout, and the nodes held out for validation.
         device: `"auto"`, `"cpu"` or `"cuda"`.
+        precision: Numbers of 32 or of 64 bits, `"32-true"` or `"64-true"`.
         direction: Whose states a node receives, see `Graph`. Without it that of a `Graph`, else `"both"`.
     """
 
@@ -109,6 +112,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     patience: int | None = None
     seed: int = 0
     device: DeviceName = "auto"
+    precision: Precision = "32-true"
     direction: Direction | None = None
 
     def fit(
@@ -254,15 +258,15 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         on_look: Callable[[Look], None] | None,
     ) -> None:
         check_count(minimum=0, seed=self.seed)
-        device, settings = choose_device(self.device), self._node_config()
+        fabric, settings = make_fabric(self.device, self.precision), self._node_config()
         nodes = settings.prepare(prepared.nodes)
         training = TaskTraining(
             [settings.build_network(nodes.num_features, prepared.num_outputs, self.seed)],
             [settings.descent],
-            (as_input(nodes, device), nodes.graph),
+            (as_input(nodes, fabric), nodes.graph),
             prepared.task,
             NodeParts(*(mask[None] for mask in prepared.parts)),
-            device,
+            fabric,
         )
         looks: list[dict[str, Any]] = [] if folder is None else folder.read_metrics()
 
@@ -296,7 +300,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             "is_diverged": bool(result.is_diverged),
         }
         self._config_, self.network_, self.n_features_in_ = config, network, prepared.nodes.num_features
-        self.coefficients_ = _mean_coefficients(network, nodes, device)
+        self.coefficients_ = _mean_coefficients(network, nodes, fabric)
         if folder is not None:
             self._write(folder)
 
@@ -312,6 +316,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         settings, data = self._node_config(), config["data"]
         num_features = data["features"] + (data["nodes"] if settings.adjacency_features else 0)
         network = settings.build_network(num_features, config["num_outputs"], self.seed)
+        place(network, make_fabric("cpu", self.precision))
         self._weights = folder.read_weights()
         own = dict([*network.named_parameters(), *network.named_buffers()])
         shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
@@ -343,10 +348,10 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
                 f"Expected the {self._config_['data']['nodes']} nodes of the training, whose adjacency is a feature, "
                 f"got {nodes.num_nodes}. Train without adjacency_features to predict others."
             )
-        device = choose_device(self.device)
+        fabric = make_fabric(self.device, self.precision)
         nodes = self._node_config().prepare(nodes)
-        with torch.no_grad():
-            outputs = self.network_.to(device).eval()(as_input(nodes, device), nodes.graph)
+        with torch.no_grad(), fabric.autocast():
+            outputs = place(self.network_, fabric).eval()(as_input(nodes, fabric), nodes.graph)
         return np.asarray(outputs.double().cpu().numpy())
 
     def _check_fitted(self) -> None:
@@ -356,10 +361,10 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
 
 def _mean_coefficients(
-    network: StationaryNetwork, nodes: NodeDataset, device: torch.device
+    network: StationaryNetwork, nodes: NodeDataset, fabric: Fabric
 ) -> Float[np.ndarray, "layers order"]:
-    with torch.no_grad():
-        coefficients = network.integrate(as_input(nodes, device), nodes.graph).coefficients
+    with torch.no_grad(), fabric.autocast():
+        coefficients = network.integrate(as_input(nodes, fabric), nodes.graph).coefficients
     return np.asarray(coefficients.double().cpu().numpy())
 
 

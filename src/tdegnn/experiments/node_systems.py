@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import torch
+from lightning_fabric import Fabric
 
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError
@@ -64,7 +64,7 @@ def train_together(
     splits: Sequence[int],
     *,
     seed: int = 0,
-    device: torch.device | None = None,
+    fabric: Fabric | None = None,
     validate_every: int = 3,
 ) -> list[NodeRun]:
     """Train every configuration on every split, all in one batch.
@@ -74,7 +74,7 @@ def train_together(
         configs: Configurations of one shape.
         splits: Which of the dataset's splits.
         seed: Seed of weights and dropout; the same for all configurations on a split, so that they can be compared.
-        device: Where to train.
+        fabric: What to compute with; the CPU without it.
         validate_every: Steps between two looks at validation.
     """
     if len({config.shape for config in configs}) != 1:
@@ -86,7 +86,7 @@ def train_together(
         [config.descent for config, _, _ in members],
         prepared,
         [split for _, split, _ in members],
-        device,
+        fabric,
     )
     result = fit(training, num_steps=configs[0].num_steps, validate_every=validate_every)
     outcomes = zip(

@@ -68,7 +68,7 @@ def _read(system: str, section: Mapping[str, Any], source: str) -> AnyConfig:
 def _write(system: str, config: AnyConfig) -> str:
     lines = [f'["{system}"]']
     for name, value in config.to_record().items():
-        if name in GROUPS:
+        if isinstance(value, Mapping):
             lines.append(f"{name} = {{ " + ", ".join(f"{key} = {_value(part)}" for key, part in value.items()) + " }")
         elif name != "system":
             lines.append(f"{name} = {_value(value)}")

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
+from lightning_fabric import Fabric
 
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.training.node_config import NodeConfig, System
@@ -45,17 +46,17 @@ class Runtime:
         return {"experiment": "runtimes", "dataset": "cora", "protocol": "paper configuration", **asdict(self)}
 
 
-def measure_runtimes(dataset: NodeDataset, device: torch.device, num_repetitions: int = 30) -> list[Runtime]:
+def measure_runtimes(dataset: NodeDataset, fabric: Fabric, num_repetitions: int = 30) -> list[Runtime]:
     """Time the three systems in the paper's configuration, in turn, so that noise hits all alike."""
     trainings = {}
     for system in RUNTIME_SYSTEMS:
         config = NodeConfig(system)
-        trainings[system] = NodeTraining([config.build(dataset, seed=0)], [config.descent], dataset, [0], device)
+        trainings[system] = NodeTraining([config.build(dataset, seed=0)], [config.descent], dataset, [0], fabric)
     seconds: dict[tuple[str, str], list[float]] = {}
     for repetition in range(NUM_WARM_UP + num_repetitions):
         for system, training in trainings.items():
             for name, run in (("training", training.step), ("inference", training.validate)):
-                taken = _time(run, device)
+                taken = _time(run, fabric.device)
                 if repetition >= NUM_WARM_UP:
                     seconds.setdefault((system, name), []).append(taken)
     return [

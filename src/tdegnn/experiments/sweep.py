@@ -23,6 +23,7 @@ from typing import Any, Literal, Protocol, get_args, runtime_checkable
 import numpy as np
 import optuna
 import torch
+from lightning_fabric import Fabric
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, Trial, TrialState
 
@@ -80,7 +81,7 @@ class Train(Protocol):
         splits: Sequence[int],
         *,
         seed: int,
-        device: torch.device | None,
+        fabric: Fabric | None,
     ) -> list[NodeRun]:
         """Return one run for each configuration and split."""
 
@@ -202,7 +203,7 @@ def run_sweep(
     num_trials: int = 64,
     batch_size: int = 16,
     num_finalists: int = 4,
-    device: torch.device | None = None,
+    fabric: Fabric | None = None,
     train: Train = train_together,
     on_trial: Callable[[], None] = lambda: None,
 ) -> SweepResult:
@@ -215,7 +216,7 @@ def run_sweep(
         num_trials: Trials the study shall have, those of earlier runs and other processes included.
         batch_size: Trials that are trained together, times splits.
         num_finalists: How many are trained on all splits.
-        device: Where to train.
+        fabric: What to compute with; the CPU without it.
         train: What trains; another one in tests.
         on_trial: Called after each trial, for a progress bar.
     """
@@ -224,7 +225,7 @@ def run_sweep(
         raise InputError(
             f"Expected at most {dataset.num_splits} splits, all that {dataset.name} has, got {settings.num_splits}."
         )
-    judge = _Judge(dataset, settings, device, train)
+    judge = _Judge(dataset, settings, fabric, train)
     fail_stale_trials(study)
     while batch := _ask_batch(study, judge, num_trials, batch_size):
         _run_batch(study, batch, judge)
@@ -260,20 +261,18 @@ def write_recipe(path: Path, config: NodeConfig) -> None:
 class _Judge:
     """Trains configurations, and says how good each is."""
 
-    def __init__(
-        self, dataset: NodeDataset, settings: SweepSettings, device: torch.device | None, train: Train
-    ) -> None:
+    def __init__(self, dataset: NodeDataset, settings: SweepSettings, fabric: Fabric | None, train: Train) -> None:
         self.settings = settings
         self.shapes = dict(SHAPES[settings.space])
         if (dataset.features < 0).sum():  # they cannot be scaled to sum to one
             self.shapes.pop("normalized_features", None)
-        self._dataset, self._device, self._train = dataset, device, train
+        self._dataset, self._fabric, self._train = dataset, fabric, train
 
     def runs(self, configs: Sequence[NodeConfig], num_splits: int | None = None) -> list[list[NodeRun]]:
         """The runs of each configuration on so many splits; on all without a number."""
         splits = range(self._dataset.num_splits if num_splits is None else num_splits)
         try:
-            runs = self._train(self._dataset, configs, splits, seed=self.settings.seed, device=self._device)
+            runs = self._train(self._dataset, configs, splits, seed=self.settings.seed, fabric=self._fabric)
         except torch.OutOfMemoryError as error:
             raise TrainingError(
                 f"Expected room for {len(configs)} x {len(splits)} trainings, got too little memory. Lower --batch."

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.stats
 import torch
+from lightning_fabric import Fabric
 
 from tdegnn.data.load import load_nodes
 from tdegnn.experiments.node_systems import AnyConfig, train_together
@@ -81,7 +82,7 @@ def train_row(
     config: AnyConfig,
     path: Path,
     *,
-    device: torch.device,
+    fabric: Fabric,
     seed: int = 0,
 ) -> None:
     """Train one system on the splits of one dataset that have no line in `path` yet, and add their lines."""
@@ -95,8 +96,8 @@ def train_row(
     dataset = load_nodes(dataset_name)
     splits = [split for split in range(dataset.num_splits) if split not in done]
     if splits:
-        runs = train_together(dataset, [config], splits, seed=seed, device=device)
-        environment = describe_environment(device)
+        runs = train_together(dataset, [config], splits, seed=seed, fabric=fabric)
+        environment = describe_environment(fabric.device)
         append_lines(path, [{"dataset": dataset_name, **run.to_record(), **environment} for run in runs])
 
 

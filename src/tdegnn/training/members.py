@@ -14,10 +14,12 @@ from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
+from lightning_fabric import Fabric
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from tdegnn.errors import InputError
+from tdegnn.training.fabric import make_fabric, place
 from tdegnn.training.memory import keep_freed_memory
 
 BETAS = (0.9, 0.999)
@@ -52,23 +54,25 @@ class Members:
     Args:
         networks: The members, as they start. They are copied.
         descents: How each of them learns.
-        device: Where to train.
+        fabric: What to compute with; the CPU without it.
     """
 
     def __init__(
-        self, networks: Sequence[nn.Module], descents: Sequence[GroupedAdam], device: torch.device | None = None
+        self, networks: Sequence[nn.Module], descents: Sequence[GroupedAdam], fabric: Fabric | None = None
     ) -> None:
         if len(networks) != len(descents) or not networks:
             raise InputError(f"Expected one descent a network, got {len(descents)} for {len(networks)}.")
-        device = device or torch.device("cpu")
+        self._fabric = fabric or make_fabric("cpu")
+        device = self._fabric.device
         keep_freed_memory()
-        self._template = copy.deepcopy(networks[0]).to(device)
-        parameters, buffers = stack_module_state(list(networks))
+        placed = [place(copy.deepcopy(network), self._fabric) for network in networks]
+        self._template = placed[0]
+        parameters, buffers = stack_module_state(placed)
         self._shapes = {name: stacked.shape[1:] for name, stacked in parameters.items()}
         # One row a member. Parameters are views of it, so that Adam needs few and large operations.
-        self.weights = torch.cat([stacked.detach().flatten(1) for stacked in parameters.values()], dim=1).to(device)
-        self.buffers = {name: stacked.detach().clone().to(device) for name, stacked in buffers.items()}
-        self._anchors = _anchors(parameters).to(device)
+        self.weights = torch.cat([stacked.detach().flatten(1) for stacked in parameters.values()], dim=1)
+        self.buffers = {name: stacked.detach().clone() for name, stacked in buffers.items()}
+        self._anchors = _anchors(parameters)
         self._learning_rates = self._spread(descents, "learning_rate").to(self.weights)
         self._weight_decays = self._spread(descents, "weight_decay").to(self.weights)
         self._mean, self._square = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
@@ -146,8 +150,10 @@ class Members:
         if len(self) == 1:
             # Alone, the axis of members costs as much as the network on a CPU.
             alone = [{name: stacked[0] for name, stacked in part.items()} for part in (parameters, self.buffers)]
-            return one(*alone)[None]
-        answers: Tensor = vmap(one)(parameters, self.buffers)
+            with self._fabric.autocast():
+                return one(*alone)[None]
+        with self._fabric.autocast():
+            answers: Tensor = vmap(one)(parameters, self.buffers)
         return answers
 
     def _descend(self, gradient: Float[Tensor, "members weights"]) -> None:

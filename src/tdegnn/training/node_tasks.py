@@ -17,8 +17,8 @@ class NodeTask(ABC):
     """What the outputs of networks are measured by."""
 
     @abstractmethod
-    def to(self, device: torch.device) -> NodeTask:
-        """The same task on another device."""
+    def to(self, device: torch.device, dtype: torch.dtype) -> NodeTask:
+        """The same task on another device, its numbers in another type."""
 
     @abstractmethod
     def losses(
@@ -45,10 +45,10 @@ class Classification(NodeTask):
         self._labels, self._class_weights = labels, class_weights
         self._known = labels.clamp(min=0)  # unknown ones count nowhere, but cannot be an index
 
-    def to(self, device: torch.device) -> Classification:
-        """The same task on another device."""
+    def to(self, device: torch.device, dtype: torch.dtype) -> Classification:
+        """The same task on another device, its weights in another type."""
         weights = self._class_weights
-        return Classification(self._labels.to(device), None if weights is None else weights.to(device))
+        return Classification(self._labels.to(device), None if weights is None else weights.to(device, dtype))
 
     def losses(
         self, outputs: Float[Tensor, "members nodes classes"], mask: Bool[Tensor, "members nodes"]
@@ -77,9 +77,9 @@ class Regression(NodeTask):
     def __init__(self, targets: Float[Tensor, "nodes targets"]) -> None:
         self._targets = targets.nan_to_num()  # a NaN would come through a mask: NaN times zero is NaN
 
-    def to(self, device: torch.device) -> Regression:
-        """The same task on another device."""
-        return Regression(self._targets.to(device))
+    def to(self, device: torch.device, dtype: torch.dtype) -> Regression:
+        """The same task on another device, its numbers in another type."""
+        return Regression(self._targets.to(device, dtype))
 
     def losses(
         self, outputs: Float[Tensor, "members nodes targets"], mask: Bool[Tensor, "members nodes"]

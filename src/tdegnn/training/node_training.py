@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
+from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError
 from tdegnn.graph import Graph
 from tdegnn.sparse import SparseMatrix
+from tdegnn.training.fabric import make_fabric, weight_type
 from tdegnn.training.fit import Trainee
 from tdegnn.training.members import GroupedAdam, Members, keep_where
 from tdegnn.training.node_tasks import Classification, NodeTask
@@ -44,7 +46,7 @@ class TaskTraining(Trainee):
         inputs: What the networks get: features and graph.
         task: What is asked about the nodes.
         parts: Which nodes each member is trained, validated and tested on.
-        device: Where to train.
+        fabric: What to compute with; the CPU without it.
     """
 
     def __init__(
@@ -54,19 +56,20 @@ class TaskTraining(Trainee):
         inputs: tuple[SparseMatrix | Float[Tensor, "nodes features"], Graph],
         task: NodeTask,
         parts: NodeParts,
-        device: torch.device | None = None,
+        fabric: Fabric | None = None,
     ) -> None:
-        device = device or torch.device("cpu")
-        self.members = Members(networks, descents, device)
+        fabric = fabric or make_fabric("cpu")
+        device, dtype = fabric.device, weight_type(fabric)
+        self.members = Members(networks, descents, fabric)
         self._inputs: tuple[Any, ...] = inputs
-        self._task = task.to(device)
+        self._task = task.to(device, dtype)
         self._training, self._validation, self._test = (
             torch.as_tensor(mask, device=device) for mask in (parts.training, parts.validation, parts.test)
         )
         self._best_weights = self.members.weights.clone()
         self._best_buffers = {name: buffer.clone() for name, buffer in self.members.buffers.items()}
         self.best_scores, self.best_test_scores, self._scores, self._test_scores, self._losses = (
-            torch.zeros(len(networks), device=device) for _ in range(5)
+            torch.zeros(len(networks), dtype=dtype, device=device) for _ in range(5)
         )
         self._step = Replayed(self._train, device)
         self._look = Replayed(self._measure, device)
@@ -151,7 +154,7 @@ class NodeTraining(TaskTraining):
         descents: How each of them learns.
         dataset: The nodes.
         splits: Which split each member is trained, validated and tested on.
-        device: Where to train.
+        fabric: What to compute with; the CPU without it.
     """
 
     def __init__(
@@ -160,18 +163,18 @@ class NodeTraining(TaskTraining):
         descents: Sequence[GroupedAdam],
         dataset: NodeDataset,
         splits: Sequence[int],
-        device: torch.device | None = None,
+        fabric: Fabric | None = None,
     ) -> None:
-        device = device or torch.device("cpu")
+        fabric = fabric or make_fabric("cpu")
         rows = np.asarray(splits)
         masks = (dataset.training_masks, dataset.validation_masks, dataset.test_masks)
         super().__init__(
             networks,
             descents,
-            (as_input(dataset, device), dataset.graph),
+            (as_input(dataset, fabric), dataset.graph),
             Classification(torch.as_tensor(dataset.labels)),
             NodeParts(*(mask[rows] for mask in masks)),
-            device,
+            fabric,
         )
 
     @property
@@ -185,8 +188,8 @@ class NodeTraining(TaskTraining):
         return self.best_test_scores
 
 
-def as_input(dataset: NodeDataset, device: torch.device) -> SparseMatrix | Float[Tensor, "nodes features"]:
+def as_input(dataset: NodeDataset, fabric: Fabric) -> SparseMatrix | Float[Tensor, "nodes features"]:
     """Features as networks take them: sparse ones stay sparse."""
     if isinstance(dataset.features, np.ndarray):
-        return torch.as_tensor(dataset.features, device=device)
-    return SparseMatrix.from_scipy(dataset.features).to(device, torch.float32)
+        return torch.as_tensor(dataset.features, dtype=weight_type(fabric), device=fabric.device)
+    return SparseMatrix.from_scipy(dataset.features).to(fabric.device, weight_type(fabric))

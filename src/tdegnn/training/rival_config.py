@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -28,6 +29,7 @@ class RivalConfig:
         embedding: How its weights learn.
         spatial: How the weights of its graph layers learn, where it tells them apart (GCNII, FAGCN).
         num_steps: Number of steps of the optimizer at most.
+        own_settings: What only this rival has (alpha and theta of GCNII, eps of FAGCN), where not as published.
     """
 
     system: str
@@ -39,6 +41,7 @@ class RivalConfig:
     embedding: GroupDescent = field(default_factory=GroupDescent)
     spatial: GroupDescent = field(default_factory=GroupDescent)
     num_steps: int = 300
+    own_settings: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.system not in NODE_NETWORKS:
@@ -70,6 +73,7 @@ class RivalConfig:
             outer_dropout=self.outer_dropout,
             hidden_dropout=self.hidden_dropout,
             seed=seed,
+            **self.own_settings,
         )
 
     def to_record(self) -> dict[str, Any]:
