@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tdegnn.experiments import recipe_files, table1
+from tdegnn.experiments import ablation, node_results, recipe_files, table1
 from tests.cli.test_commands import run
 from tests.experiments.test_table1 import SMALL
 from tests.node_datasets import make_dataset
@@ -12,10 +12,11 @@ OURS = (table1.FIXED, *table1.LEARNED)
 
 @pytest.fixture
 def made_up(monkeypatch):
-    monkeypatch.setattr(table1, "load_nodes", lambda name: make_dataset())
+    for module in (node_results, table1):
+        monkeypatch.setattr(module, "load_nodes", lambda name: make_dataset())
     small = {system: SMALL.__class__(**{**SMALL.__dict__, "system": system, "order": 1 if system == "DE-GNN" else 2})
              for system in OURS}  # fmt: skip
-    for module in (table1, recipe_files):
+    for module in (ablation, table1, recipe_files):
         monkeypatch.setattr(module, "read_recipes", lambda name: small)
 
 
@@ -31,6 +32,33 @@ def test_table_one_trains_reports_and_does_not_train_again(made_up, capsys, tmp_
     code, out, _ = run(capsys, "reproduce", "table1", "--dataset", "cora", "--out", str(path), "--report", "--json")
     assert path.read_text() == lines
     assert {record["system"] for record in json.loads(out)} == {*OURS, table1.LINK_RIDGE}
+
+
+def test_orders_are_trained_drawn_and_not_trained_again(made_up, capsys, tmp_path):
+    path = tmp_path / "ablation.jsonl"
+    arguments = ("reproduce", "ablation", "--dataset", "cora", "--out", str(path))
+    code, out, err = run(capsys, *arguments)
+    assert (code, err) == (0, "")
+    assert "16 rows of 10 splits" in out
+    assert out.count(" to ") == 14  # an interval for each order above 1, of both rules
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    orders = {(line["system"], line["configuration"]["order"]) for line in lines}
+    assert orders == {(system, order) for system in table1.LEARNED for order in range(1, 9)}
+    assert (tmp_path / "ablation.png").stat().st_size > 10_000
+    code, out, _ = run(capsys, *arguments, "--report", "--json", "--picture", str(tmp_path / "again.png"))
+    assert len(path.read_text().splitlines()) == len(lines)
+    assert json.loads(out)["picture"].endswith("again.png")
+    first, *others = json.loads(out)["orders"]
+    assert (first["order"], first["over_order_1"]) == (1, None)
+    assert all(record["over_order_1"] for record in others if record["order"] > 1)
+
+
+def test_an_ablation_without_lines_or_of_an_unknown_dataset_is_refused(capsys):
+    for arguments in (["--report", "--out", "nothing.jsonl"], ["--dataset", "coar"]):
+        code, _, err = run(capsys, "reproduce", "ablation", *arguments)
+        assert code == 2
+        assert "Expected" in err
+        assert err.count("\n") == 1
 
 
 def test_runtimes_stand_beside_those_of_the_paper(capsys, tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tdegnn import InputError
-from tdegnn.experiments import recipe_files, table1
+from tdegnn.experiments import node_results, recipe_files, table1
 from tdegnn.experiments.node_systems import train_together
 from tdegnn.experiments.recipe_files import config_from_record, read_recipes, write_recipes
 from tdegnn.training.fabric import make_fabric
@@ -28,7 +28,8 @@ SMALL = NodeConfig(
 
 @pytest.fixture
 def made_up(monkeypatch):
-    monkeypatch.setattr(table1, "load_nodes", lambda name: make_dataset())
+    for module in (node_results, table1):
+        monkeypatch.setattr(module, "load_nodes", lambda name: make_dataset())
 
 
 def test_recipes_come_back(tmp_path):
@@ -62,17 +63,17 @@ def test_wrong_recipes_are_refused(tmp_path):
 
 def test_a_row_is_trained_once_and_goes_on_where_it_was_cut(made_up, tmp_path):
     path = tmp_path / "table1.jsonl"
-    table1.train_row("cora", SMALL, path, fabric=CPU)
+    node_results.train_row("cora", SMALL, path, fabric=CPU)
     whole = path.read_text().splitlines()
     assert len(whole) == 3
-    table1.train_row("cora", SMALL, path, fabric=CPU)
+    node_results.train_row("cora", SMALL, path, fabric=CPU)
     assert path.read_text().splitlines() == whole
     path.write_text("\n".join(whole[:1]) + "\n")
-    table1.train_row("cora", SMALL, path, fabric=CPU)
+    node_results.train_row("cora", SMALL, path, fabric=CPU)
     again = [json.loads(line) for line in path.read_text().splitlines()]
     for line, expected in zip(again, map(json.loads, whole), strict=True):
         assert line == expected
-    table1.train_row("cora", replace(SMALL, step_size=0.1), path, fabric=CPU)
+    node_results.train_row("cora", replace(SMALL, step_size=0.1), path, fabric=CPU)
     assert len(path.read_text().splitlines()) == 6
 
 
@@ -83,7 +84,7 @@ def test_link_ridge_is_solved_once(made_up, tmp_path):
     table1.solve_link_ridge("cora", path)
     assert path.read_text() == lines
     assert len(lines.splitlines()) == 3
-    assert len(table1.summarize(table1.read_lines(path))["cora", table1.LINK_RIDGE].test_accuracies) == 3
+    assert len(table1.summarize(node_results.read_lines(path))["cora", table1.LINK_RIDGE].test_accuracies) == 3
 
 
 @pytest.mark.parametrize("system", NODE_NETWORKS)
@@ -91,8 +92,8 @@ def test_rivals_are_trained_from_recipes_too(made_up, system, tmp_path):
     config = RivalConfig(system, hidden_channels=8, num_steps=3)
     write_recipes(tmp_path / "r.toml", {system: config})
     assert read_recipes("made up", tmp_path / "r.toml") == {system: config}
-    table1.train_row("cora", config, tmp_path / "table1.jsonl", fabric=CPU)
-    lines = table1.read_lines(tmp_path / "table1.jsonl")
+    node_results.train_row("cora", config, tmp_path / "table1.jsonl", fabric=CPU)
+    lines = node_results.read_lines(tmp_path / "table1.jsonl")
     assert [line["system"] for line in lines] == [system] * 3
     assert config_from_record(lines[0]["configuration"]) == config
 
@@ -105,17 +106,17 @@ def test_an_unknown_rival_is_refused():
 def test_only_lines_of_the_recipe_count(made_up, tmp_path, monkeypatch):
     path = tmp_path / "table1.jsonl"
     for config in (SMALL, replace(SMALL, step_size=0.1)):
-        table1.train_row("cora", config, path, fabric=CPU)
+        node_results.train_row("cora", config, path, fabric=CPU)
     monkeypatch.setattr(table1, "read_recipes", lambda name: {"TDE-GNN_D": SMALL})
-    cells = table1.summarize(table1.read_lines(path))
+    cells = table1.summarize(node_results.read_lines(path))
     assert set(cells) == {("cora", "TDE-GNN_D")}
     assert len(cells["cora", "TDE-GNN_D"].test_accuracies) == 3
 
 
 def test_a_gain_is_paired_over_splits():
-    fixed = table1.Cell({0: 50.0, 1: 60.0, 2: 70.0}, {})
-    learned = table1.Cell({0: 51.0, 1: 61.5, 2: 71.0}, {})
-    gain = table1.paired_gain(learned, fixed)
+    fixed = node_results.Cell({0: 50.0, 1: 60.0, 2: 70.0}, {})
+    learned = node_results.Cell({0: 51.0, 1: 61.5, 2: 71.0}, {})
+    gain = node_results.paired_gain(learned, fixed)
     differences = np.array([1.0, 1.5, 1.0])
     half = 4.302652729911275 * differences.std(ddof=1) / np.sqrt(3)  # Student's t with two degrees of freedom
     assert gain.mean == pytest.approx(differences.mean())

@@ -16,6 +16,7 @@ from tdegnn.cli.demo import demo
 from tdegnn.cli.explain import explain
 from tdegnn.cli.predict import predict
 from tdegnn.cli.reproduce import reproduce
+from tdegnn.cli.reproduce_ablation import ablation
 from tdegnn.cli.reproduce_nodes import runtimes, table1
 from tdegnn.cli.sweep import sweep
 from tdegnn.errors import InputError, TdegnnError
@@ -34,6 +35,7 @@ app.command()(demo)
 # A vector may start with a minus sign, which is no option.
 app.command(context_settings={"ignore_unknown_options": True})(explain)
 reproduce.command()(table1)
+reproduce.command()(ablation)
 reproduce.command()(runtimes)
 app.command()(classify)
 app.command()(predict)

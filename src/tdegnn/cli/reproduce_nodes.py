@@ -13,7 +13,7 @@ from tdegnn.cli.output import print_json, print_table, progress_bar
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
-    from tdegnn.experiments.table1 import Cell
+    from tdegnn.experiments.node_results import Cell
 
 
 def table1(
@@ -33,16 +33,9 @@ def table1(
     as_json: AsJson = False,
 ) -> None:
     """Table 1: test accuracy on ten splits, for c = [1], a learned vector, attention, and rivals."""
+    from tdegnn.experiments.node_results import read_lines, train_row
     from tdegnn.experiments.recipe_files import read_recipes
-    from tdegnn.experiments.table1 import (
-        DATASETS,
-        LINK_RIDGE,
-        SYSTEMS,
-        read_lines,
-        solve_link_ridge,
-        summarize,
-        train_row,
-    )
+    from tdegnn.experiments.table1 import DATASETS, LINK_RIDGE, SYSTEMS, solve_link_ridge, summarize
     from tdegnn.training.fabric import make_fabric
 
     datasets = _chosen(dataset, DATASETS, "dataset")
@@ -143,7 +136,8 @@ def _print_accuracies(cells: Mapping[tuple[str, str], Cell], datasets: list[str]
 
 
 def _print_gains(cells: Mapping[tuple[str, str], Cell], datasets: list[str]) -> None:
-    from tdegnn.experiments.table1 import FIXED, LEARNED, paired_gain
+    from tdegnn.experiments.node_results import paired_gain
+    from tdegnn.experiments.table1 import FIXED, LEARNED
 
     rows = [
         [name, row, str(paired_gain(cells[name, row], cells[name, FIXED]))]

@@ -1,0 +1,114 @@
+"""Result lines of node classification: how they are made, kept in a file, and summed up over splits.
+
+One line a training. What is in the file already is not trained again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.stats
+from lightning_fabric import Fabric
+
+from tdegnn.data.load import load_nodes
+from tdegnn.experiments.node_systems import AnyConfig, train_together
+from tdegnn.experiments.recipe_files import config_from_record
+from tdegnn.experiments.records import describe_environment
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A dataset and a system.
+
+    Attributes:
+        test_accuracies: Test accuracy in percent, by split.
+        validation_accuracies: Validation accuracy in percent, by split.
+    """
+
+    test_accuracies: Mapping[int, float]
+    validation_accuracies: Mapping[int, float]
+
+    @classmethod
+    def from_lines(cls, lines: Sequence[Mapping[str, Any]]) -> Cell:
+        """A cell of its result lines."""
+        return cls(
+            {line["split"]: 100 * line["test_accuracy"] for line in lines},
+            {line["split"]: 100 * line["validation_accuracy"] for line in lines},
+        )
+
+    @property
+    def mean(self) -> float:
+        """Mean test accuracy over the splits."""
+        return float(np.mean(list(self.test_accuracies.values())))
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the test accuracy over the splits."""
+        return float(np.std(list(self.test_accuracies.values())))
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What one system adds over another on the same splits: mean difference in points and its confidence interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:+.2f} ({self.low:+.2f} to {self.high:+.2f})"
+
+
+def train_row(
+    dataset_name: str,
+    config: AnyConfig,
+    path: Path,
+    *,
+    fabric: Fabric,
+    seed: int = 0,
+) -> None:
+    """Train one system on the splits of one dataset that have no line in `path` yet, and add their lines."""
+    done = {
+        line["split"]
+        for line in read_lines(path)
+        if (line["dataset"], line["system"]) == (dataset_name, config.system)
+        and config_from_record(line["configuration"]) == config
+        and line["seed"] == seed + 1000 * line["split"]
+    }
+    dataset = load_nodes(dataset_name)
+    splits = [split for split in range(dataset.num_splits) if split not in done]
+    if splits:
+        runs = train_together(dataset, [config], splits, seed=seed, fabric=fabric)
+        environment = describe_environment(fabric.device)
+        append_lines(path, [{"dataset": dataset_name, **run.to_record(), **environment} for run in runs])
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Result lines; none where there is no file yet."""
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+
+
+def append_lines(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
+    """Add result lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines)
+
+
+def paired_gain(learned: Cell, fixed: Cell) -> Gain:
+    """Mean difference of test accuracy over the splits both have, with a t interval."""
+    splits = sorted(set(learned.test_accuracies) & set(fixed.test_accuracies))
+    differences = np.array([learned.test_accuracies[split] - fixed.test_accuracies[split] for split in splits])
+    if len(differences) < 2:
+        return Gain(float(differences.mean()), -math.inf, math.inf)
+    spread = scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, len(differences) - 1) * scipy.stats.sem(differences)
+    mean = float(differences.mean())
+    return Gain(mean, mean - float(spread), mean + float(spread))
