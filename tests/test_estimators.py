@@ -242,6 +242,8 @@ def test_before_fit_there_is_nothing(call):
         (dict(validation=np.zeros(NODES, dtype=bool)), "at least one validation node, got none"),
         (dict(y=[None, *LABELS[1:]], train=[0, 1, 2, 3], validation=[4]), "each training node, got none for node 0"),
         (dict(settings=dict(system="GCN")), "system to be one of DE-GNN, TDE-GNN_D, TDE-GNN_A, got 'GCN'"),
+        (dict(settings=dict(layer_maps="eye")), "layer_maps to be one of free, near identity, got 'eye'"),
+        (dict(settings=dict(initial_states="all")), "initial_states to be one of mapped, newest unmapped, got 'all'"),
         (dict(settings=dict(class_weight="even")), "class_weight to be 'balanced' or a mapping, got 'even'"),
         (dict(settings=dict(class_weight={"dog": 1})), "weights of classes such as .*'ant'.*, got one of 'dog'"),
         (dict(settings=dict(class_weight={"ant": -1})), "class weights that are not negative"),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         ConvOperator,
         DiffusionOperator,
         HiddenDiffusionOperator,
+        NearIdentityDiffusion,
         SpatialOperator,
     )
     from tdegnn.data.csv_files import CsvFormat
@@ -64,6 +65,7 @@ __all__ = [
     "HiddenDiffusionOperator",
     "InputError",
     "Integration",
+    "NearIdentityDiffusion",
     "NodeClassifier",
     "NodeDataset",
     "NodeRegressor",
@@ -114,6 +116,7 @@ _HOMES = {
         "ConvOperator",
         "DiffusionOperator",
         "HiddenDiffusionOperator",
+        "NearIdentityDiffusion",
         "SpatialOperator",
     ),
     "tdegnn.data.csv_files": ("CsvFormat",),

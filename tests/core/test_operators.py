@@ -2,12 +2,13 @@ import pytest
 import torch
 from torch_geometric.nn import GATConv, GCNConv, GraphConv, Sequential, SimpleConv
 
-from tdegnn import ConvOperator, DiffusionOperator, Graph, HiddenDiffusionOperator, InputError
+from tdegnn import ConvOperator, DiffusionOperator, Graph, HiddenDiffusionOperator, InputError, NearIdentityDiffusion
 from tests.core.checkers import CHANNELS, NUM_NODES, check_operator, random_history, small_graph
 
 OPERATORS = {
     "diffusion": lambda: DiffusionOperator(CHANNELS, 2, step_size=0.3),
     "diffusion with batch norm": lambda: DiffusionOperator(CHANNELS, 2, step_size=0.3, batch_norm=True),
+    "near identity": lambda: NearIdentityDiffusion(CHANNELS, 2, step_size=0.3),
     "hidden diffusion": lambda: HiddenDiffusionOperator(CHANNELS, 16),
     "GCN": lambda: ConvOperator(GCNConv(CHANNELS, CHANNELS)),
     "GCN by layer": lambda: ConvOperator([GCNConv(CHANNELS, CHANNELS) for _ in range(2)]),
@@ -21,6 +22,21 @@ def test_operator_keeps_the_contract(make, device):
     check_operator(operator, device)
     operator.reset_parameters()
     assert operator(random_history(1, dtype=torch.float64, device=device)[0], small_graph(), 0)[0].isfinite().all()
+
+
+def test_near_identity_starts_as_plain_diffusion_and_decays_to_it():
+    operator, graph, state = NearIdentityDiffusion(CHANNELS, 2, step_size=0.3), small_graph(), random_history(1)[0]
+    plain = torch.relu(graph.diffuse(state, 0.3))
+    torch.testing.assert_close(operator.double()(state, graph, 1)[0], plain)
+    torch.nn.init.normal_(operator.weight)
+    identity = torch.eye(CHANNELS, dtype=torch.float64)
+    expected = torch.relu(graph.diffuse(state, 0.3) @ (identity + operator.weight[1]))
+    torch.testing.assert_close(operator(state, graph, 1)[0], expected)
+    decay = torch.optim.SGD(operator.parameters(), lr=0.1, weight_decay=1.0)
+    for _ in range(200):
+        operator.weight.grad = torch.zeros_like(operator.weight)
+        decay.step()
+    torch.testing.assert_close(operator(state, graph, 1)[0], plain)
 
 
 @pytest.mark.parametrize("direction", ["out", "in", "both"])

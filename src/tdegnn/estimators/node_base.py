@@ -30,7 +30,7 @@ from tdegnn.training.device import DeviceName
 from tdegnn.training.fabric import Precision, make_fabric, place
 from tdegnn.training.fit import Look, fit
 from tdegnn.training.members import GroupDescent
-from tdegnn.training.node_config import InitialStates, NodeConfig, System
+from tdegnn.training.node_config import InitialStates, LayerMaps, NodeConfig, System
 from tdegnn.training.node_tasks import NodeTask
 from tdegnn.training.node_training import NodeParts, TaskTraining, as_input
 from tdegnn.training.run_folder import CONFIG, RunFolder
@@ -79,6 +79,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         spatial_weight_decay: How strongly it is pulled to zero.
         batch_norm: Whether the spatial term normalizes its channels.
         initial_states: How the older initial states come from the embedding.
+        layer_maps: Whether the maps of the spatial term start at random and decay to zero, or both at the identity.
         normalized_features: Whether the features of a node are scaled to sum to one.
         adjacency_features: Whether rows of the adjacency matrix join the features, which binds it to these nodes.
         num_steps: Number of steps of the optimizer at most.
@@ -105,6 +106,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     spatial_weight_decay: float = 0.0
     batch_norm: bool = False
     initial_states: InitialStates = "mapped"
+    layer_maps: LayerMaps = "free"
     normalized_features: bool = False
     adjacency_features: bool = False
     num_steps: int = 300
@@ -248,6 +250,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             GroupDescent(self.temporal_learning_rate, self.temporal_weight_decay),
             GroupDescent(self.spatial_learning_rate, self.spatial_weight_decay),
             self.num_steps,
+            self.layer_maps,
         )
 
     def _train(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 
@@ -17,7 +17,7 @@ from tdegnn.core.coefficients import (
     FixedCoefficients,
     TemporalCoefficients,
 )
-from tdegnn.core.operators import DiffusionOperator
+from tdegnn.core.operators import DiffusionOperator, NearIdentityDiffusion
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError
 from tdegnn.nets.stationary import MappedStates, NewestUnmapped, StationaryNetwork
@@ -25,6 +25,7 @@ from tdegnn.training.members import GroupDescent, GroupedAdam
 
 System = Literal["DE-GNN", "TDE-GNN_D", "TDE-GNN_A"]
 InitialStates = Literal["mapped", "newest unmapped"]
+LayerMaps = Literal["free", "near identity"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class NodeConfig:
         temporal: How c learns.
         spatial: How the spatial term learns.
         num_steps: Number of steps of the optimizer at most.
+        layer_maps: Whether the maps W of the spatial term start at random and decay to zero, or both at the identity.
     """
 
     system: System = "TDE-GNN_D"
@@ -64,6 +66,7 @@ class NodeConfig:
     temporal: GroupDescent = field(default_factory=GroupDescent)
     spatial: GroupDescent = field(default_factory=GroupDescent)
     num_steps: int = 300
+    layer_maps: LayerMaps = "free"
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -77,6 +80,7 @@ class NodeConfig:
             self.adjacency_features,
             self.normalized_features,
             self.initial_states,
+            self.layer_maps,
             self.num_steps,
         )
 
@@ -97,8 +101,12 @@ class NodeConfig:
 
     def build_network(self, num_features: int, num_outputs: int, seed: int) -> StationaryNetwork:
         """A network from so many features to so many outputs a node, its weights drawn from the seed."""
-        if self.system not in _RULES:
-            raise InputError(f"Expected system to be one of {', '.join(_RULES)}, got {self.system!r}.")
+        choices = dict(system=System, initial_states=InitialStates, layer_maps=LayerMaps)
+        for name, kind in choices.items():
+            if getattr(self, name) not in get_args(kind):
+                raise InputError(
+                    f"Expected {name} to be one of {', '.join(get_args(kind))}, got {getattr(self, name)!r}."
+                )
         torch.manual_seed(seed)
         coefficients = _RULES[self.system](self)
         is_mapped = self.initial_states == "mapped" or coefficients.order == 1
@@ -109,7 +117,9 @@ class NodeConfig:
             self.hidden_channels,
             self.num_layers,
             coefficients,
-            DiffusionOperator(self.hidden_channels, self.num_layers, self.step_size, batch_norm=self.batch_norm),
+            _OPERATORS[self.layer_maps](
+                self.hidden_channels, self.num_layers, self.step_size, batch_norm=self.batch_norm
+            ),
             initial_states=(
                 MappedStates(num_maps, self.hidden_channels)
                 if is_mapped
@@ -126,6 +136,10 @@ class NodeConfig:
         return asdict(self)
 
 
+_OPERATORS: dict[LayerMaps, type[DiffusionOperator]] = {
+    "free": DiffusionOperator,
+    "near identity": NearIdentityDiffusion,
+}
 _RULES: dict[System, Callable[[NodeConfig], TemporalCoefficients]] = {
     "DE-GNN": lambda _: FixedCoefficients([1.0]),
     "TDE-GNN_D": lambda config: DirectCoefficients(config.order),
