@@ -63,6 +63,24 @@ def read_predictions(path):
         return list(csv.DictReader(stream))
 
 
+def test_the_labels_may_say_which_part_a_node_is_in(run, files, tmp_path):
+    table = pd.read_csv(tmp_path / "labels.csv", keep_default_na=False)
+    number = table["node"].str[1:].astype(int)
+    table["part"] = np.where(number % 6 == 0, "", np.where(number < 15, "Train", np.where(number < 22, "val", "test")))
+    table.to_csv(tmp_path / "labels.csv", index=False)
+    code, printed, _ = run("classify", *files, *SMALL, "--out", tmp_path / "run", "--json")
+    assert code == 0
+    # Nodes 22 to 29 but 24 are tested: a seventh is the least that their accuracy can change by.
+    assert json.loads(printed)["test_score"] * 7 == pytest.approx(
+        round(json.loads(printed)["test_score"] * 7), abs=1e-5
+    )
+    table.loc[3, "part"] = "tset"
+    table.to_csv(tmp_path / "labels.csv", index=False)
+    code, _, complaint = run("classify", *files, *SMALL, "--out", tmp_path / "other")
+    assert code == 2
+    assert "Expected train, validation, test or nothing as part, got 'tset' in line 5 of labels.csv" in complaint
+
+
 def test_own_files_are_learned_and_predicted(run, files, tmp_path):
     folder, out = tmp_path / "run", tmp_path / "predictions.csv"
     code, printed, complaint = run("classify", *files, *SMALL, "--out", folder)

@@ -46,7 +46,11 @@ def classify(
     features: FeaturesFile = None,
     labels: Annotated[
         Path | None,
-        typer.Option("--labels", help="CSV or Parquet: node, label; empty where it is not known.", readable=False),
+        typer.Option(
+            "--labels",
+            help="CSV or Parquet: node, label (empty where not known)[, part: train, validation or test].",
+            readable=False,
+        ),
     ] = None,
     edges: EdgesFile = None,
     split: Annotated[int, typer.Option(help="Which split of the benchmark.", min=0)] = 0,
@@ -145,14 +149,16 @@ def _read_files(
         missing = [option for option, path in given.items() if path is None]
         raise InputError(f"Expected --features, --labels and --edges, got no {missing[0]}. Add it.")
     tables = read_node_tables(features, edges, None if direction is None else direction.value, csv_format)
+    known = read_labels(labels, tables.names, csv_format)
     source: dict[str, Any] = {"features_file": str(features.resolve()), "edges_file": str(edges.resolve())}
     source |= {"separator": csv_format.separator, "decimal": csv_format.decimal, "encoding": csv_format.encoding}
     return {
         "X": tables.features,
-        "y": read_labels(labels, tables.names, csv_format),
+        "y": known.labels,
         "graph": tables.graph,
         "source": source,
         "notes": list(tables.notes),
+        **known.parts,
     }
 
 

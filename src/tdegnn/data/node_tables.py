@@ -24,6 +24,16 @@ from tdegnn.errors import InputError
 from tdegnn.graph import Direction, Graph
 
 LABEL_NAMES = ("label", "labels", "class", "y", "target")
+PART_NAMES = ("part", "split", "set")
+# What people write for each part.
+PART_WORDS = {
+    "train": "train",
+    "training": "train",
+    "validation": "validation",
+    "valid": "validation",
+    "val": "validation",
+    "test": "test",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +51,19 @@ class NodeTables:
     features: Features
     graph: Graph
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class NodeLabels:
+    """What was in the table of labels, in the order of the nodes.
+
+    Attributes:
+        labels: The label of each node; None where it is empty or not listed.
+        parts: The nodes of train, validation and test, by their numbers; only parts that the table names.
+    """
+
+    labels: list[str | None]
+    parts: dict[str, list[int]]
 
 
 def read_node_tables(
@@ -66,15 +89,17 @@ def read_node_tables(
     return NodeTables(names, matrix, graph, notes)
 
 
-def read_labels(source: Path, names: Sequence[str], csv_format: CsvFormat = PLAIN_CSV) -> list[str | None]:
-    """Labels in the order of `names`, from a table of nodes and labels; None where one is empty or not listed."""
+def read_labels(source: Path, names: Sequence[str], csv_format: CsvFormat = PLAIN_CSV) -> NodeLabels:
+    """Labels in the order of `names`, from a table of nodes, labels and, where it has such a column, parts."""
     table = read_table(source, lambda start: ["text"] * len(start.names), csv_format)
-    node, label = _label_columns(table)
+    node, label, part = _label_columns(table)
     positions = {name: position for position, name in enumerate(names)}
     labels: list[str | None] = [None] * len(names)
+    parts: dict[str, list[int]] = {}
     seen: set[str] = set()
-    cells = zip(table.texts(node).to_pylist(), table.texts(label).to_pylist(), strict=True)
-    for row, (name, text) in enumerate(cells):
+    columns = [table.texts(column).to_pylist() for column in (node, label)]
+    part_texts = [None] * len(columns[0]) if part is None else table.texts(part).to_pylist()
+    for row, (name, text, part_text) in enumerate(zip(*columns, part_texts, strict=True)):
         if name not in positions:
             raise InputError(
                 f"Expected nodes of the features (such as {names[0]!r}), got {name or ''!r} in {table.place(row)}. "
@@ -84,20 +109,28 @@ def read_labels(source: Path, names: Sequence[str], csv_format: CsvFormat = PLAI
             raise InputError(f"Expected each node once, got {name!r} again in {table.place(row)}. Remove all but one.")
         seen.add(name)
         labels[positions[name]] = text or None
-    return labels
+        if part_text:
+            if part_text.lower() not in PART_WORDS:
+                raise InputError(
+                    f"Expected train, validation, test or nothing as part, got {part_text!r} in {table.place(row)}. "
+                    "Correct it."
+                )
+            parts.setdefault(PART_WORDS[part_text.lower()], []).append(positions[name])
+    return NodeLabels(labels, parts)
 
 
-def _label_columns(table: Table) -> tuple[int, int]:
-    """Columns of nodes and labels: by name, else the first and the second."""
-    node, label = find_named(table.names, NODE_NAMES), find_named(table.names, LABEL_NAMES)
+def _label_columns(table: Table) -> tuple[int, int, int | None]:
+    """Columns of nodes and labels, by name, else the first and the second of them; and of parts, if there is one."""
+    node, label, part = (find_named(table.names, usual) for usual in (NODE_NAMES, LABEL_NAMES, PART_NAMES))
     if node is None or label is None:
-        if len(table.names) != 2:
+        left = [column for column in range(len(table.names)) if column not in (node, label, part)]
+        if len(table.names) - (part is not None) != 2:
             raise InputError(
                 f"Expected columns node and label in {table.source}, got {', '.join(table.names[:4])}. Rename them."
             )
-        first = node if node is not None else 1 - label if label is not None else 0
-        node, label = first, 1 - first
-    return node, label
+        node = left.pop(0) if node is None else node
+        label = left.pop(0) if label is None else label
+    return node, label, part
 
 
 def _feature_kinds(start: TableStart) -> list[Kind]:
