@@ -2,6 +2,7 @@ import csv
 import errno
 import json
 import os
+import sys
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,20 @@ NODES = 30
 NAMES = [f"n{node}" for node in range(NODES)]
 KINDS = np.array(["ant", "bee", "cat"])
 SMALL = [
-    *("--hidden-channels", "8", "--layers", "2", "--order", "2", "--dropout", "0.1", "--steps", "12"),
+    *(
+        "--hidden-channels",
+        "8",
+        "--layers",
+        "2",
+        "--order",
+        "2",
+        "--dropout",
+        "0.1",
+        "--hidden-dropout",
+        "0.1",
+        "--steps",
+        "12",
+    ),
     *("--learning-rate", "0.05", "--device", "cpu"),
 ]
 
@@ -41,6 +55,16 @@ def run(capsys):
         return stop.value.code, printed.out, printed.err
 
     return run
+
+
+def test_the_command_has_the_defaults_of_the_classifier(monkeypatch, run):
+    made = []
+    monkeypatch.setattr(NodeClassifier, "fit", lambda model, *_, **__: made.append(model.get_params()))
+    command = sys.modules["tdegnn.cli.classify"]  # the name of the module is also that of the function in it
+    monkeypatch.setattr(command, "_load_benchmark", lambda *_: {"X": None, "notes": []})
+    monkeypatch.setattr(command, "_facts", lambda *_: {})
+    assert run("classify", "cora", "--json")[0] == 0
+    assert made == [NodeClassifier().get_params()]
 
 
 @pytest.fixture

@@ -93,20 +93,21 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
     system: System = "TDE-GNN_D"
     hidden_channels: int = 64
-    num_layers: int = 8
-    order: int = 8
-    step_size: float = 0.5
+    # Deviation: the paper's defaults are `NodeConfig`'s. These do better on every benchmark (docs/deviations.md).
+    num_layers: int = 2
+    order: int = 2
+    step_size: float = 1.0
     outer_dropout: float = 0.5
-    hidden_dropout: float = 0.5
+    hidden_dropout: float = 0.3
     embedding_learning_rate: float = 0.01
-    embedding_weight_decay: float = 0.0
-    temporal_learning_rate: float = 0.01
-    temporal_weight_decay: float = 0.0
+    embedding_weight_decay: float = 5e-4
+    temporal_learning_rate: float = 1e-3
+    temporal_weight_decay: float = 0.01
     spatial_learning_rate: float = 0.01
-    spatial_weight_decay: float = 0.0
-    batch_norm: bool = False
-    initial_states: InitialStates = "mapped"
-    layer_maps: LayerMaps = "free"
+    spatial_weight_decay: float = 5e-4
+    batch_norm: bool = True
+    initial_states: InitialStates = "newest unmapped"
+    layer_maps: LayerMaps = "near identity"
     normalized_features: bool = False
     adjacency_features: bool = False
     num_steps: int = 300
