@@ -1,4 +1,5 @@
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ RULES = {
     "direct": lambda: DirectCoefficients(3),
     "attention": lambda: AttentionCoefficients(3, CHANNELS),
 }
-SLOW = GroupedAdam(GroupDescent(0.003, 1e-3), GroupDescent(0.001, 0.1), GroupDescent(0.002, 1e-2))
+SLOW = GroupedAdam(GroupDescent(0.003, 1e-3), GroupDescent(0.001, 0.1), GroupDescent(0.002, 1e-2), averaging=0.5)
 FAST = GroupedAdam(GroupDescent(0.03), GroupDescent(0.01), GroupDescent(0.02))
 
 
@@ -69,6 +70,31 @@ def test_steps_are_those_of_adam():
         optimizer.step()
     for name, parameter in training.members.network(0).named_parameters():
         torch.testing.assert_close(parameter, dict(twin.named_parameters())[name], atol=1e-5, rtol=1e-4)
+
+
+def test_networks_answer_with_the_running_mean_of_their_weights():
+    networks = [make_network("direct", seed, batch_norm=True) for seed in (0, 1)]
+    training = NodeTraining(networks, [replace(FAST, averaging=0.4), FAST], make_dataset(), [0, 1])
+    members = training.members
+    mean, norm = members.weights.clone(), members.buffers["operator.norms.0.running_mean"].clone()
+    for step in range(1, 8):
+        training.step()
+        kept = torch.tensor([min(0.4, (1 + step) / (10 + step)), 0.0])[:, None]
+        mean = kept * mean + (1 - kept) * members.weights
+        norm = kept * norm + (1 - kept) * members.buffers["operator.norms.0.running_mean"]
+    torch.testing.assert_close(members.averaged_weights, mean)
+    torch.testing.assert_close(members.averaged_weights[1], members.weights[1])
+    torch.testing.assert_close(members.averaged_buffers["operator.norms.0.running_mean"], norm)
+    answers = members.evaluate(*training._inputs)
+    members.restore(
+        members.averaged_weights.clone(), {name: part.clone() for name, part in members.averaged_buffers.items()}
+    )
+    torch.testing.assert_close(members.network(0)(*training._inputs), answers[0])
+
+
+def test_a_mean_of_nothing_but_the_past_is_refused():
+    with pytest.raises(InputError, match="averaging to be at least 0 and below 1, got 1.0"):
+        GroupedAdam(averaging=1.0)
 
 
 def test_a_member_that_diverges_does_not_touch_the_others():

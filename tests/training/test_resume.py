@@ -24,7 +24,7 @@ from tdegnn.training.threads import single_thread
 
 NODES, FEATURES, CLASSES, CHANNELS, LAYERS = 24, 6, 3, 4, 2
 CONFIG = {"kind": "test"}
-LEARNING = GroupedAdam(*[GroupDescent(0.02, 1e-3)] * 3)
+LEARNING = GroupedAdam(*[GroupDescent(0.02, 1e-3)] * 3, averaging=0.9)
 
 
 def make_dataset():

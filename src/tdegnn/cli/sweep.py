@@ -38,7 +38,7 @@ def sweep(
     splits: Annotated[int, typer.Option(help="Splits on which a trial is judged.", min=1)] = 3,
     steps: Annotated[int, typer.Option(help="Steps of the optimizer in a trial.", min=1)] = 300,
     space: Annotated[
-        SpaceOption, typer.Option(help="The paper's ranges, or also layers, features and initial states.")
+        SpaceOption, typer.Option(help="The paper's ranges, or also layers, features, initial states and maps.")
     ] = SpaceOption.PAPER,
     finalists: Annotated[int, typer.Option(help="How many of the best are trained on all splits.", min=1)] = 4,
     recipe: Annotated[

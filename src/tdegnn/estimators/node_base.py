@@ -82,6 +82,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         layer_maps: Whether the maps of the spatial term start at random and decay to zero, or both at the identity.
         normalized_features: Whether the features of a node are scaled to sum to one.
         adjacency_features: Whether rows of the adjacency matrix join the features, which binds it to these nodes.
+        averaging: Part of the past in the running mean of the weights that are kept; 0 keeps the last ones.
         num_steps: Number of steps of the optimizer at most.
         validate_every: Steps between two looks at validation.
         patience: Training ends when validation has not improved for so many steps. Without it, after `num_steps`.
@@ -110,6 +111,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     layer_maps: LayerMaps = "near identity"
     normalized_features: bool = False
     adjacency_features: bool = False
+    averaging: float = 0.0
     num_steps: int = 300
     validate_every: int = 3
     patience: int | None = None
@@ -252,6 +254,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             GroupDescent(self.spatial_learning_rate, self.spatial_weight_decay),
             self.num_steps,
             self.layer_maps,
+            self.averaging,
         )
 
     def _train(

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import socket
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -60,6 +61,7 @@ SHAPES: dict[Space, dict[str, tuple[Any, ...]]] = {
         "adjacency_features": (True, False),
         "normalized_features": (True, False),
         "initial_states": ("mapped", "newest unmapped"),
+        "layer_maps": ("free", "near identity"),
     },
 }
 GROUPS = ("embedding", "temporal", "spatial")
@@ -305,13 +307,26 @@ def _open_database(url: str) -> optuna.storages.RDBStorage:
     if scheme.split("+")[0] not in DATABASES:
         raise InputError(f"Expected storage to be a file or a URL of {', '.join(DATABASES)}, got {scheme}://...")
     try:
-        return optuna.storages.RDBStorage(url)
+        return _open_with_tables(url)
     except ImportError as error:
-        raise InputError(f"Expected a driver for {scheme}, got none. Install one, for example psycopg2.") from error
+        hint = "pip install 'tdegnn[postgresql]'" if scheme.startswith("postgresql") else "install one"
+        raise InputError(f"Expected a driver for {scheme}, got none: {hint}.") from error
     except (SQLAlchemyError, RuntimeError, ValueError) as error:
         # Only the first line: the others are SQL. Never the URL: it may hold a password.
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"Expected a {scheme} database that answers, got: {reason}. Check the URL.") from error
+
+
+def _open_with_tables(url: str, num_tries: int = 5) -> optuna.storages.RDBStorage:
+    from sqlalchemy.exc import IntegrityError, ProgrammingError
+
+    for _ in range(num_tries - 1):
+        try:
+            return optuna.storages.RDBStorage(url)
+        except (IntegrityError, ProgrammingError):
+            # Another process is making the tables at this very moment. A moment later they are there.
+            time.sleep(0.5)
+    return optuna.storages.RDBStorage(url)
 
 
 def _worker() -> list[Any]:

@@ -8,7 +8,7 @@ shared but the time. The networks know nothing of it; `torch.func.vmap` adds the
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,11 +36,23 @@ class GroupDescent:
 
 @dataclass(frozen=True)
 class GroupedAdam:
-    """Adam with the paper's three groups: embeddings and readout, temporal coefficients, spatial term."""
+    """Adam with the paper's three groups: embeddings and readout, temporal coefficients, spatial term.
+
+    Attributes:
+        embedding: How embeddings and readout learn.
+        temporal: How the coefficients learn.
+        spatial: How the spatial term learns.
+        averaging: Part of the past in the running mean of the weights, with which networks answer; 0 for the last ones.
+    """
 
     embedding: GroupDescent = field(default_factory=GroupDescent)
     temporal: GroupDescent = field(default_factory=GroupDescent)
     spatial: GroupDescent = field(default_factory=GroupDescent)
+    averaging: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.averaging < 1.0:
+            raise InputError(f"Expected averaging to be at least 0 and below 1, got {self.averaging}.")
 
     def group_of(self, parameter_name: str) -> GroupDescent:
         """The group a parameter of a network belongs to, by its name."""
@@ -77,6 +89,13 @@ class Members:
         self._weight_decays = self._spread(descents, "weight_decay").to(self.weights)
         self._mean, self._square = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
         self._num_steps = torch.zeros((), device=device)
+        self._averaging = torch.tensor([descent.averaging for descent in descents]).to(self.weights)
+        # With which networks answer: the running mean of weights and of what batch norm has seen, or the last ones.
+        is_averaging = bool(self._averaging.any())
+        self.averaged_weights = self.weights.clone() if is_averaging else self.weights
+        self.averaged_buffers = (
+            {name: buffer.clone() for name, buffer in self.buffers.items()} if is_averaging else self.buffers
+        )
         self.is_active = torch.ones(len(networks), dtype=torch.bool, device=device)
 
     def __len__(self) -> int:
@@ -100,7 +119,7 @@ class Members:
         """What the networks answer in evaluation mode, one row a member."""
         self._template.eval()
         with torch.no_grad():
-            return self._answer(self.parameters(), inputs)
+            return self._answer(self.parameters(self.averaged_weights), self.averaged_buffers, inputs)
 
     def step(self, losses: Callable[[Tensor], Float[Tensor, " members"]], *inputs: Any) -> Float[Tensor, " members"]:
         """One step of Adam for every active member; return the losses before it.
@@ -114,23 +133,34 @@ class Members:
             self.buffers["step"] += 1  # dropout draws other masks
         leaves = {name: view.detach().requires_grad_() for name, view in self.parameters().items()}
         with torch.enable_grad():
-            by_member = losses(self._answer(leaves, inputs))
+            by_member = losses(self._answer(leaves, self.buffers, inputs))
             # Members do not meet in the sum, so its gradient is that of each of them.
             gradients = torch.autograd.grad(by_member.sum(), list(leaves.values()), materialize_grads=True)
         self._descend(torch.cat([gradient.flatten(1) for gradient in gradients], dim=1))
+        if self.averaged_weights is not self.weights:
+            self._average()
         return by_member.detach()
 
     def state(self) -> dict[str, Tensor]:
         """Weights, buffers, moments of Adam: the very tensors, not copies."""
-        buffers = {f"buffers.{name}": buffer for name, buffer in self.buffers.items()}
+        averages = {f"averaged.{name}": buffer for name, buffer in self.averaged_buffers.items()}
         return {
             "weights": self.weights,
             "mean": self._mean,
             "square": self._square,
             "num_steps": self._num_steps,
             "is_active": self.is_active,
-            **buffers,
+            **{f"buffers.{name}": buffer for name, buffer in self.buffers.items()},
+            **({} if self.averaged_weights is self.weights else averages | {"averaged": self.averaged_weights}),
         }
+
+    def restore(self, weights: Float[Tensor, "members weights"], buffers: Mapping[str, Tensor]) -> None:
+        """Take these weights and buffers, to answer with and to go on from."""
+        for own in (self.weights, self.averaged_weights):
+            own.copy_(weights)
+        for name, buffer in buffers.items():
+            for own in (self.buffers[name], self.averaged_buffers[name]):
+                own.copy_(buffer)
 
     def network(self, member: int) -> nn.Module:
         """A network with the weights of one member."""
@@ -142,18 +172,18 @@ class Members:
                 tensor.copy_((state | buffers)[name])
         return chosen.eval()
 
-    def _answer(self, parameters: dict[str, Tensor], inputs: tuple[Any, ...]) -> Tensor:
+    def _answer(self, parameters: dict[str, Tensor], buffers: dict[str, Tensor], inputs: tuple[Any, ...]) -> Tensor:
         def one(parameters: dict[str, Tensor], buffers: dict[str, Tensor]) -> Tensor:
             answer: Tensor = functional_call(self._template, (parameters, buffers), inputs)
             return answer
 
         if len(self) == 1:
             # Alone, the axis of members costs as much as the network on a CPU.
-            alone = [{name: stacked[0] for name, stacked in part.items()} for part in (parameters, self.buffers)]
+            alone = [{name: stacked[0] for name, stacked in part.items()} for part in (parameters, buffers)]
             with self._fabric.autocast():
                 return one(*alone)[None]
         with self._fabric.autocast():
-            answers: Tensor = vmap(one)(parameters, self.buffers)
+            answers: Tensor = vmap(one)(parameters, buffers)
         return answers
 
     def _descend(self, gradient: Float[Tensor, "members weights"]) -> None:
@@ -169,6 +199,18 @@ class Members:
         # Not a product: a member whose gradient is NaN has stopped, and must not become NaN after all.
         change = torch.where(is_moving, update * (self._learning_rates / correction), 0.0)
         self.weights -= change
+
+    def _average(self) -> None:
+        """Move the running means toward the present, fast in the first steps, whose weights are far from good."""
+        kept = torch.minimum(self._averaging, (1 + self._num_steps) / (10 + self._num_steps))
+        moved = torch.where(self.is_active, 1 - kept, 0.0).to(self.weights.dtype)
+        self.averaged_weights.lerp_(self.weights, moved[:, None])
+        for name, buffer in self.buffers.items():
+            average = self.averaged_buffers[name]
+            if buffer.is_floating_point():
+                average.lerp_(buffer, moved.to(buffer.dtype).view(-1, *[1] * (buffer.dim() - 1)))
+            else:
+                average.copy_(buffer)
 
     def _spread(self, descents: Sequence[GroupedAdam], setting: str) -> Float[Tensor, "members weights"]:
         rows = []

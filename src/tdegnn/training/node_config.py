@@ -49,6 +49,7 @@ class NodeConfig:
         spatial: How the spatial term learns.
         num_steps: Number of steps of the optimizer at most.
         layer_maps: Whether the maps W of the spatial term start at random and decay to zero, or both at the identity.
+        averaging: Part of the past in the running mean of the weights that are kept; 0 keeps the last ones.
     """
 
     system: System = "TDE-GNN_D"
@@ -67,6 +68,7 @@ class NodeConfig:
     spatial: GroupDescent = field(default_factory=GroupDescent)
     num_steps: int = 300
     layer_maps: LayerMaps = "free"
+    averaging: float = 0.0
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -93,7 +95,7 @@ class NodeConfig:
     @property
     def descent(self) -> GroupedAdam:
         """How the network learns."""
-        return GroupedAdam(self.embedding, self.temporal, self.spatial)
+        return GroupedAdam(self.embedding, self.temporal, self.spatial, self.averaging)
 
     def build(self, dataset: NodeDataset, seed: int) -> StationaryNetwork:
         """A network for a prepared dataset, its weights drawn from the seed."""

@@ -66,8 +66,8 @@ class TaskTraining(Trainee):
         self._training, self._validation, self._test = (
             torch.as_tensor(mask, device=device) for mask in (parts.training, parts.validation, parts.test)
         )
-        self._best_weights = self.members.weights.clone()
-        self._best_buffers = {name: buffer.clone() for name, buffer in self.members.buffers.items()}
+        self._best_weights = self.members.averaged_weights.clone()
+        self._best_buffers = {name: buffer.clone() for name, buffer in self.members.averaged_buffers.items()}
         self.best_scores, self.best_test_scores, self._scores, self._test_scores, self._losses = (
             torch.zeros(len(networks), dtype=dtype, device=device) for _ in range(5)
         )
@@ -89,10 +89,10 @@ class TaskTraining(Trainee):
 
     def keep(self, is_better: Bool[Tensor, " members"]) -> None:
         """Keep the weights, and the scores that go with them."""
-        self._best_weights = keep_where(is_better, self.members.weights, self._best_weights)
+        self._best_weights = keep_where(is_better, self.members.averaged_weights, self._best_weights)
         self._best_buffers = {
             name: keep_where(is_better, buffer, self._best_buffers[name])
-            for name, buffer in self.members.buffers.items()
+            for name, buffer in self.members.averaged_buffers.items()
         }
         self.best_scores = torch.where(is_better, self._scores, self.best_scores)
         self.best_test_scores = torch.where(is_better, self._test_scores, self.best_test_scores)
@@ -104,9 +104,7 @@ class TaskTraining(Trainee):
 
     def restore(self) -> None:
         """Give each member the weights that were kept."""
-        self.members.weights.copy_(self._best_weights)
-        for name, buffer in self.members.buffers.items():
-            buffer.copy_(self._best_buffers[name])
+        self.members.restore(self._best_weights, self._best_buffers)
 
     def best_weights(self) -> dict[str, Tensor]:
         """Parameters and buffers that were kept, by name, one row a member."""
