@@ -46,7 +46,10 @@ def test_processes_share_a_study_in_postgresql(database):
         assert worker.returncode == 0, complaint
         answers.append([int(part) for part in printed.split()])
     assert max(answers) == [8, 0, 1]  # the last to finish trains the best on all splits
-    study = optuna.load_study(study_name="shared", storage=database.get_uri())
+    storage = optuna.storages.RDBStorage(database.get_uri())
+    study = optuna.load_study(study_name="shared", storage=storage)
     trials = [trial for trial in study.trials if trial.state != optuna.trial.TrialState.FAIL]
+    storage.remove_session()
+    storage.engine.dispose()
     assert len(trials) == 8
     assert len({trial.user_attrs["worker"][1] for trial in trials}) == 2  # both had a part in it
