@@ -19,7 +19,7 @@ SHELL_LINES = [
     for line in block.splitlines()
 ]
 # These train for a minute or more, or download; `tdegnn demo` has a test of its own.
-SLOW = r"demo|pendulum|known-orders|fetch|table1|runtimes|classify|predict|sweep"
+SLOW = r"demo|pendulum|known-orders|fetch|table1|ablation|runtimes|classify|predict|sweep"
 QUICK_COMMANDS = [line for line in SHELL_LINES if line.startswith("tdegnn") and not re.search(SLOW, line)]
 
 

@@ -125,6 +125,11 @@ def classify(
             tick(f"loss {float(look.losses):.3f}, validation {float(look.scores):.1%}")
 
         model.fit(**data, run=out, resume=resume, on_look=show)
+    if model.summary_["is_diverged"]:
+        notes.append(
+            f"The training diverged; the weights of step {model.summary_['best_step']}, the best before, were kept. "
+            "Lower --learning-rate or --step-size."
+        )
     if as_json:
         print_json(_facts(model, out) | {"notes": notes})
         return

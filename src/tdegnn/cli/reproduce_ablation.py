@@ -15,7 +15,7 @@ from tdegnn.errors import InputError
 def ablation(
     dataset: Annotated[
         list[str] | None,
-        typer.Option("--dataset", help="Name of a dataset; may be given several times. Cora and Chameleon without."),
+        typer.Option("--dataset", help="Name of a dataset; may be given several times. Cora and Squirrel without."),
     ] = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="File of result lines; what is in it is not trained again.")

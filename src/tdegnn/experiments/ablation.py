@@ -20,7 +20,7 @@ from tdegnn.experiments.recipe_files import config_from_record, read_recipes
 from tdegnn.training.node_config import NodeConfig
 
 ORDERS = range(1, 9)
-DATASETS = ("cora", "chameleon")
+DATASETS = ("cora", "squirrel")
 SYSTEMS = {"TDE-GNN_D": BLUE, "TDE-GNN_A": ORANGE}
 
 # Cells by dataset and system, then by order.

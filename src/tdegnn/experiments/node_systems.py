@@ -32,7 +32,7 @@ class NodeRun:
         validation_accuracy: The highest, by which the step was chosen.
         test_accuracy: The one at that step.
         best_step: That step.
-        is_diverged: Whether scores stopped being numbers, after that step.
+        is_diverged: Whether the scores stopped being numbers, or the loss exploded, after that step.
     """
 
     config: AnyConfig

@@ -29,6 +29,8 @@ from tdegnn.training.run_folder import Checkpoint, RunFolder
 
 # A checkpoint must cost little beside the training, and a kill little of what was trained.
 SAVE_SECONDS = 5.0
+# A loss so many times the lowest a member had: it will not come back.
+EXPLODED = 1e6
 
 
 class Trainee(ABC):
@@ -104,7 +106,8 @@ class FitResult:
     Attributes:
         best_scores: Highest validation score; the member has the weights it was reached with.
         best_steps: The step after which it was reached.
-        is_diverged: Whether the member came to scores that are no number.
+        is_diverged: Whether the member came to a score that is no number, or its loss exploded.
+        lowest_losses: Lowest training loss.
         steps: The steps after which validation was measured.
         scores: The validation scores after each of `steps`.
     """
@@ -112,6 +115,7 @@ class FitResult:
     best_scores: Float[Tensor, " members"]
     best_steps: Int[Tensor, " members"]
     is_diverged: Bool[Tensor, " members"]
+    lowest_losses: Float[Tensor, " members"]
     steps: list[int] = field(default_factory=list)
     scores: list[Float[Tensor, " members"]] = field(default_factory=list)
 
@@ -120,7 +124,9 @@ class FitResult:
         is_better = look.scores > self.best_scores
         self.best_scores = torch.where(is_better, look.scores, self.best_scores)
         self.best_steps = torch.where(is_better, look.step, self.best_steps)
-        self.is_diverged = self.is_diverged | look.scores.isnan()
+        self.lowest_losses = torch.fmin(self.lowest_losses, look.losses)
+        is_exploded = look.losses > EXPLODED * (1 + self.lowest_losses.abs())
+        self.is_diverged = self.is_diverged | look.scores.isnan() | is_exploded
         self.steps.append(look.step)
         self.scores.append(look.scores)
         return is_better
@@ -137,6 +143,7 @@ class FitResult:
             "best_scores": self.best_scores,
             "best_steps": self.best_steps,
             "is_diverged": self.is_diverged,
+            "lowest_losses": self.lowest_losses,
             "steps": torch.tensor(self.steps),
             "scores": torch.stack(self.scores),
         }
@@ -184,7 +191,7 @@ def fit(
         if step % validate_every == 0 or step == num_steps:
             look = Look(step, trainee.last_losses().clone(), trainee.validate())
             if result is None:
-                result = _start(look.scores)
+                result = _start(look)
             is_better = result.add(look)
             trainee.keep(is_better)
             trainee.stop(result.finished(patience))
@@ -201,11 +208,13 @@ def fit(
     return result
 
 
-def _start(scores: Float[Tensor, " members"]) -> FitResult:
+def _start(look: Look) -> FitResult:
+    scores = look.scores
     return FitResult(
         torch.full_like(scores, -math.inf),
         torch.zeros(len(scores), dtype=torch.int64, device=scores.device),
         torch.zeros(len(scores), dtype=torch.bool, device=scores.device),
+        torch.full_like(look.losses, math.inf),
     )
 
 
@@ -290,7 +299,7 @@ class ClosureTrainee(Trainee):
 
     def last_losses(self) -> Float[Tensor, " 1"]:
         """The training loss of the last step."""
-        return self._last_loss.reshape(1)
+        return self._last_loss.reshape(1).cpu()
 
     def validate(self) -> Float[Tensor, " 1"]:
         """Minus the validation loss."""
