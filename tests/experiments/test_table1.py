@@ -124,6 +124,26 @@ def test_a_gain_is_paired_over_splits():
     assert str(gain).startswith("+1.17 (")
 
 
+def test_a_float_may_be_written_without_its_point():
+    config = config_from_record({"system": "DE-GNN", "step_size": 1, "embedding": {"learning_rate": 1}})
+    assert (config.step_size, config.embedding) == (1.0, GroupDescent(1.0))
+    assert isinstance(config.step_size, float)
+
+
+def test_rules_start_alike_and_a_frozen_rule_is_that_of_euler():
+    """What a learned rule adds is then not the luck of its first weights."""
+    dataset = make_dataset()
+    fixed = replace(SMALL, system="DE-GNN", order=1, step_size=0.4)
+    frozen = replace(fixed, system="TDE-GNN_D", order=2, temporal=GroupDescent(0.0))
+    runs = [train_together(dataset, [config], [0, 1]) for config in (fixed, frozen)]
+    for alone, learned in zip(*runs, strict=True):
+        assert (alone.validation_accuracy, alone.test_accuracy) == (learned.validation_accuracy, learned.test_accuracy)
+    networks = [replace(fixed, system=system, order=2).build(dataset, 3) for system in ("DE-GNN", *table1.LEARNED)]
+    for part in ("embedding.weight", "operator.weight", "readout.weight"):
+        first, *others = (network.get_parameter(part) for network in networks)
+        assert all(first.equal(other) for other in others)
+
+
 def test_configurations_of_different_shapes_are_not_trained_together():
     with pytest.raises(InputError, match="configurations of one shape, got several"):
         train_together(make_dataset(), [SMALL, replace(SMALL, num_layers=3)], [0])

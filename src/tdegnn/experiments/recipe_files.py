@@ -54,8 +54,20 @@ def config_from_record(settings: Mapping[str, Any]) -> AnyConfig:
     unknown = set(settings) - known
     if unknown:
         raise InputError(f"Expected settings among {', '.join(sorted(known))}, got {sorted(unknown)[0]!r}.")
-    groups = {group: GroupDescent(**settings[group]) for group in GROUPS if group in settings}
-    return kind(**{**settings, **groups})
+    groups = {group: _as_typed(GroupDescent, settings[group]) for group in GROUPS if group in settings}
+    config: AnyConfig = _as_typed(kind, {**settings, **groups})
+    return config
+
+
+def _as_typed(kind: type, settings: Mapping[str, Any]) -> Any:
+    """A dataclass with these settings; a float may be written as 1, by people and by JSON."""
+    floats = {field.name for field in fields(kind) if field.type == "float"}
+    return kind(
+        **{
+            name: float(value) if name in floats and isinstance(value, int) else value
+            for name, value in settings.items()
+        }
+    )
 
 
 def _read(system: str, section: Mapping[str, Any], source: str) -> AnyConfig:

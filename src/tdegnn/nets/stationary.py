@@ -112,8 +112,12 @@ class StationaryNetwork(NodeNetwork):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew; c returns to where it starts."""
-        for part in (self.embedding, self.initial_states, self.coefficients, self.operator, self.readout):
+        """Draw all weights anew; c returns to where it starts.
+
+        What only some rules have comes last: with one seed, networks that differ in the rule start with the same
+        embedding, operator and readout, and can be compared without the luck of the draw.
+        """
+        for part in (self.embedding, self.operator, self.readout, self.initial_states, self.coefficients):
             # Fixed coefficients, for one, have nothing to draw.
             reset = getattr(part, "reset_parameters", None)
             if reset is not None:

@@ -109,11 +109,10 @@ class NodeConfig:
                 raise InputError(
                     f"Expected {name} to be one of {', '.join(get_args(kind))}, got {getattr(self, name)!r}."
                 )
-        torch.manual_seed(seed)
         coefficients = _RULES[self.system](self)
         is_mapped = self.initial_states == "mapped" or coefficients.order == 1
         num_maps = coefficients.order if coefficients.order > 1 else 0
-        return StationaryNetwork(
+        network = StationaryNetwork(
             num_features,
             num_outputs,
             self.hidden_channels,
@@ -132,6 +131,10 @@ class NodeConfig:
             hidden_dropout=self.hidden_dropout,
             seed=seed,
         )
+        # Only now: parts have drawn weights when they were made, some rules more than others.
+        torch.manual_seed(seed)
+        network.reset_parameters()
+        return network
 
     def to_record(self) -> dict[str, Any]:
         """Settings for a result line."""
