@@ -56,3 +56,12 @@ def test_table_one_has_ten_splits_of_every_row_as_its_readme_says():
 def test_lines_of_table_one_say_how_they_were_made():
     needed = {"dataset", "system", "split", "seed", "protocol", "validation_accuracy", "test_accuracy", "configuration"}
     assert all(line.keys() >= needed | {"epoch", "versions", "device"} for line in lines("table1.jsonl"))
+
+
+def test_runtimes_are_those_of_their_table():
+    page = (RESULTS / "README.md").read_text()
+    for line in lines("runtimes.jsonl"):
+        row = f"| {line['system']} | {line['training_ms']:.2f} |"
+        assert row in page
+        assert f"| {line['inference_ms']:.2f} |" in page
+        assert f"| {line['num_parameters']:,} |" in page
