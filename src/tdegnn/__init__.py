@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         AttentionCoefficients,
         DirectCoefficients,
         FixedCoefficients,
+        GatedAttention,
         TemporalCoefficients,
     )
     from tdegnn.core.integrator import Integration, integrate
@@ -61,6 +62,7 @@ __all__ = [
     "DirectCoefficients",
     "DownloadError",
     "FixedCoefficients",
+    "GatedAttention",
     "Graph",
     "HiddenDiffusionOperator",
     "InputError",
@@ -109,6 +111,7 @@ _HOMES = {
         "AttentionCoefficients",
         "DirectCoefficients",
         "FixedCoefficients",
+        "GatedAttention",
         "TemporalCoefficients",
     ),
     "tdegnn.core.integrator": ("Integration", "integrate"),

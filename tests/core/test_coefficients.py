@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from tdegnn import AttentionCoefficients, DirectCoefficients, FixedCoefficients, InputError
+from tdegnn import AttentionCoefficients, DirectCoefficients, FixedCoefficients, GatedAttention, InputError
 from tests.core.checkers import (
     CHANNELS,
     check_coefficient_gradients,
@@ -15,6 +15,7 @@ RULES = {
     "direct": lambda: DirectCoefficients(3),
     "direct by layer": lambda: DirectCoefficients(3, num_layers=2),
     "attention": lambda: AttentionCoefficients(3, CHANNELS),
+    "gated attention": lambda: GatedAttention(3, CHANNELS),
     "attention of one": lambda: AttentionCoefficients(1, CHANNELS),
 }
 
@@ -39,6 +40,20 @@ def test_gradients_pass_gradcheck(make):
 
 def test_direct_coefficients_start_as_euler():
     assert DirectCoefficients(4)(random_history(4), 0).tolist() == [1.0, 0.0, 0.0, 0.0]
+
+
+def test_gated_attention_starts_as_euler_and_opens_to_attention():
+    rule, history = GatedAttention(3, CHANNELS).double(), random_history(3, dtype=torch.float64)
+    state, c = rule.combine(history, 0)
+    assert torch.equal(state, history[0])
+    assert all((part == start).all() for part, start in zip(c, (1.0, 0.0, 0.0), strict=True))
+    torch.nn.init.ones_(rule.gate)
+    attention = AttentionCoefficients(3, CHANNELS).double()
+    attention.load_state_dict({name: tensor for name, tensor in rule.state_dict().items() if name != "gate"})
+    for ours, plain in zip(rule.combine(history, 0), attention.combine(history, 0), strict=True):
+        torch.testing.assert_close(ours, plain)
+    rule.reset_parameters()
+    assert float(rule.gate.detach()) == 0.0
 
 
 def test_direct_coefficients_by_layer_differ_by_layer():

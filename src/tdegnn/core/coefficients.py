@@ -163,3 +163,32 @@ class AttentionCoefficients(TemporalCoefficients):
     def extra_repr(self) -> str:
         """Return the sizes shown by `repr`."""
         return f"{super().extra_repr()}, channels={self.channels}"
+
+
+class GatedAttention(AttentionCoefficients):
+    """Attention behind a learned gate, `c = (1 - g) (1, 0, ..., 0) + g a`, which starts closed: as forward Euler.
+
+    Deviation: the paper's attention has no gate, gives older states weight from the first step on, and can hardly come
+    to c = [1]. This one contains it, and weight decay pulls the gate back to it.
+
+    Args:
+        order: Number of states that are weighed.
+        channels: Channels of a state.
+    """
+
+    def __init__(self, order: int, channels: int) -> None:
+        super().__init__(order, channels)
+        self.gate = nn.Parameter(torch.zeros(()))
+
+    def reset_parameters(self) -> None:
+        """Draw query and key anew, and close the gate."""
+        super().reset_parameters()
+        if hasattr(self, "gate"):  # not yet while the attention itself is made
+            nn.init.zeros_(self.gate)
+
+    def combine(self, history: History, layer: int) -> tuple[State, Float[Tensor, "order *batch"]]:
+        """Return the weighted sum and the weights."""
+        attended, weights = super().combine(history, layer)
+        gated = self.gate * weights
+        newest = gated[:1] + (1 - self.gate)
+        return torch.lerp(history[0], attended, self.gate), torch.cat([newest, gated[1:]])

@@ -30,7 +30,7 @@ from tdegnn.training.device import DeviceName
 from tdegnn.training.fabric import Precision, make_fabric, place
 from tdegnn.training.fit import Look, fit
 from tdegnn.training.members import GroupDescent
-from tdegnn.training.node_config import InitialStates, LayerMaps, NodeConfig, System
+from tdegnn.training.node_config import Attention, InitialStates, LayerMaps, NodeConfig, System
 from tdegnn.training.node_tasks import NodeTask
 from tdegnn.training.node_training import NodeParts, TaskTraining, as_input
 from tdegnn.training.run_folder import CONFIG, RunFolder
@@ -80,6 +80,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         batch_norm: Whether the spatial term normalizes its channels.
         initial_states: How the older initial states come from the embedding.
         layer_maps: Whether the maps of the spatial term start at random and decay to zero, or both at the identity.
+        attention: For TDE-GNN_A: that of the paper, `"plain"`, or `"gated"`, which starts as forward Euler.
         normalized_features: Whether the features of a node are scaled to sum to one.
         adjacency_features: Whether rows of the adjacency matrix join the features, which binds it to these nodes.
         averaging: Part of the past in the running mean of the weights that are kept; 0 keeps the last ones.
@@ -109,6 +110,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     batch_norm: bool = True
     initial_states: InitialStates = "newest unmapped"
     layer_maps: LayerMaps = "near identity"
+    attention: Attention = "gated"
     normalized_features: bool = False
     adjacency_features: bool = False
     averaging: float = 0.0
@@ -255,6 +257,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             self.num_steps,
             self.layer_maps,
             self.averaging,
+            self.attention,
         )
 
     def _train(

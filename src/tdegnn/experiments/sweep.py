@@ -62,6 +62,7 @@ SHAPES: dict[Space, dict[str, tuple[Any, ...]]] = {
         "normalized_features": (True, False),
         "initial_states": ("mapped", "newest unmapped"),
         "layer_maps": ("free", "near identity"),
+        "attention": ("plain", "gated"),
     },
 }
 GROUPS = ("embedding", "temporal", "spatial")

@@ -15,6 +15,7 @@ from tdegnn.core.coefficients import (
     AttentionCoefficients,
     DirectCoefficients,
     FixedCoefficients,
+    GatedAttention,
     TemporalCoefficients,
 )
 from tdegnn.core.operators import DiffusionOperator, NearIdentityDiffusion
@@ -26,6 +27,7 @@ from tdegnn.training.members import GroupDescent, GroupedAdam
 System = Literal["DE-GNN", "TDE-GNN_D", "TDE-GNN_A"]
 InitialStates = Literal["mapped", "newest unmapped"]
 LayerMaps = Literal["free", "near identity"]
+Attention = Literal["plain", "gated"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class NodeConfig:
         num_steps: Number of steps of the optimizer at most.
         layer_maps: Whether the maps W of the spatial term start at random and decay to zero, or both at the identity.
         averaging: Part of the past in the running mean of the weights that are kept; 0 keeps the last ones.
+        attention: For TDE-GNN_A: that of the paper, or behind a gate that starts closed, as forward Euler.
     """
 
     system: System = "TDE-GNN_D"
@@ -69,6 +72,7 @@ class NodeConfig:
     num_steps: int = 300
     layer_maps: LayerMaps = "free"
     averaging: float = 0.0
+    attention: Attention = "plain"
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -83,6 +87,7 @@ class NodeConfig:
             self.normalized_features,
             self.initial_states,
             self.layer_maps,
+            self.attention,
             self.num_steps,
         )
 
@@ -103,7 +108,7 @@ class NodeConfig:
 
     def build_network(self, num_features: int, num_outputs: int, seed: int) -> StationaryNetwork:
         """A network from so many features to so many outputs a node, its weights drawn from the seed."""
-        choices = dict(system=System, initial_states=InitialStates, layer_maps=LayerMaps)
+        choices = dict(system=System, initial_states=InitialStates, layer_maps=LayerMaps, attention=Attention)
         for name, kind in choices.items():
             if getattr(self, name) not in get_args(kind):
                 raise InputError(
@@ -145,8 +150,9 @@ _OPERATORS: dict[LayerMaps, type[DiffusionOperator]] = {
     "free": DiffusionOperator,
     "near identity": NearIdentityDiffusion,
 }
+_ATTENTIONS: dict[Attention, type[AttentionCoefficients]] = {"plain": AttentionCoefficients, "gated": GatedAttention}
 _RULES: dict[System, Callable[[NodeConfig], TemporalCoefficients]] = {
     "DE-GNN": lambda _: FixedCoefficients([1.0]),
     "TDE-GNN_D": lambda config: DirectCoefficients(config.order),
-    "TDE-GNN_A": lambda config: AttentionCoefficients(config.order, config.hidden_channels),
+    "TDE-GNN_A": lambda config: _ATTENTIONS[config.attention](config.order, config.hidden_channels),
 }
