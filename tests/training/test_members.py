@@ -5,7 +5,14 @@ import pytest
 import torch
 from torch import nn
 
-from tdegnn import AttentionCoefficients, DiffusionOperator, DirectCoefficients, FixedCoefficients, InputError
+from tdegnn import (
+    AttentionCoefficients,
+    DiffusionOperator,
+    DirectCoefficients,
+    FixedCoefficients,
+    GatedAttention,
+    InputError,
+)
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.training.fabric import make_fabric
@@ -19,6 +26,7 @@ RULES = {
     "fixed": lambda: FixedCoefficients([1.0]),
     "direct": lambda: DirectCoefficients(3),
     "attention": lambda: AttentionCoefficients(3, CHANNELS),
+    "gated attention": lambda: GatedAttention(3, CHANNELS),
 }
 SLOW = GroupedAdam(GroupDescent(0.003, 1e-3), GroupDescent(0.001, 0.1), GroupDescent(0.002, 1e-2), averaging=0.5)
 FAST = GroupedAdam(GroupDescent(0.03), GroupDescent(0.01), GroupDescent(0.02))

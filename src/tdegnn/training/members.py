@@ -82,7 +82,7 @@ class Members:
         parameters, buffers = stack_module_state(placed)
         self._shapes = {name: stacked.shape[1:] for name, stacked in parameters.items()}
         # One row a member. Parameters are views of it, so that Adam needs few and large operations.
-        self.weights = torch.cat([stacked.detach().flatten(1) for stacked in parameters.values()], dim=1)
+        self.weights = torch.cat([_as_rows(stacked.detach()) for stacked in parameters.values()], dim=1)
         self.buffers = {name: stacked.detach().clone() for name, stacked in buffers.items()}
         self._anchors = _anchors(parameters)
         self._learning_rates = self._spread(descents, "learning_rate").to(self.weights)
@@ -136,7 +136,7 @@ class Members:
             by_member = losses(self._answer(leaves, self.buffers, inputs))
             # Members do not meet in the sum, so its gradient is that of each of them.
             gradients = torch.autograd.grad(by_member.sum(), list(leaves.values()), materialize_grads=True)
-        self._descend(torch.cat([gradient.flatten(1) for gradient in gradients], dim=1))
+        self._descend(torch.cat([_as_rows(gradient) for gradient in gradients], dim=1))
         if self.averaged_weights is not self.weights:
             self._average()
         return by_member.detach()
@@ -230,11 +230,16 @@ def _anchors(parameters: dict[str, Tensor]) -> Float[Tensor, "members weights"]:
     """
     return torch.cat(
         [
-            (stacked.detach() if name.endswith("coefficients.raw") else torch.zeros_like(stacked)).flatten(1)
+            _as_rows(stacked.detach() if name.endswith("coefficients.raw") else torch.zeros_like(stacked))
             for name, stacked in parameters.items()
         ],
         dim=1,
     )
+
+
+def _as_rows(stacked: Float[Tensor, "members ..."]) -> Float[Tensor, "members weights"]:
+    """One row a member, also of single numbers."""
+    return stacked.reshape(len(stacked), -1)
 
 
 def keep_where(is_better: Bool[Tensor, " members"], new: Tensor, old: Tensor) -> Tensor:
