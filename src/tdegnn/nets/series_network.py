@@ -1,0 +1,111 @@
+"""What networks for series share, ours and rivals: `network(frames, graph) -> forecasts`, for a batch of windows.
+
+Frames are scaled and filled before they come here, and forecasts are scaled back elsewhere. As for nodes, rate, seed and
+step of the dropout are buffers, so that networks that differ in them can be trained as one batch.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from tdegnn.errors import InputError, check_count
+from tdegnn.graph import Graph
+from tdegnn.nets.node_network import PassDropout
+from tdegnn.nets.seeded_dropout import DropoutStream
+
+
+class Frames(NamedTuple):
+    """What is known when a forecast is made, for each window of a batch.
+
+    Attributes:
+        window: The frames a network sees, oldest first. The targets are the first channels; others only help.
+        future: What is known of the steps to forecast (calendar, weather forecasts); perhaps no channel at all.
+    """
+
+    window: Float[Tensor, "batch window nodes channels"]
+    future: Float[Tensor, "batch horizon nodes known"]
+
+
+class SeriesSizes(NamedTuple):
+    """The sizes of a forecasting task.
+
+    Attributes:
+        window: Number of frames a network sees.
+        horizon: Number of frames it forecasts.
+        num_nodes: Number of nodes.
+        num_channels: Channels of a frame it sees, the targets first.
+        num_known: Channels that are known of a frame it forecasts.
+        num_targets: Channels it forecasts.
+    """
+
+    window: int
+    horizon: int
+    num_nodes: int
+    num_channels: int = 1
+    num_known: int = 0
+    num_targets: int = 1
+
+
+class SeriesNetwork(nn.Module, ABC):
+    """Frames to forecasts.
+
+    Args:
+        sizes: The sizes of the task.
+        hidden_channels: Channels of a state.
+        dropout: Part of the states that is dropped in training.
+        seed: Seed of the dropout.
+    """
+
+    dropout: Tensor
+    seed: Tensor
+    step: Tensor
+
+    def __init__(self, sizes: SeriesSizes, hidden_channels: int, *, dropout: float = 0.0, seed: int = 0) -> None:
+        super().__init__()
+        check_count(**{name: size for name, size in sizes._asdict().items() if name != "num_known"})
+        check_count(minimum=0, num_known=sizes.num_known)
+        check_count(hidden_channels=hidden_channels)
+        if not 0.0 <= dropout < 1.0:
+            raise InputError(f"Expected dropout to be at least 0 and below 1, got {dropout}.")
+        self.sizes, self.hidden_channels = sizes, hidden_channels
+        self.register_buffer("dropout", torch.tensor(dropout, dtype=torch.float64), persistent=False)
+        self.register_buffer("seed", torch.tensor(seed, dtype=torch.int64), persistent=False)
+        self.register_buffer("step", torch.tensor(0, dtype=torch.int64), persistent=False)
+
+    @abstractmethod
+    def forward(self, frames: Frames, graph: Graph) -> Float[Tensor, "batch horizon nodes targets"]:
+        """Return the forecasts of each window."""
+
+    def _start(self, frames: Frames, graph: Graph) -> PassDropout:
+        """Check the input and return the dropout of this pass."""
+        sizes = self.sizes
+        nodes = (graph.num_nodes,)
+        expected = ((sizes.window, *nodes, sizes.num_channels), (sizes.horizon, *nodes, sizes.num_known))
+        came = (tuple(frames.window.shape[1:]), tuple(frames.future.shape[1:]))
+        if came != expected or sizes.num_nodes != graph.num_nodes:
+            raise InputError(
+                f"Expected windows of shape (batch, *{expected[0]}) and a future of (batch, *{expected[1]}) on "
+                f"{sizes.num_nodes} nodes, got {came[0]} and {came[1]} on {graph.num_nodes}."
+            )
+        stream = DropoutStream(self.seed, self.step) if self.training else None
+        return PassDropout(stream, self.dropout, self.dropout)
+
+    def _flat_future(self, frames: Frames) -> Float[Tensor, "batch nodes horizon_times_known"]:
+        """What is known of all steps to forecast, side by side for each node."""
+        return frames.future.movedim(1, 2).flatten(2)
+
+    def _as_forecast(
+        self, flat: Float[Tensor, "batch nodes horizon_times_targets"]
+    ) -> Float[Tensor, "batch horizon nodes targets"]:
+        """The outputs of a readout, which gives each node all its numbers side by side, as frames."""
+        return flat.unflatten(-1, (self.sizes.horizon, self.sizes.num_targets)).movedim(2, 1)
+
+    def extra_repr(self) -> str:
+        """Return the sizes shown by `repr`."""
+        sizes = ", ".join(f"{name}={size}" for name, size in self.sizes._asdict().items())
+        return f"{sizes}, hidden_channels={self.hidden_channels}, dropout={float(self.dropout):g}"
