@@ -1,7 +1,7 @@
 """What networks for series share, ours and rivals: `network(frames, graph) -> forecasts`, for a batch of windows.
 
-Frames are scaled and filled before they come here, and forecasts are scaled back elsewhere. As for nodes, rate, seed and
-step of the dropout are buffers, so that networks that differ in them can be trained as one batch.
+Frames are scaled and filled before they come here, and forecasts are scaled back elsewhere. As for nodes, rate, seed
+and step of the dropout are buffers, so that networks that differ in them can be trained as one batch.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ class SeriesNetwork(nn.Module, ABC):
         self, flat: Float[Tensor, "batch nodes horizon_times_targets"]
     ) -> Float[Tensor, "batch horizon nodes targets"]:
         """The outputs of a readout, which gives each node all its numbers side by side, as frames."""
-        return flat.unflatten(-1, (self.sizes.horizon, self.sizes.num_targets)).movedim(2, 1)
+        by_step: Tensor = flat.unflatten(-1, (self.sizes.horizon, self.sizes.num_targets))
+        return by_step.movedim(2, 1)
 
     def extra_repr(self) -> str:
         """Return the sizes shown by `repr`."""
