@@ -66,7 +66,7 @@ class Members:
     Args:
         networks: The members, as they start. They are copied.
         descents: How each of them learns.
-        fabric: What to compute with; the CPU without it.
+        fabric: What to compute with; without it the CPU, in the numbers the networks have.
     """
 
     def __init__(
@@ -74,7 +74,8 @@ class Members:
     ) -> None:
         if len(networks) != len(descents) or not networks:
             raise InputError(f"Expected one descent a network, got {len(descents)} for {len(networks)}.")
-        self._fabric = fabric or make_fabric("cpu")
+        is_double = next(networks[0].parameters()).dtype is torch.float64
+        self._fabric = fabric or make_fabric("cpu", "64-true" if is_double else "32-true")
         device = self._fabric.device
         keep_freed_memory()
         placed = [place(copy.deepcopy(network), self._fabric) for network in networks]

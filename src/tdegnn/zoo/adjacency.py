@@ -1,7 +1,8 @@
 """Matrices and messages the rivals are built on, made once a graph and kept as long as the graph lives.
 
 `P = D^-1/2 (A' + I) D^-1/2` is the convolution of Kipf & Welling (2017), A' being what a node receives and D its row
-sums. Where the graph has a direction both ends are scaled by what they receive, as in PyG.
+sums. Where the graph has a direction both ends are scaled by what they receive, as in PyG. `D^-1 A'` is the mean of
+what a node receives; random walks go along the edges themselves, A, and back.
 """
 
 from __future__ import annotations
@@ -32,6 +33,21 @@ def convolution_matrix(graph: Graph, like: Tensor) -> SparseMatrix:
 def received_matrix(graph: Graph, like: Tensor) -> SparseMatrix:
     """A', on the device and in the precision of `like`."""
     return _keep(graph, "received", like, lambda: _matrix_like(graph.received, like))
+
+
+def averaging_matrix(graph: Graph, like: Tensor) -> SparseMatrix:
+    """`D^-1 A'`, on the device and in the precision of `like`. Zero for a node that receives nothing."""
+    return _keep(graph, "averaging", like, lambda: _matrix_like(_divide_rows(graph.received.tocsr()), like))
+
+
+def diffusion_matrices(graph: Graph, like: Tensor) -> tuple[SparseMatrix, SparseMatrix]:
+    """`D_O^-1 A` and `D_I^-1 A^T`: a random walk along the edges and one against them, whatever the direction is."""
+
+    def build() -> tuple[SparseMatrix, SparseMatrix]:
+        edges = graph.with_direction("out").received.tocsr()
+        return _matrix_like(_divide_rows(edges), like), _matrix_like(_divide_rows(edges.T.tocsr()), like)
+
+    return _keep(graph, "diffusion", like, build)
 
 
 def looped_messages(graph: Graph, like: Tensor) -> Int[Tensor, "2 messages"]:
@@ -76,6 +92,12 @@ def _normalize(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
 def _scale(matrix: scipy.sparse.csr_array, scale: Float[np.ndarray, " nodes"]) -> scipy.sparse.csr_array:
     diagonal = scipy.sparse.diags_array(scale)
     return (diagonal @ matrix @ diagonal).tocsr()
+
+
+def _divide_rows(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """Rows that sum to one; a row of zeros stays so."""
+    sums = matrix.sum(axis=1)
+    return (scipy.sparse.diags_array(1.0 / np.where(sums > 0, sums, 1.0)) @ matrix).tocsr()
 
 
 def _matrix_like(matrix: scipy.sparse.sparray, like: Tensor) -> SparseMatrix:

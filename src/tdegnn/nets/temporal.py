@@ -1,0 +1,194 @@
+"""The network for forecasting, the paper's Algorithm 2: a state, the features of its past, and the time.
+
+Frames are embedded, the newest of them heads the history; layers integrate it while the features of all frames enter
+the spatial term; a linear readout gives all steps of the horizon at once. What kind of network it is, is decided by its
+parts: the rule for c, the skip beside it, and the operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from tdegnn.core.checks import check_layer
+from tdegnn.core.coefficients import TemporalCoefficients
+from tdegnn.core.history import State
+from tdegnn.core.integrator import Integration, integrate
+from tdegnn.core.operators import SpatialOperator
+from tdegnn.errors import InputError, check_count, check_finite
+from tdegnn.graph import Graph
+from tdegnn.nets.series_network import Frames, SeriesNetwork, SeriesSizes
+
+
+class PastFeatures(NamedTuple):
+    """The context of the operator: the features of all frames, which layers bring up to date, and the time."""
+
+    features: State
+    time: State
+
+
+class PastDiffusion(SpatialOperator):
+    """The spatial term with the features of the past in it, `s = relu((F - h L F) W_l + F_past U_l)`.
+
+    After each layer `F_past = relu(e_l [F_past, F, T])`, T being what is known of time. Paper: Algorithm 2. Deviation:
+    it updates the features and does not say how they reach the state; here they enter the spatial term.
+
+    Args:
+        channels: Channels of a state, of the features and of the time.
+        num_layers: Number of layers.
+        step_size: h.
+    """
+
+    step_size: Tensor
+
+    def __init__(self, channels: int, num_layers: int, step_size: float) -> None:
+        super().__init__()
+        check_count(channels=channels, num_layers=num_layers)
+        check_finite(step_size=step_size)
+        self.channels, self.num_layers = channels, num_layers
+        self.register_buffer("step_size", torch.tensor(step_size, dtype=torch.float64), persistent=False)
+        self.state_maps = nn.ModuleList(nn.Linear(channels, channels, bias=False) for _ in range(num_layers))
+        self.past_maps = nn.ModuleList(nn.Linear(channels, channels) for _ in range(num_layers))
+        # Features after the last layer would reach nothing.
+        self.updates = nn.ModuleList(nn.Linear(3 * channels, channels) for _ in range(num_layers - 1))
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        for linear in (*self.state_maps, *self.past_maps, *self.updates):
+            linear.reset_parameters()
+
+    def forward(self, state: State, graph: Graph, layer: int, context: Any = None) -> tuple[State, PastFeatures]:
+        """Return the rate, and the features as this layer saw them."""
+        check_layer(layer, self.num_layers)
+        features, time = context
+        if layer > 0:
+            features = torch.relu(self.updates[layer - 1](torch.cat([features, state, time], dim=-1)))
+        diffused = graph.diffuse(state, self.step_size)
+        rate = torch.relu(self.state_maps[layer](diffused) + self.past_maps[layer](features))
+        return rate, PastFeatures(features, time)
+
+    def extra_repr(self) -> str:
+        """Return the sizes shown by `repr`."""
+        return f"channels={self.channels}, num_layers={self.num_layers}, step_size={float(self.step_size):g}"
+
+
+class TemporalNetwork(SeriesNetwork):
+    """Frames to forecasts, by integration.
+
+    Args:
+        sizes: The sizes of the task.
+        hidden_channels: Channels of a state.
+        num_layers: Number of layers L.
+        coefficients: The rule for c; its order is the number of frames that become states, at most the window.
+        step_size: h.
+        skip: A forecast that is added to that of the layers, such as `LinearSkip`; none without it.
+        dropout: Part of the current state that is dropped before each layer, and before the readout, in training.
+        seed: Seed of the dropout.
+    """
+
+    step_size: Tensor
+
+    def __init__(
+        self,
+        sizes: SeriesSizes,
+        hidden_channels: int,
+        num_layers: int,
+        coefficients: TemporalCoefficients,
+        *,
+        step_size: float = 1.0,
+        skip: nn.Module | None = None,
+        dropout: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(sizes, hidden_channels, dropout=dropout, seed=seed)
+        check_count(num_layers=num_layers)
+        check_finite(step_size=step_size)
+        if coefficients.order > sizes.window:
+            raise InputError(
+                f"Expected an order of at most {sizes.window}, the frames of the window, got {coefficients.order}. "
+                "Take a longer window or a lower order."
+            )
+        self.num_layers = num_layers
+        self.register_buffer("step_size", torch.tensor(step_size, dtype=torch.float64), persistent=False)
+        known = sizes.horizon * sizes.num_known
+        self.embedding = nn.Linear(sizes.num_channels, hidden_channels)
+        self.past_embedding = nn.Linear(sizes.window * sizes.num_channels, hidden_channels)
+        self.time_embedding = nn.Linear(known, hidden_channels)
+        self.operator = PastDiffusion(hidden_channels, num_layers, step_size)
+        self.readout = nn.Linear(hidden_channels, sizes.horizon * sizes.num_targets)
+        self.skip = skip
+        self.coefficients = coefficients
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew; c returns to where it starts, last, so that rules start with the same weights."""
+        parts = (self.embedding, self.past_embedding, self.time_embedding, self.operator, self.readout)
+        for part in (*parts, self.skip, self.coefficients):
+            reset = getattr(part, "reset_parameters", None)
+            if reset is not None:
+                reset()
+
+    def forward(self, frames: Frames, graph: Graph) -> Float[Tensor, "batch horizon nodes targets"]:
+        """Return the forecasts of each window."""
+        drop = self._start(frames, graph)
+        state = self._integrate(frames, graph, drop.hidden).state
+        forecast = self._as_forecast(self.readout(drop.outer(state)))
+        return forecast if self.skip is None else forecast + self.skip(frames)
+
+    def integrate(self, frames: Frames, graph: Graph) -> Integration:
+        """Return the last state, the history and the coefficients c of every layer, without dropout."""
+        return self._integrate(frames, graph, None)
+
+    def _integrate(self, frames: Frames, graph: Graph, state_map: Callable[[Tensor], Tensor] | None) -> Integration:
+        newest_first = frames.window.flip(1)[:, : self.coefficients.order]
+        history = torch.relu(self.embedding(newest_first)).unbind(1)
+        past = torch.relu(self.past_embedding(frames.window.movedim(1, 2).flatten(2)))
+        time = self.time_embedding(self._flat_future(frames))
+        return integrate(
+            history,
+            graph,
+            self.coefficients,
+            self.operator,
+            num_layers=self.num_layers,
+            step_size=self.step_size,
+            context=PastFeatures(past, time),
+            state_map=state_map,
+        )
+
+
+class LinearSkip(nn.Module):
+    """A linear forecast of each node from its own window and what is known of the future: an autoregression.
+
+    Args:
+        sizes: The sizes of the task.
+        is_by_node: Whether each node has weights of its own beside those of all nodes.
+    """
+
+    def __init__(self, sizes: SeriesSizes, *, is_by_node: bool = False) -> None:
+        super().__init__()
+        self.sizes = sizes
+        num_inputs = sizes.window * sizes.num_channels + sizes.horizon * sizes.num_known
+        self.shared = nn.Linear(num_inputs, sizes.horizon * sizes.num_targets)
+        shape = (sizes.num_nodes if is_by_node else 0, num_inputs + 1, sizes.horizon * sizes.num_targets)
+        self.by_node = nn.Parameter(torch.empty(shape))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Start with a forecast of zero."""
+        for weight in (self.shared.weight, self.shared.bias, self.by_node):
+            nn.init.zeros_(weight)
+
+    def forward(self, frames: Frames) -> Float[Tensor, "batch horizon nodes targets"]:
+        """Return the linear forecasts."""
+        window, future = (part.movedim(1, 2).flatten(2) for part in frames)
+        inputs = torch.cat([window, future], dim=-1)
+        flat: Tensor = self.shared(inputs)
+        if len(self.by_node):
+            ones = torch.ones_like(inputs[..., :1])
+            flat = flat + torch.einsum("bni,nio->bno", torch.cat([inputs, ones], dim=-1), self.by_node)
+        by_step: Tensor = flat.unflatten(-1, (self.sizes.horizon, self.sizes.num_targets))
+        return by_step.movedim(2, 1)
