@@ -9,6 +9,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from tdegnn.data.load import load_panel
+from tdegnn.data.seasons import season_waves
 from tdegnn.data.splits import split_chronologically
 from tdegnn.errors import InputError
 from tdegnn.graph import Graph
@@ -18,7 +19,7 @@ from tdegnn.zoo.classical import LAST_VALUE, classical_forecasts, pooled_autoreg
 from tdegnn.zoo.lag_features import KnownChannels, MeanLags, NeighborLags, OwnLags
 from tdegnn.zoo.naive_series import ConstantForecast, MeanForecast, SeasonalNaive
 from tdegnn.zoo.ridge_series import RidgeForecast
-from tdegnn.zoo.series_inputs import FittedForecast, ForecastMethod, SeriesInputs, carry_forward, season_waves
+from tdegnn.zoo.series_inputs import FittedForecast, ForecastMethod, SeriesInputs, carry_forward
 
 MIRROR = os.environ.get("TDEGNN_MIRROR", "")
 METHODS = classical_forecasts(period=7, num_lags=3, num_neighbor_lags=2)

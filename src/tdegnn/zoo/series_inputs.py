@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from tdegnn.errors import InputError, check_count, check_finite
+from tdegnn.errors import InputError
 from tdegnn.graph import Graph
 
 Predictions: TypeAlias = Float[np.ndarray, "windows horizon nodes targets"]
@@ -137,21 +137,3 @@ def node_means(values: Float[np.ndarray, "time nodes targets"]) -> Float[np.ndar
             f"{int(np.argmin(totals))} (counted from 0). Take a longer training part."
         )
     return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1), sums.sum(axis=0) / totals))
-
-
-def season_waves(steps: range, period: float, num_waves: int = 1) -> Float[np.ndarray, "time waves"]:
-    """Sines and cosines of a season, to be known channels: of `period` steps, of half as many, of a third, ...
-
-    Half as many waves as the period has steps hold any pattern: three for the days of a week.
-
-    Args:
-        steps: The steps to have them for, counted from any fixed origin.
-        period: Steps from one season to the next, 52.1775 for weeks of a year.
-        num_waves: How many sines, and as many cosines.
-    """
-    check_count(num_waves=num_waves)
-    check_finite(period=period)
-    if period <= 1:
-        raise InputError(f"Expected a period of more than one step, got {period}.")
-    angles = 2 * np.pi / period * np.outer(np.asarray(steps), np.arange(1, num_waves + 1))
-    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)

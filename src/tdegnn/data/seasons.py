@@ -1,0 +1,82 @@
+"""Seasons as waves: sines and cosines of where a time stands in the day, the week, the year; known for the future too.
+
+A season of `period` steps takes several waves, of the whole period, of half of it, of a third, because no year is a
+plain sine. Half as many waves as the period has steps hold any pattern.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from tdegnn.errors import InputError, check_count, check_finite
+
+DAYS_IN_A_YEAR = 365.2425
+# Days of each season, and the waves it takes where the steps can tell so many apart.
+KNOWN_SEASONS = {"day": (1.0, 4), "week": (7.0, 3), "year": (DAYS_IN_A_YEAR, 3)}
+# A season must have come round so often to be learned.
+FEWEST_ROUNDS = 2
+
+
+class Season(NamedTuple):
+    """A season of a series.
+
+    Attributes:
+        period: Steps until it comes round.
+        num_waves: How many sines, and as many cosines.
+    """
+
+    period: float
+    num_waves: int = 1
+
+
+def season_waves(
+    steps: range | Float[np.ndarray, " time"], period: float, num_waves: int = 1
+) -> Float[np.ndarray, "time waves"]:
+    """Sines and cosines of a season: of `period` steps, of half as many, of a third, ...
+
+    Args:
+        steps: The steps to have them for, counted from any fixed origin.
+        period: Steps from one season to the next, 52.1775 for weeks of a year.
+        num_waves: How many sines, and as many cosines.
+    """
+    check_count(num_waves=num_waves)
+    check_finite(period=period)
+    if period <= 1:
+        raise InputError(f"Expected a period of more than one step, got {period}.")
+    angles = 2 * np.pi / period * np.outer(np.asarray(steps), np.arange(1, num_waves + 1))
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+
+
+def step_length(times: pd.Index) -> float:
+    """The mean length of a step: in days where times are dates, else as the numbers are."""
+    if len(times) < 2:
+        raise InputError("Expected at least two times to know the step, got one.")
+    span = times[-1] - times[0]
+    length = span / pd.Timedelta(days=1) if isinstance(times, pd.DatetimeIndex) else span
+    return float(length) / (len(times) - 1)
+
+
+def step_numbers(times: pd.Index, length: float) -> Float[np.ndarray, " time"]:
+    """How many steps of `length` have gone by since an origin that is the same for all series."""
+    if isinstance(times, pd.DatetimeIndex):
+        wall = times.tz_localize(None) if times.tz is not None else times  # seasons follow the clocks
+        return np.asarray((wall - pd.Timestamp(0)) / pd.Timedelta(days=length), dtype=np.float64)
+    return np.asarray(times, dtype=np.float64) / length
+
+
+def seasons_of(times: pd.Index) -> tuple[Season, ...]:
+    """The seasons that dates can have and have gone through; none where times are numbers."""
+    if not isinstance(times, pd.DatetimeIndex) or len(times) < 2:
+        return ()
+    length = step_length(times)
+    seasons = []
+    for days, most_waves in KNOWN_SEASONS.values():
+        period = days / length
+        num_waves = min(most_waves, int((period - 1e-9) // 2))
+        if num_waves >= 1 and len(times) >= FEWEST_ROUNDS * period:
+            seasons.append(Season(period, num_waves))
+    return tuple(seasons)

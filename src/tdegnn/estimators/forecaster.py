@@ -1,0 +1,502 @@
+"""`Forecaster`: a table of series and a graph in, forecasts with intervals out, and naive forecasts always beside them.
+
+`fit` scales, holds out the end of the series, trains a few networks at once, chooses the step by the held-out windows,
+measures intervals and naive forecasts on them, and trains again on everything for as many steps. A saved forecaster is
+the folder of its training: it knows the graph and the last window, so that it can go on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median_low
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Float
+from sklearn.base import BaseEstimator
+
+from tdegnn.analysis.report import CoefficientReport, explain
+from tdegnn.data.panel import Panel
+from tdegnn.data.scalers import Scaler
+from tdegnn.data.seasons import Season, seasons_of
+from tdegnn.errors import InputError, TrainingError, check_count
+from tdegnn.estimators.forecast import Forecast
+from tdegnn.estimators.forecast_parts import ForecastSplit, choose_window, measure_naive, split_for_forecast
+from tdegnn.graph import Graph
+from tdegnn.nets.temporal import TemporalNetwork
+from tdegnn.training.conformal import ConformalIntervals, fewest_residuals
+from tdegnn.training.device import DeviceName
+from tdegnn.training.fabric import Precision, make_fabric, place, weight_type
+from tdegnn.training.fit import Look, fit
+from tdegnn.training.members import GroupDescent
+from tdegnn.training.node_config import Attention, System
+from tdegnn.training.run_folder import CONFIG, RunFolder
+from tdegnn.training.series_config import SeriesConfig, Skip
+from tdegnn.training.series_frames import FrameMaker, WindowSet
+from tdegnn.training.series_training import SeriesTraining
+
+# Waves of a season that the user names; as many as tell its shape without following its noise.
+NUM_WAVES = 3
+# Rows of nodes a training step sees at most where the user does not say: some milliseconds of work.
+ROWS_A_STEP = 2**14
+# Arrays that are no weights and lie with them.
+KEPT = "kept."
+
+Values = Float[np.ndarray, "*windows horizon nodes targets"]
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
+    """Forecasts of series on a graph.
+
+    Attributes:
+        system: Which rule gives c: `"DE-GNN"` c = [1], `"TDE-GNN_D"` a learned vector, `"TDE-GNN_A"` attention.
+        window: Number of steps a forecast sees; without it, chosen by the held-out steps.
+        horizon: Number of steps that are forecast at once. `predict` goes on further on its own forecasts.
+        order: Frames that become states, at most the window.
+        season: Steps until a season comes round; without it, what the dates say.
+        known: Names of channels whose future values `predict` will be given.
+        hidden_channels: Channels of a state.
+        num_layers: Number of layers.
+        step_size: h.
+        dropout: Part of states that is dropped in training.
+        skip: The linear forecast beside the layers: `"none"`, `"linear"`, or `"by node"`.
+        attention: For TDE-GNN_A: that of the paper, `"plain"`, or `"gated"`, which starts as forward Euler.
+        learning_rate: How fast all but c learns.
+        weight_decay: How strongly it is pulled to zero.
+        c_learning_rate: How fast c learns.
+        c_weight_decay: How strongly c is pulled to forward Euler.
+        num_members: Networks, from seeds of their own, whose mean is the forecast.
+        num_steps: Number of steps of the optimizer at most.
+        validate_every: Steps between two looks at the held-out windows.
+        patience: Training ends when they have not improved for so many steps. Without it, after `num_steps`.
+        batch_size: Windows a step; without it as many as make a quick step.
+        coverage: How often intervals are to hold what is observed.
+        seed: Seed of weights, dropout and the order of windows.
+        device: `"auto"`, `"cpu"` or `"cuda"`.
+        precision: Numbers of 32 or of 64 bits, `"32-true"` or `"64-true"`.
+    """
+
+    system: System = "TDE-GNN_D"
+    window: int | None = None
+    horizon: int = 1
+    order: int = 4
+    season: float | None = None
+    known: Sequence[str] = ()
+    hidden_channels: int = 32
+    num_layers: int = 2
+    step_size: float = 1.0
+    dropout: float = 0.3
+    skip: Skip = "linear"
+    attention: Attention = "gated"
+    learning_rate: float = 0.003
+    weight_decay: float = 0.01
+    c_learning_rate: float = 0.001
+    c_weight_decay: float = 0.01
+    num_members: int = 3
+    num_steps: int = 300
+    validate_every: int = 10
+    patience: int | None = 100
+    batch_size: int | None = None
+    coverage: float = 0.9
+    seed: int = 0
+    device: DeviceName = "auto"
+    precision: Precision = "32-true"
+
+    def fit(
+        self,
+        panel: Panel,
+        *,
+        run: str | Path | None = None,
+        resume: bool = False,
+        source: Mapping[str, Any] | None = None,
+        on_look: Callable[[Look], None] | None = None,
+    ) -> Self:
+        """Learn to forecast a panel.
+
+        Args:
+            panel: The series. Without a graph, nodes are forecast each on its own.
+            run: Folder to write to: settings, metrics, weights, checkpoints. A finished one can be loaded.
+            resume: Go on with the training in `run`; where there is none, begin it.
+            source: Where the data came from, kept in the settings of the run folder.
+            on_look: Called with what each look at the held-out windows saw.
+        """
+        if not isinstance(panel, Panel):
+            raise InputError(f"Expected a Panel, got {type(panel).__name__}. Make one with read_panel.")
+        check_count(horizon=self.horizon, order=self.order, num_members=self.num_members, num_steps=self.num_steps)
+        seasons = self._seasons(panel)
+        window = choose_window(panel, self.horizon, seasons) if self.window is None else self.window
+        split = split_for_forecast(panel.num_steps, window, self.horizon)
+        maker = FrameMaker.fit(panel[: split.training.stop], window, self.horizon, seasons=seasons, known=self.known)
+        config = self._config(panel, maker, source or {})
+        if run is None:
+            self._train(panel, maker, split, config, None, on_look)
+        else:
+            is_there = resume and (Path(run) / CONFIG).exists()
+            with RunFolder.resume(run, config) if is_there else RunFolder.create(run, config) as folder:
+                if folder.is_finished:
+                    self._take(folder)
+                else:
+                    self._train(panel, maker, split, config, folder, on_look)
+        return self
+
+    def predict(
+        self, horizon: int | None = None, *, panel: Panel | None = None, future: Panel | None = None
+    ) -> Forecast:
+        """Forecast what comes after the end of a panel.
+
+        Args:
+            horizon: Number of steps; that of the training without it. Further steps are forecast from the forecasts
+                before them, and have no intervals.
+            panel: What is known by now; without it what was trained on.
+            future: The channels of `known` in the steps to forecast.
+        """
+        self._check_fitted()
+        horizon = self.horizon if horizon is None else horizon
+        check_count(horizon=horizon)
+        seen = self._tail if panel is None else self._check_panel(panel)
+        if self.known and future is None:
+            raise InputError(f"Expected future values of {', '.join(self.known)}, got none. Pass future=.")
+        values = self._run_freely(seen, horizon, future)
+        low, high = self._intervals(values)
+        further = f"Steps after the first {self.horizon} are forecast from forecasts and have no intervals."
+        return Forecast(
+            values,
+            low,
+            high,
+            seen.future_times(horizon),
+            seen.nodes,
+            seen.channels[: seen.num_targets],
+            self.coverage,
+            (further,) if horizon > self.horizon else (),
+        )
+
+    def explain(self) -> CoefficientReport:
+        """What the learned coefficients say, their mean over layers and networks.
+
+        They combine latent states of the network. They say how it integrates, not how the data evolve.
+        """
+        self._check_fitted()
+        return explain(self.coefficients_.mean(axis=0))
+
+    def save(self, path: str | Path) -> None:
+        """Write the forecaster to a new run folder; `load` reads it."""
+        self._check_fitted()
+        with RunFolder.create(path, self._config_) as folder:
+            for line in self.history_:
+                folder.append_metrics(line)
+            self._write(folder)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `save`, or `fit` with a run folder, wrote."""
+        folder = RunFolder.open(Path(path))
+        kind = folder.config.get("kind")
+        if kind != cls.__name__:
+            raise InputError(f"Expected the run folder of a {cls.__name__}, got {path} of a {kind}. Choose another.")
+        if not folder.is_finished:
+            raise InputError(f"Expected a finished training, got {path}, which is not. Go on with --resume.")
+        loaded = cls(**folder.config["settings"])
+        loaded._take(folder)
+        return loaded
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there is something to predict with."""
+        return hasattr(self, "networks_")
+
+    def _seasons(self, panel: Panel) -> tuple[Season, ...]:
+        if self.season is None:
+            return seasons_of(panel.times)
+        num_waves = min(NUM_WAVES, int((self.season - 1e-9) // 2))
+        if num_waves < 1:
+            raise InputError(f"Expected a season of more than two steps, got {self.season:g}.")
+        return (Season(float(self.season), num_waves),)
+
+    def _series_config(self, maker: FrameMaker) -> SeriesConfig:
+        groups = GroupDescent(self.learning_rate, self.weight_decay)
+        return SeriesConfig(
+            self.system,
+            self.hidden_channels,
+            self.num_layers,
+            1 if self.system == "DE-GNN" else min(self.order, maker.window),
+            self.step_size,
+            self.dropout,
+            self.skip,
+            self.attention,
+            groups,
+            GroupDescent(self.c_learning_rate, self.c_weight_decay),
+            groups,
+            self.num_steps,
+            self.batch_size,
+        )
+
+    def _config(self, panel: Panel, maker: FrameMaker, source: Mapping[str, Any]) -> dict[str, Any]:
+        graph = _graph_of(panel)
+        return {
+            "kind": type(self).__name__,
+            "settings": dict(self.get_params()) | {"known": list(self.known)},
+            "data": {
+                "nodes": list(panel.nodes),
+                "steps": panel.num_steps,
+                "channels": list(panel.channels),
+                "num_targets": panel.num_targets,
+                "times": [str(time) for time in panel.times[-maker.window :]],
+                "time_zone": panel.time_zone,
+                "edges": graph.num_edges,
+                "direction": graph.direction,
+                "name": panel.name,
+                **source,
+            },
+            "frames": {
+                "window": maker.window,
+                "horizon": maker.horizon,
+                "seasons": [list(season) for season in maker.seasons],
+                "step_length": maker.step_length,
+                "has_mask": maker.has_mask,
+            },
+        }
+
+    def _train(
+        self,
+        panel: Panel,
+        maker: FrameMaker,
+        split: ForecastSplit,
+        config: dict[str, Any],
+        folder: RunFolder | None,
+        on_look: Callable[[Look], None] | None,
+    ) -> None:
+        looks: list[dict[str, Any]] = [] if folder is None else folder.read_metrics()
+
+        def see(look: Look) -> None:
+            looks.append(look.to_record())
+            if on_look is not None:
+                on_look(look)
+
+        fabric, settings, graph = make_fabric(self.device, self.precision), self._series_config(maker), _graph_of(panel)
+        windows = maker.windows(panel, device=fabric.device, dtype=weight_type(fabric))
+        training, held_out = windows.predicting(split.training), windows.predicting(split.validation)
+
+        def start(learned: WindowSet) -> SeriesTraining:
+            batch_size = self.batch_size or max(1, ROWS_A_STEP // panel.num_nodes)
+            seeds = range(self.seed, self.seed + self.num_members)
+            return SeriesTraining(
+                [settings.build(maker.sizes(panel.num_nodes), seed) for seed in seeds],
+                [settings.descent] * self.num_members,
+                graph,
+                learned,
+                held_out,
+                batch_size=batch_size,
+                fabric=fabric,
+                seed=self.seed,
+            )
+
+        first = start(training)
+        result = fit(
+            first,
+            num_steps=self.num_steps,
+            validate_every=self.validate_every,
+            patience=self.patience,
+            on_look=see,
+            run=folder,
+        )
+        if not result.best_scores.isfinite().all():
+            raise TrainingError("Expected forecasts that are numbers, got none. Lower the learning rate or step size.")
+        self.maker_, self.graph_, self._config_, self.history_ = maker, graph, config, looks
+        self.networks_ = [_member(first, member) for member in range(self.num_members)]
+        self._tail = panel[-maker.window :]
+        self.best_step_ = int(median_low(result.best_steps.tolist()))
+        self._measure(panel, split, held_out)
+        # Again on everything, for as many steps as were best: what is newest says most about what comes next.
+        again = start(windows.predicting(range(panel.num_steps)))
+        for _ in range(self.best_step_):
+            again.step()
+        self.networks_ = [_member(again, member) for member in range(self.num_members)]
+        self._weights = {name: tensor.cpu() for name, tensor in again.members.parameters().items()}
+        self._weights |= {name: tensor.cpu() for name, tensor in again.members.buffers.items()}
+        self.coefficients_ = self._mean_coefficients(windows)
+        if folder is not None:
+            self._write(folder)
+
+    def _measure(self, panel: Panel, split: ForecastSplit, held_out: WindowSet) -> None:
+        """Errors on the held-out windows, ours and naive ones, intervals, and what a user should know."""
+        observed = self.maker_.to_units(held_out.targets.double().cpu().numpy())
+        residuals = observed - self._forecast(held_out, slice(None))
+        own = {"mse": float(np.nanmean(residuals**2)), "mae": float(np.nanmean(np.abs(residuals)))}
+        naive = measure_naive(panel, split, held_out.first_target_steps, self.maker_)
+        self.notes_: list[str] = list(panel.notes)
+        if panel.graph is None:
+            self.notes_.append("There is no graph: every node is forecast on its own.")
+        self.intervals_ = None
+        if np.isfinite(residuals).reshape(-1).sum() >= fewest_residuals(self.coverage) * self.horizon:
+            self.intervals_ = ConformalIntervals.fit(residuals, self.coverage, scale=self.maker_.target_scales)
+        else:
+            self.notes_.append("There are too few held-out steps for intervals. Take a longer series.")
+        better = [name for name, errors in naive.items() if errors["mse"] <= own["mse"]]
+        if better:
+            self.notes_.append(
+                f"On the held-out steps this forecaster is no better than {better[0]}: the data do not support more."
+            )
+        self.summary_: dict[str, Any] = {
+            "best_step": self.best_step_,
+            "window": self.maker_.window,
+            "held_out": {"steps": len(held_out.first_target_steps), "forecaster": own, **naive},
+            "notes": self.notes_,
+        }
+
+    def _run_freely(self, seen: Panel, horizon: int, future: Panel | None) -> Float[np.ndarray, "steps nodes targets"]:
+        """Forecasts one after another, each from what is known and from those before it."""
+        known, parts = seen[-self.maker_.window :], [np.empty((0, seen.num_nodes, seen.num_targets))]
+        while len(parts) * self.horizon < horizon + self.horizon:
+            parts.append(self._forecast(self.maker_.windows(known, future=future), slice(-1, None))[0])
+            known = _extend(known, parts[-1], future)
+        return np.concatenate(parts)[:horizon]
+
+    def _forecast(self, windows: WindowSet, numbers: slice) -> Values:
+        """The mean of the networks, in the units of the panel."""
+        frames, _ = windows.batch(numbers)
+        with torch.no_grad():
+            forecasts = [network.to(frames.window.device).eval()(frames, self.graph_) for network in self.networks_]
+        return self.maker_.to_units(torch.stack(forecasts).mean(dim=0).double().cpu().numpy())
+
+    def _mean_coefficients(self, windows: WindowSet) -> Float[np.ndarray, "layers order"]:
+        frames, _ = windows.batch(slice(-1, None))
+        with torch.no_grad():
+            each = [network.integrate(frames, self.graph_).coefficients for network in self.networks_]
+        # Attention has weights for each window: here there is one.
+        by_layer = (
+            torch.stack(each).mean(dim=0).flatten(2).mean(dim=-1) if each[0].dim() > 2 else torch.stack(each).mean(0)
+        )
+        return np.asarray(by_layer.double().cpu().numpy())
+
+    def _intervals(
+        self, values: Float[np.ndarray, "steps nodes targets"]
+    ) -> tuple[Float[np.ndarray, "steps nodes targets"], Float[np.ndarray, "steps nodes targets"]]:
+        widths = np.full(values.shape, np.nan)
+        if self.intervals_ is not None:
+            num_known = min(len(values), self.horizon)
+            widths[:num_known] = self.intervals_.widths[:num_known]
+        return values - widths, values + widths
+
+    def _check_panel(self, panel: Panel) -> Panel:
+        if not isinstance(panel, Panel):
+            raise InputError(f"Expected a Panel, got {type(panel).__name__}. Make one with read_panel.")
+        if panel.nodes != self._tail.nodes:
+            missing = [node for node in self._tail.nodes if node not in panel.nodes]
+            named = f"{missing[0]!r} is missing" if missing else "their order differs, or there are others"
+            raise InputError(f"Expected the {len(self._tail.nodes)} nodes of the training; {named}.")
+        if panel.num_steps < self.maker_.window:
+            raise InputError(
+                f"Expected at least {self.maker_.window} steps, the window of the training, got {panel.num_steps}."
+            )
+        return panel
+
+    def _check_fitted(self) -> None:
+        if not self.is_fitted:
+            raise InputError(
+                "Expected a Forecaster that has been trained, got one that has not. Call fit, or load one."
+            )
+
+    def _write(self, folder: RunFolder) -> None:
+        """The last files of a training, which make its folder a finished one."""
+        folder.write_weights(self._weights | self._kept_arrays())
+        folder.write_coefficients(self.coefficients_)
+        folder.finish(self.summary_)
+
+    def _kept_arrays(self) -> dict[str, torch.Tensor]:
+        """What is needed to forecast besides weights, each as one row, as weights are kept."""
+        arrays = {
+            "center": self.maker_.scaler.center,
+            "scale": self.maker_.scaler.scale,
+            "tail": self._tail.values,
+            "edges": self.graph_.edge_index.numpy(),
+            "edge_weights": self.graph_.edge_weight.numpy(),
+        }
+        if self.intervals_ is not None:
+            arrays["widths"] = self.intervals_.widths
+        return {f"{KEPT}{name}": torch.from_numpy(np.ascontiguousarray(array))[None] for name, array in arrays.items()}
+
+    def _take(self, folder: RunFolder) -> None:
+        """What a finished training learned."""
+        config = folder.config
+        data, stored = config["data"], folder.read_weights()
+        kept = {name.removeprefix(KEPT): stored.pop(name)[0].numpy() for name in list(stored) if name.startswith(KEPT)}
+        frames = config["frames"]
+        self.maker_ = FrameMaker(
+            frames["window"],
+            frames["horizon"],
+            tuple(data["channels"]),
+            data["num_targets"],
+            tuple(self.known),
+            Scaler(kept["center"], kept["scale"]),
+            tuple(Season(*season) for season in frames["seasons"]),
+            frames["step_length"],
+            frames["has_mask"],
+        )
+        self.graph_ = Graph(kept["edges"], len(data["nodes"]), kept["edge_weights"], data["direction"])
+        self._tail = Panel.from_array(
+            kept["tail"],
+            times=_read_times(data),
+            nodes=data["nodes"],
+            channels=data["channels"],
+            num_targets=data["num_targets"],
+            graph=self.graph_,
+            name=data["name"],
+        )
+        settings, sizes = self._series_config(self.maker_), self.maker_.sizes(len(data["nodes"]))
+        self.networks_ = [settings.build(sizes, self.seed + member) for member in range(self.num_members)]
+        for member, network in enumerate(self.networks_):
+            place(network, make_fabric("cpu", self.precision))
+            own = dict([*network.named_parameters(), *network.named_buffers()])
+            if own.keys() != stored.keys():
+                raise InputError(f"Expected weights of the settings in {folder.path}, got others. Train again.")
+            with torch.no_grad():
+                for name, tensor in own.items():
+                    tensor.copy_(stored[name][member])
+        self.intervals_ = None
+        if "widths" in kept:
+            is_pooled = np.zeros(kept["widths"].shape, dtype=bool)
+            self.intervals_ = ConformalIntervals(kept["widths"], self.coverage, is_pooled)
+        self._weights, self._config_ = stored, config
+        self.history_, self.summary_ = folder.read_metrics(), folder.read_summary()
+        self.notes_ = list(self.summary_["notes"])
+        self.coefficients_ = folder.read_coefficients()["coefficients"]
+
+
+def _graph_of(panel: Panel) -> Graph:
+    """The graph of a panel; one without edges where it has none."""
+    return panel.graph if panel.graph is not None else Graph(np.zeros((2, 0), dtype=np.int64), panel.num_nodes)
+
+
+def _member(training: SeriesTraining, member: int) -> TemporalNetwork:
+    network = training.members.network(member)
+    assert isinstance(network, TemporalNetwork)
+    return network
+
+
+def _extend(panel: Panel, forecast: Float[np.ndarray, "steps nodes targets"], future: Panel | None) -> Panel:
+    """The panel with forecasts as if they had been observed, and with what is known of these steps."""
+    times = panel.future_times(len(forecast))
+    after = np.full((len(forecast), panel.num_nodes, panel.num_channels), np.nan)
+    after[..., : panel.num_targets] = forecast
+    if future is not None:
+        rows = future.times.get_indexer(times)
+        for place_, name in enumerate(panel.channels):
+            if name in future.channels and (rows >= 0).all():
+                after[..., place_] = future.values[rows][..., future.channels.index(name)]
+    values = np.concatenate([panel.values, after])
+    return replace(panel, values=values, times=panel.times.append(times), notes=())
+
+
+def _read_times(data: Mapping[str, Any]) -> pd.Index:
+    """The times of the last window, as `_config` wrote them."""
+    texts = data["times"]
+    try:
+        return pd.Index([float(text) if "." in text else int(text) for text in texts])
+    except ValueError:
+        dates = pd.DatetimeIndex(pd.to_datetime(texts, utc=data["time_zone"] is not None))
+        return dates if data["time_zone"] is None else dates.tz_convert(data["time_zone"])

@@ -1,0 +1,199 @@
+"""Training of networks for series, many seeds at once: batches of windows, judged on those of the validation part.
+
+Members share the windows of each step, and differ in all else. One window a step, in the order of time, is how the
+paper trains; many windows a step are faster and mostly better. On a CUDA device steps are recorded and replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from tdegnn.errors import InputError
+from tdegnn.graph import Graph
+from tdegnn.nets.series_network import Frames, SeriesNetwork
+from tdegnn.training.fabric import make_fabric, weight_type
+from tdegnn.training.fit import Trainee
+from tdegnn.training.members import GroupedAdam, Members, keep_where
+from tdegnn.training.replay import Replayed
+from tdegnn.training.series_frames import WindowSet
+
+# Windows that are forecast at once when errors are measured, times nodes: so many rows fit anywhere.
+ROWS_AT_ONCE = 2**17
+
+
+class SeriesTraining(Trainee):
+    """Members that forecast one series.
+
+    Args:
+        networks: The members, as they start.
+        descents: How each of them learns.
+        graph: The graph the nodes live on.
+        training: Windows to learn from, on the device of the fabric.
+        validation: Windows to choose the step by.
+        test: Windows whose errors are written down at every look, and choose nothing.
+        batch_size: Windows a step; all without it. With 1 and `is_shuffled=False`, the paper's incremental training.
+        is_shuffled: Whether windows come in another order in every epoch.
+        units: What one means in the units of the series, by which errors of nodes are weighed when they are measured;
+            without it all count the same, as they do in training.
+        fabric: What to compute with; the CPU without it.
+        seed: Seed of the order of windows.
+    """
+
+    def __init__(
+        self,
+        networks: Sequence[SeriesNetwork],
+        descents: Sequence[GroupedAdam],
+        graph: Graph,
+        training: WindowSet,
+        validation: WindowSet,
+        test: WindowSet | None = None,
+        *,
+        batch_size: int | None = None,
+        is_shuffled: bool = True,
+        units: Float[np.ndarray, "nodes targets"] | None = None,
+        fabric: Fabric | None = None,
+        seed: int = 0,
+    ) -> None:
+        for name, part in dict(training=training, validation=validation).items():
+            if not len(part) or not (~part.targets.isnan()).any():
+                raise InputError(
+                    f"Expected at least one observed target in the {name} part, got none. Take a longer series, a "
+                    "shorter window or a shorter horizon."
+                )
+        fabric = fabric or make_fabric("cpu")
+        self.members = Members(networks, descents, fabric)
+        self._graph, self._parts = graph, (training, validation, test)
+        self._batch_size = min(batch_size or len(training), len(training))
+        self._is_shuffled, self._seed = is_shuffled, seed
+        weights = torch.ones(()) if units is None else torch.as_tensor(units) ** 2
+        self._error_weights = weights.to(fabric.device, weight_type(fabric))
+        self._num_steps = 0
+        frames, targets = training.batch(slice(0, self._batch_size))
+        # Fixed places: a recorded step reads these very tensors.
+        self._frames = Frames(*(part.clone() for part in frames))
+        self._targets = targets.clone()
+        num_members = len(networks)
+        self._losses, self._scores, self.test_errors = (
+            torch.full((num_members,), torch.nan, device=fabric.device, dtype=weight_type(fabric)) for _ in range(3)
+        )
+        self.best_errors, self.best_test_errors, self.lowest_test_errors = (
+            torch.full_like(self._losses, torch.inf) for _ in range(3)
+        )
+        self._best_weights = self.members.averaged_weights.clone()
+        self._best_buffers = {name: buffer.clone() for name, buffer in self.members.averaged_buffers.items()}
+        self._step = Replayed(self._train, fabric.device)
+
+    @property
+    def steps_an_epoch(self) -> int:
+        """Steps until every training window has been seen once; those that do not fill a batch wait."""
+        return max(1, len(self._parts[0]) // self._batch_size)
+
+    def step(self) -> None:
+        """Make one step for each active member, on the next windows."""
+        if self._batch_size < len(self._parts[0]) or self._num_steps == 0:
+            frames, targets = self._parts[0].batch(self._numbers())
+            self._frames.window.copy_(frames.window)
+            self._frames.future.copy_(frames.future)
+            self._targets.copy_(targets)
+        self._num_steps += 1
+        self._step()
+
+    def last_losses(self) -> Float[Tensor, " members"]:
+        """The mean squared errors, in scaled units, that the last step saw."""
+        return self._losses
+
+    def validate(self) -> Float[Tensor, " members"]:
+        """Minus the mean squared errors on the validation windows; NaN for a member whose forecasts are not finite."""
+        _, validation, test = self._parts
+        self._scores = -self.measure(validation)
+        if test is not None:
+            self.test_errors = self.measure(test)
+            self.lowest_test_errors = torch.fmin(self.lowest_test_errors, self.test_errors)
+        return self._scores.clone()
+
+    def keep(self, is_better: Bool[Tensor, " members"]) -> None:
+        """Keep the weights, and the errors that go with them."""
+        self._best_weights = keep_where(is_better, self.members.averaged_weights, self._best_weights)
+        self._best_buffers = {
+            name: keep_where(is_better, buffer, self._best_buffers[name])
+            for name, buffer in self.members.averaged_buffers.items()
+        }
+        self.best_errors = torch.where(is_better, -self._scores, self.best_errors)
+        self.best_test_errors = torch.where(is_better, self.test_errors, self.best_test_errors)
+
+    def stop(self, is_finished: Bool[Tensor, " members"]) -> None:
+        """Leave these members as they are."""
+        self.members.is_active.copy_(~is_finished)
+
+    def restore(self) -> None:
+        """Give each member the weights that were kept."""
+        self.members.restore(self._best_weights, self._best_buffers)
+
+    def best_weights(self) -> dict[str, Tensor]:
+        """Parameters and buffers that were kept, by name, one row a member."""
+        return self.members.parameters(self._best_weights) | self._best_buffers
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that decides how the training goes on."""
+        return {
+            **self.members.state(),
+            "best_weights": self._best_weights,
+            "losses": self._losses,
+            "best_errors": self.best_errors,
+            "best_test_errors": self.best_test_errors,
+            "lowest_test_errors": self.lowest_test_errors,
+            "num_batches": torch.tensor(self._num_steps),
+            **{f"best_buffers.{name}": buffer for name, buffer in self._best_buffers.items()},
+        }
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from where `state` was taken."""
+        own = self.state()
+        if {name: tensor.shape for name, tensor in own.items()} != {name: part.shape for name, part in state.items()}:
+            raise InputError("Expected the checkpoint of this training, got that of another. Choose another folder.")
+        for name, tensor in own.items():
+            tensor.copy_(state[name])
+        self._num_steps = int(state["num_batches"])
+
+    def forecast(self, windows: WindowSet) -> Float[Tensor, "members windows horizon nodes targets"]:
+        """Scaled forecasts of every member, for all windows."""
+        at_once = max(1, ROWS_AT_ONCE // (self._graph.num_nodes * len(self.members)))
+        parts = []
+        for first in range(0, len(windows), at_once):
+            frames, _ = windows.batch(slice(first, first + at_once))
+            parts.append(self.members.evaluate(frames, self._graph))
+        return torch.cat(parts, dim=1)
+
+    def measure(self, windows: WindowSet) -> Float[Tensor, " members"]:
+        """The mean squared error of every member; NaN where a forecast is not finite."""
+        errors = self._errors(self.forecast(windows), windows.targets)
+        return self._mean_where(errors * self._error_weights, windows.targets)
+
+    def _train(self) -> None:
+        self._losses.copy_(self.members.step(self._training_losses, self._frames, self._graph))
+
+    def _training_losses(self, forecasts: Float[Tensor, "members batch horizon nodes targets"]) -> Tensor:
+        return self._mean_where(self._errors(forecasts, self._targets), self._targets)
+
+    def _errors(self, forecasts: Tensor, targets: Tensor) -> Tensor:
+        # What was not observed is masked later on; as NaN it would come through, for NaN times zero is NaN.
+        return (forecasts - targets.nan_to_num()).square()
+
+    def _mean_where(self, errors: Tensor, targets: Tensor) -> Float[Tensor, " members"]:
+        is_observed = (~targets.isnan()).to(errors.dtype)
+        return (errors * is_observed).flatten(1).sum(dim=1) / is_observed.sum()
+
+    def _numbers(self) -> Tensor:
+        """Which windows the next step sees: a function of seed and step alone, so that a training can be resumed."""
+        epoch, place = divmod(self._num_steps, self.steps_an_epoch)
+        order = torch.arange(len(self._parts[0]))
+        if self._is_shuffled:
+            order = torch.from_numpy(np.random.default_rng([self._seed, epoch]).permutation(len(self._parts[0])))
+        chosen = order[place * self._batch_size : (place + 1) * self._batch_size]
+        return chosen.to(self._targets.device)
