@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from tdegnn.data.splits import rolling_origins, split_chronologically
     from tdegnn.data.windows import SlidingWindows, sliding_windows
     from tdegnn.errors import DownloadError, InputError, TdegnnError, TrainingError
+    from tdegnn.estimators.forecaster import Forecaster
     from tdegnn.estimators.node_classifier import NodeClassifier
     from tdegnn.estimators.node_regressor import NodeRegressor
     from tdegnn.graph import Graph
@@ -62,6 +63,7 @@ __all__ = [
     "DirectCoefficients",
     "DownloadError",
     "FixedCoefficients",
+    "Forecaster",
     "GatedAttention",
     "Graph",
     "HiddenDiffusionOperator",
@@ -140,6 +142,7 @@ _HOMES = {
     "tdegnn.data.splits": ("rolling_origins", "split_chronologically"),
     "tdegnn.data.windows": ("SlidingWindows", "sliding_windows"),
     "tdegnn.errors": ("DownloadError", "InputError", "TdegnnError", "TrainingError"),
+    "tdegnn.estimators.forecaster": ("Forecaster",),
     "tdegnn.estimators.node_classifier": ("NodeClassifier",),
     "tdegnn.estimators.node_regressor": ("NodeRegressor",),
     "tdegnn.graph": ("Graph",),

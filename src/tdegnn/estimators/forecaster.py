@@ -17,6 +17,8 @@ import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float
+from lightning_fabric import Fabric
+from matplotlib.figure import Figure
 from sklearn.base import BaseEstimator
 
 from tdegnn.analysis.report import CoefficientReport, explain
@@ -24,8 +26,10 @@ from tdegnn.data.panel import Panel
 from tdegnn.data.scalers import Scaler
 from tdegnn.data.seasons import Season, seasons_of
 from tdegnn.errors import InputError, TrainingError, check_count
+from tdegnn.estimators.backtest import Backtest, run_backtest
 from tdegnn.estimators.forecast import Forecast
 from tdegnn.estimators.forecast_parts import ForecastSplit, choose_window, measure_naive, split_for_forecast
+from tdegnn.estimators.forecast_plots import plot_forecast
 from tdegnn.graph import Graph
 from tdegnn.nets.temporal import TemporalNetwork
 from tdegnn.training.conformal import ConformalIntervals, fewest_residuals
@@ -175,6 +179,52 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
             (further,) if horizon > self.horizon else (),
         )
 
+    def update(self, panel: Panel, num_steps: int = 30) -> Self:
+        """Go on learning with new data, from the weights there are.
+
+        Scales, window and intervals stay as they are.
+
+        Args:
+            panel: The series as far as they are known by now, old steps included; the more, the less is forgotten.
+            num_steps: Number of steps of the optimizer.
+        """
+        self._check_fitted()
+        check_count(num_steps=num_steps)
+        self._check_panel(panel)
+        fabric = make_fabric(self.device, self.precision)
+        windows = self.maker_.windows(panel, device=fabric.device, dtype=weight_type(fabric))
+        learned = windows.predicting(range(panel.num_steps))
+        training = self._start_training(self.networks_, learned, learned, fabric)
+        for _ in range(num_steps):
+            training.step()
+        self._learn_from(training, panel, windows)
+        return self
+
+    def backtest(
+        self,
+        panel: Panel,
+        *,
+        num_folds: int = 3,
+        stride: int | None = None,
+        on_fold: Callable[[], object] = lambda: None,
+    ) -> Backtest:
+        """What these settings would have forecast, had the series ended earlier. What was learned stays as it is.
+
+        Args:
+            panel: The series.
+            num_folds: Number of origins, the last of which is `horizon` steps before the end.
+            stride: Steps from one origin to the next; the horizon without it.
+            on_fold: Called after each fold, for a progress bar.
+        """
+        return run_backtest(self, panel, num_folds=num_folds, stride=stride, on_fold=on_fold)
+
+    def plot(
+        self, horizon: int | None = None, *, panel: Panel | None = None, nodes: Sequence[str] | None = None
+    ) -> Figure:
+        """Draw the end of the series and the forecast, for some nodes."""
+        forecast = self.predict(horizon, panel=panel)
+        return plot_forecast(self._tail if panel is None else panel, forecast, nodes)
+
     def explain(self) -> CoefficientReport:
         """What the learned coefficients say, their mean over layers and networks.
 
@@ -281,21 +331,10 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         windows = maker.windows(panel, device=fabric.device, dtype=weight_type(fabric))
         training, held_out = windows.predicting(split.training), windows.predicting(split.validation)
 
-        def start(learned: WindowSet) -> SeriesTraining:
-            batch_size = self.batch_size or max(1, ROWS_A_STEP // panel.num_nodes)
-            seeds = range(self.seed, self.seed + self.num_members)
-            return SeriesTraining(
-                [settings.build(maker.sizes(panel.num_nodes), seed) for seed in seeds],
-                [settings.descent] * self.num_members,
-                graph,
-                learned,
-                held_out,
-                batch_size=batch_size,
-                fabric=fabric,
-                seed=self.seed,
-            )
-
-        first = start(training)
+        seeds = range(self.seed, self.seed + self.num_members)
+        networks = [settings.build(maker.sizes(panel.num_nodes), seed) for seed in seeds]
+        self.maker_, self.graph_, self._config_, self.history_ = maker, graph, config, looks
+        first = self._start_training(networks, training, held_out, fabric)
         result = fit(
             first,
             num_steps=self.num_steps,
@@ -306,21 +345,40 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         )
         if not result.best_scores.isfinite().all():
             raise TrainingError("Expected forecasts that are numbers, got none. Lower the learning rate or step size.")
-        self.maker_, self.graph_, self._config_, self.history_ = maker, graph, config, looks
         self.networks_ = [_member(first, member) for member in range(self.num_members)]
         self._tail = panel[-maker.window :]
         self.best_step_ = int(median_low(result.best_steps.tolist()))
         self._measure(panel, split, held_out)
         # Again on everything, for as many steps as were best: what is newest says most about what comes next.
-        again = start(windows.predicting(range(panel.num_steps)))
+        again = self._start_training(networks, windows.predicting(range(panel.num_steps)), held_out, fabric)
         for _ in range(self.best_step_):
             again.step()
-        self.networks_ = [_member(again, member) for member in range(self.num_members)]
-        self._weights = {name: tensor.cpu() for name, tensor in again.members.parameters().items()}
-        self._weights |= {name: tensor.cpu() for name, tensor in again.members.buffers.items()}
-        self.coefficients_ = self._mean_coefficients(windows)
+        self._learn_from(again, panel, windows)
         if folder is not None:
             self._write(folder)
+
+    def _start_training(
+        self, networks: Sequence[TemporalNetwork], learned: WindowSet, held_out: WindowSet, fabric: Fabric
+    ) -> SeriesTraining:
+        return SeriesTraining(
+            networks,
+            [self._series_config(self.maker_).descent] * len(networks),
+            self.graph_,
+            learned,
+            held_out,
+            batch_size=self.batch_size or max(1, ROWS_A_STEP // self.graph_.num_nodes),
+            fabric=fabric,
+            seed=self.seed,
+        )
+
+    def _learn_from(self, training: SeriesTraining, panel: Panel, windows: WindowSet) -> None:
+        """Take the weights as the training left them, and remember the end of what it saw."""
+        self.networks_ = [_member(training, member) for member in range(self.num_members)]
+        members = training.members
+        self._weights = {name: tensor.cpu() for name, tensor in (members.parameters() | members.buffers).items()}
+        self.coefficients_ = self._mean_coefficients(windows)
+        self._tail = panel[-self.maker_.window :]
+        self._config_["data"]["times"] = [str(time) for time in self._tail.times]
 
     def _measure(self, panel: Panel, split: ForecastSplit, held_out: WindowSet) -> None:
         """Errors on the held-out windows, ours and naive ones, intervals, and what a user should know."""
