@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tdegnn import InputError
-from tdegnn.experiments import node_results, recipe_files, table1
+from tdegnn.experiments import node_results, recipe_files, records, table1
 from tdegnn.experiments.node_systems import train_together
 from tdegnn.experiments.recipe_files import config_from_record, read_recipes, write_recipes
 from tdegnn.training.fabric import make_fabric
@@ -84,7 +84,7 @@ def test_link_ridge_is_solved_once(made_up, tmp_path):
     table1.solve_link_ridge("cora", path)
     assert path.read_text() == lines
     assert len(lines.splitlines()) == 3
-    assert len(table1.summarize(node_results.read_lines(path))["cora", table1.LINK_RIDGE].test_accuracies) == 3
+    assert len(table1.summarize(records.read_lines(path))["cora", table1.LINK_RIDGE].test_accuracies) == 3
 
 
 @pytest.mark.parametrize("system", NODE_NETWORKS)
@@ -93,7 +93,7 @@ def test_rivals_are_trained_from_recipes_too(made_up, system, tmp_path):
     write_recipes(tmp_path / "r.toml", {system: config})
     assert read_recipes("made up", tmp_path / "r.toml") == {system: config}
     node_results.train_row("cora", config, tmp_path / "table1.jsonl", fabric=CPU)
-    lines = node_results.read_lines(tmp_path / "table1.jsonl")
+    lines = records.read_lines(tmp_path / "table1.jsonl")
     assert [line["system"] for line in lines] == [system] * 3
     assert config_from_record(lines[0]["configuration"]) == config
 
@@ -108,7 +108,7 @@ def test_only_lines_of_the_recipe_count(made_up, tmp_path, monkeypatch):
     for config in (SMALL, replace(SMALL, step_size=0.1)):
         node_results.train_row("cora", config, path, fabric=CPU)
     monkeypatch.setattr(table1, "read_recipes", lambda name: {"TDE-GNN_D": SMALL})
-    cells = table1.summarize(node_results.read_lines(path))
+    cells = table1.summarize(records.read_lines(path))
     assert set(cells) == {("cora", "TDE-GNN_D")}
     assert len(cells["cora", "TDE-GNN_D"].test_accuracies) == 3
 

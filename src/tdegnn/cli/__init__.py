@@ -18,6 +18,7 @@ from tdegnn.cli.predict import predict
 from tdegnn.cli.reproduce import reproduce
 from tdegnn.cli.reproduce_ablation import ablation
 from tdegnn.cli.reproduce_nodes import runtimes, table1
+from tdegnn.cli.reproduce_series import table2
 from tdegnn.cli.sweep import sweep
 from tdegnn.errors import InputError, TdegnnError
 from tdegnn.version import __version__
@@ -35,6 +36,7 @@ app.command()(demo)
 # A vector may start with a minus sign, which is no option.
 app.command(context_settings={"ignore_unknown_options": True})(explain)
 reproduce.command()(table1)
+reproduce.command()(table2)
 reproduce.command()(ablation)
 reproduce.command()(runtimes)
 app.command()(classify)

@@ -32,7 +32,8 @@ def ablation(
     """Figure of orders: test accuracy of both learned rules on ten splits, for orders 1 to 8."""
     from tdegnn.analysis.plots import save_figure
     from tdegnn.experiments.ablation import DATASETS, ablation_configs, plot_orders, summarize_orders
-    from tdegnn.experiments.node_results import paired_gain, read_lines, train_row
+    from tdegnn.experiments.node_results import paired_gain, train_row
+    from tdegnn.experiments.records import read_lines
     from tdegnn.training.fabric import make_fabric
 
     if report and not out.exists():

@@ -33,8 +33,9 @@ def table1(
     as_json: AsJson = False,
 ) -> None:
     """Table 1: test accuracy on ten splits, for c = [1], a learned vector, attention, and rivals."""
-    from tdegnn.experiments.node_results import read_lines, train_row
+    from tdegnn.experiments.node_results import train_row
     from tdegnn.experiments.recipe_files import read_recipes
+    from tdegnn.experiments.records import read_lines
     from tdegnn.experiments.table1 import DATASETS, LINK_RIDGE, SYSTEMS, solve_link_ridge, summarize
     from tdegnn.training.fabric import make_fabric
 

@@ -5,7 +5,6 @@ One line a training. What is in the file already is not trained again.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from lightning_fabric import Fabric
 from tdegnn.data.load import load_nodes
 from tdegnn.experiments.node_systems import AnyConfig, train_together
 from tdegnn.experiments.recipe_files import config_from_record
-from tdegnn.experiments.records import describe_environment
+from tdegnn.experiments.records import append_lines, describe_environment, read_lines
 
 CONFIDENCE = 0.95
 
@@ -89,18 +88,6 @@ def train_row(
         runs = train_together(dataset, [config], splits, seed=seed, fabric=fabric)
         environment = describe_environment(fabric.device)
         append_lines(path, [{"dataset": dataset_name, **run.to_record(), **environment} for run in runs])
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Result lines; none where there is no file yet."""
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
-
-
-def append_lines(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
-    """Add result lines."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        file.writelines(json.dumps(line) + "\n" for line in lines)
 
 
 def paired_gain(learned: Cell, fixed: Cell) -> Gain:

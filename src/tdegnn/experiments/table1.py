@@ -14,9 +14,9 @@ import numpy as np
 import torch
 
 from tdegnn.data.load import load_nodes
-from tdegnn.experiments.node_results import Cell, append_lines, read_lines
+from tdegnn.experiments.node_results import Cell
 from tdegnn.experiments.recipe_files import config_from_record, read_recipes
-from tdegnn.experiments.records import describe_environment
+from tdegnn.experiments.records import append_lines, describe_environment, read_lines
 from tdegnn.zoo.link_ridge import fit_link_ridge
 from tdegnn.zoo.registry import NODE_NETWORKS
 

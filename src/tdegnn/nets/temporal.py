@@ -76,6 +76,17 @@ class PastDiffusion(SpatialOperator):
         return f"channels={self.channels}, num_layers={self.num_layers}, step_size={float(self.step_size):g}"
 
 
+class TimeEmbedding(nn.Linear):
+    """A linear map of what is known of time, which may be nothing: then it gives its bias, at first zero."""
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew, where there are any; torch warns of maps without inputs."""
+        if self.in_features:
+            super().reset_parameters()
+        else:
+            nn.init.zeros_(self.bias)
+
+
 class TemporalNetwork(SeriesNetwork):
     """Frames to forecasts, by integration.
 
@@ -117,7 +128,7 @@ class TemporalNetwork(SeriesNetwork):
         known = sizes.horizon * sizes.num_known
         self.embedding = nn.Linear(sizes.num_channels, hidden_channels)
         self.past_embedding = nn.Linear(sizes.window * sizes.num_channels, hidden_channels)
-        self.time_embedding = nn.Linear(known, hidden_channels)
+        self.time_embedding = TimeEmbedding(known, hidden_channels)
         self.operator = PastDiffusion(hidden_channels, num_layers, step_size)
         self.readout = nn.Linear(hidden_channels, sizes.horizon * sizes.num_targets)
         self.skip = skip
@@ -137,7 +148,7 @@ class TemporalNetwork(SeriesNetwork):
         drop = self._start(frames, graph)
         state = self._integrate(frames, graph, drop.hidden).state
         forecast = self._as_forecast(self.readout(drop.outer(state)))
-        return forecast if self.skip is None else forecast + self.skip(frames)
+        return forecast if self.skip is None else forecast + self.skip(frames, graph)
 
     def integrate(self, frames: Frames, graph: Graph) -> Integration:
         """Return the last state, the history and the coefficients c of every layer, without dropout."""
@@ -161,20 +172,23 @@ class TemporalNetwork(SeriesNetwork):
 
 
 class LinearSkip(nn.Module):
-    """A linear forecast of each node from its own window and what is known of the future: an autoregression.
+    """A linear forecast of each node: from its own window, its neighbors' and the mean of all nodes', and the future.
+
+    It is what a ridge regression on lags sees; beside it, the layers learn what is not linear.
 
     Args:
         sizes: The sizes of the task.
-        is_by_node: Whether each node has weights of its own beside those of all nodes.
+        is_by_node: Whether each node has weights of its own, for its own window, beside those that all nodes share.
     """
 
     def __init__(self, sizes: SeriesSizes, *, is_by_node: bool = False) -> None:
         super().__init__()
         self.sizes = sizes
-        num_inputs = sizes.window * sizes.num_channels + sizes.horizon * sizes.num_known
-        self.shared = nn.Linear(num_inputs, sizes.horizon * sizes.num_targets)
-        shape = (sizes.num_nodes if is_by_node else 0, num_inputs + 1, sizes.horizon * sizes.num_targets)
-        self.by_node = nn.Parameter(torch.empty(shape))
+        num_own = sizes.window * sizes.num_channels + sizes.horizon * sizes.num_known
+        num_others = 2 * sizes.window * sizes.num_targets
+        num_outputs = sizes.horizon * sizes.num_targets
+        self.shared = nn.Linear(num_own + num_others, num_outputs)
+        self.by_node = nn.Parameter(torch.empty(sizes.num_nodes if is_by_node else 0, num_own + 1, num_outputs))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -182,13 +196,16 @@ class LinearSkip(nn.Module):
         for weight in (self.shared.weight, self.shared.bias, self.by_node):
             nn.init.zeros_(weight)
 
-    def forward(self, frames: Frames) -> Float[Tensor, "batch horizon nodes targets"]:
+    def forward(self, frames: Frames, graph: Graph) -> Float[Tensor, "batch horizon nodes targets"]:
         """Return the linear forecasts."""
-        window, future = (part.movedim(1, 2).flatten(2) for part in frames)
-        inputs = torch.cat([window, future], dim=-1)
-        flat: Tensor = self.shared(inputs)
+        targets = frames.window[..., : self.sizes.num_targets]
+        of_all = targets.mean(dim=-2, keepdim=True).expand_as(targets)
+        own, future, neighbors, mean = (
+            part.movedim(1, 2).flatten(2) for part in (*frames, graph.propagate(targets), of_all)
+        )
+        flat: Tensor = self.shared(torch.cat([own, future, neighbors, mean], dim=-1))
         if len(self.by_node):
-            ones = torch.ones_like(inputs[..., :1])
-            flat = flat + torch.einsum("bni,nio->bno", torch.cat([inputs, ones], dim=-1), self.by_node)
+            inputs = torch.cat([own, future, torch.ones_like(own[..., :1])], dim=-1)
+            flat = flat + torch.einsum("bni,nio->bno", inputs, self.by_node)
         by_step: Tensor = flat.unflatten(-1, (self.sizes.horizon, self.sizes.num_targets))
         return by_step.movedim(2, 1)
