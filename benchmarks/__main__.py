@@ -9,9 +9,9 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks import attention_cost, command_line, data_loading, node_training
+from benchmarks import attention_cost, command_line, data_loading, node_training, series_training
 
-MODULES = (attention_cost, command_line, data_loading, node_training)
+MODULES = (attention_cost, command_line, data_loading, node_training, series_training)
 
 
 @dataclass(frozen=True)
