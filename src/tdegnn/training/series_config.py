@@ -19,6 +19,7 @@ from tdegnn.core.coefficients import (
     TemporalCoefficients,
 )
 from tdegnn.errors import InputError
+from tdegnn.nets.physical_series import PhysicalSeriesNetwork
 from tdegnn.nets.series_network import SeriesNetwork, SeriesSizes
 from tdegnn.nets.temporal import LinearSkip, TemporalNetwork
 from tdegnn.training.members import GroupDescent, GroupedAdam
@@ -26,6 +27,7 @@ from tdegnn.training.node_config import Attention, System
 from tdegnn.zoo.series_registry import SERIES_NETWORKS
 
 Skip = Literal["none", "linear", "by node"]
+States = Literal["latent", "physical"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class SeriesConfig:
         spatial: How the layers learn.
         num_steps: Number of steps of the optimizer at most.
         batch_size: Windows a step; all without it.
+        states: What c combines: states of the network's own, or the observed frames themselves. The latter have no
+            layers, no skip and no dropout; then c can be read.
     """
 
     system: System = "TDE-GNN_D"
@@ -61,39 +65,46 @@ class SeriesConfig:
     spatial: GroupDescent = field(default_factory=lambda: GroupDescent(0.003, 0.01))
     num_steps: int = 300
     batch_size: int | None = None
+    states: States = "latent"
 
     @property
     def shape(self) -> tuple[Any, ...]:
         """What configurations must share to be trained in one batch."""
         sizes = (self.system, self.hidden_channels, self.num_layers, self.order)
-        return (*sizes, self.skip, self.attention, self.num_steps, self.batch_size)
+        return (*sizes, self.skip, self.attention, self.num_steps, self.batch_size, self.states)
 
     @property
     def descent(self) -> GroupedAdam:
         """How the network learns."""
         return GroupedAdam(self.embedding, self.temporal, self.spatial)
 
-    def build(self, sizes: SeriesSizes, seed: int) -> TemporalNetwork:
+    def build(self, sizes: SeriesSizes, seed: int) -> TemporalNetwork | PhysicalSeriesNetwork:
         """A network of these sizes, its weights drawn from the seed."""
-        for name, kind in dict(system=System, skip=Skip, attention=Attention).items():
+        for name, kind in dict(system=System, skip=Skip, attention=Attention, states=States).items():
             if getattr(self, name) not in get_args(kind):
                 raise InputError(
                     f"Expected {name} to be one of {', '.join(get_args(kind))}, got {getattr(self, name)!r}."
                 )
-        network = TemporalNetwork(
+        network = self._make(sizes, seed)
+        # Only now: parts have drawn weights when they were made, some rules more than others.
+        torch.manual_seed(seed)
+        network.reset_parameters()
+        return network
+
+    def _make(self, sizes: SeriesSizes, seed: int) -> TemporalNetwork | PhysicalSeriesNetwork:
+        coefficients = _RULES[self.system](self, sizes)
+        if self.states == "physical":
+            return PhysicalSeriesNetwork(sizes, self.hidden_channels, coefficients, step_size=self.step_size, seed=seed)
+        return TemporalNetwork(
             sizes,
             self.hidden_channels,
             self.num_layers,
-            _RULES[self.system](self),
+            coefficients,
             step_size=self.step_size,
             skip=None if self.skip == "none" else LinearSkip(sizes, is_by_node=self.skip == "by node"),
             dropout=self.dropout,
             seed=seed,
         )
-        # Only now: parts have drawn weights when they were made, some rules more than others.
-        torch.manual_seed(seed)
-        network.reset_parameters()
-        return network
 
     def to_record(self) -> dict[str, Any]:
         """Settings for a result line."""
@@ -148,8 +159,15 @@ class SeriesRivalConfig:
 AnySeriesConfig: TypeAlias = SeriesConfig | SeriesRivalConfig
 
 _ATTENTIONS: dict[Attention, type[AttentionCoefficients]] = {"plain": AttentionCoefficients, "gated": GatedAttention}
-_RULES: dict[System, Callable[[SeriesConfig], TemporalCoefficients]] = {
-    "DE-GNN": lambda _: FixedCoefficients([1.0]),
-    "TDE-GNN_D": lambda config: DirectCoefficients(config.order),
-    "TDE-GNN_A": lambda config: _ATTENTIONS[config.attention](config.order, config.hidden_channels),
+
+
+def _attention(config: SeriesConfig, sizes: SeriesSizes) -> AttentionCoefficients:
+    channels = sizes.num_targets if config.states == "physical" else config.hidden_channels
+    return _ATTENTIONS[config.attention](config.order, channels)
+
+
+_RULES: dict[System, Callable[[SeriesConfig, SeriesSizes], TemporalCoefficients]] = {
+    "DE-GNN": lambda *_: FixedCoefficients([1.0]),
+    "TDE-GNN_D": lambda config, _: DirectCoefficients(config.order),
+    "TDE-GNN_A": _attention,
 }
