@@ -58,7 +58,7 @@ class SlidingWindows:
     """
 
     inputs: Float[Tensor, "windows window nodes channels"]
-    targets: Float[Tensor, "windows horizon nodes channels"]
+    targets: Float[Tensor, "windows horizon nodes targets"]
     first_target_steps: range
 
     def __len__(self) -> int:

@@ -37,24 +37,34 @@ class ForecastSplit:
 def split_for_forecast(num_steps: int, window: int, horizon: int) -> ForecastSplit:
     """Hold out the end of a series of `num_steps` steps."""
     check_count(num_steps=num_steps, window=window, horizon=horizon)
-    num_held_out = max(ceil(HELD_OUT * (num_steps - window)), FEWEST_WINDOWS + horizon - 1)
-    boundary = num_steps - num_held_out
-    if boundary - window - horizon + 1 < FEWEST_WINDOWS:
-        needed = window + 2 * (FEWEST_WINDOWS + horizon - 1)
+    needed = fewest_steps(window, horizon)
+    if num_steps < needed:
         raise InputError(
             f"Expected at least {needed} steps for a window of {window} and a horizon of {horizon}, got {num_steps}. "
             "Take a shorter window or horizon, or a longer series."
         )
+    boundary = num_steps - _num_held_out(num_steps, window, horizon)
     return ForecastSplit(range(window, boundary), range(boundary, num_steps))
+
+
+def fewest_steps(window: int, horizon: int) -> int:
+    """Steps that a series must have to be split."""
+    return window + 2 * (FEWEST_WINDOWS + horizon - 1)
 
 
 def choose_window(panel: Panel, horizon: int, seasons: tuple[Season, ...]) -> int:
     """The window with which a ridge regression forecasts the held-out steps best: it takes no time to find out."""
     longest = max(1, int(LARGEST_WINDOW * panel.num_steps))
     seasonal = [ceil(season.period) for season in seasons]
-    candidates = sorted({length for length in (*WINDOWS, *seasonal) if length <= longest})
+    # The series is split twice: what is left of it after the first time must be enough for the second.
+    candidates = sorted(
+        length
+        for length in {*WINDOWS, *seasonal}
+        if length <= longest
+        and panel.num_steps - _num_held_out(panel.num_steps, length, horizon) >= fewest_steps(length, horizon)
+    )
     if not candidates:
-        return longest
+        return min(longest, WINDOWS[0])
     split = split_for_forecast(panel.num_steps, candidates[-1], horizon)
     series = _as_inputs(panel, seasons, split.training)
     observed = _windows_of(series.values, split.validation, horizon)
@@ -93,6 +103,10 @@ def measure_naive(
         residuals = observed - forecasts
         measured[name] = {"mse": float(np.nanmean(residuals**2)), "mae": float(np.nanmean(np.abs(residuals)))}
     return measured
+
+
+def _num_held_out(num_steps: int, window: int, horizon: int) -> int:
+    return max(ceil(HELD_OUT * (num_steps - window)), FEWEST_WINDOWS + horizon - 1)
 
 
 def _as_inputs(panel: Panel, seasons: tuple[Season, ...], training: range) -> SeriesInputs:

@@ -7,6 +7,7 @@ the folder of its training: it knows the graph and the last window, so that it c
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -47,6 +48,8 @@ from tdegnn.training.series_training import SeriesTraining
 NUM_WAVES = 3
 # Rows of nodes a training step sees at most where the user does not say: some milliseconds of work.
 ROWS_A_STEP = 2**14
+# Steps of the end of the series that are kept at least: fewer do not tell days from business days.
+FEWEST_KEPT = 16
 # Arrays that are no weights and lie with them.
 KEPT = "kept."
 
@@ -219,10 +222,15 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         return run_backtest(self, panel, num_folds=num_folds, stride=stride, on_fold=on_fold)
 
     def plot(
-        self, horizon: int | None = None, *, panel: Panel | None = None, nodes: Sequence[str] | None = None
+        self,
+        horizon: int | None = None,
+        *,
+        panel: Panel | None = None,
+        future: Panel | None = None,
+        nodes: Sequence[str] | None = None,
     ) -> Figure:
         """Draw the end of the series and the forecast, for some nodes."""
-        forecast = self.predict(horizon, panel=panel)
+        forecast = self.predict(horizon, panel=panel, future=future)
         return plot_forecast(self._tail if panel is None else panel, forecast, nodes)
 
     def explain(self) -> CoefficientReport:
@@ -250,7 +258,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
             raise InputError(f"Expected the run folder of a {cls.__name__}, got {path} of a {kind}. Choose another.")
         if not folder.is_finished:
             raise InputError(f"Expected a finished training, got {path}, which is not. Go on with --resume.")
-        loaded = cls(**folder.config["settings"])
+        settings = folder.config["settings"]
+        loaded = cls(**settings | {"known": tuple(settings["known"])})
         loaded._take(folder)
         return loaded
 
@@ -295,11 +304,12 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
                 "steps": panel.num_steps,
                 "channels": list(panel.channels),
                 "num_targets": panel.num_targets,
-                "times": [str(time) for time in panel.times[-maker.window :]],
+                "times": [str(time) for time in panel.times[-max(maker.window, FEWEST_KEPT) :]],
                 "time_zone": panel.time_zone,
                 "edges": graph.num_edges,
                 "direction": graph.direction,
                 "name": panel.name,
+                "sha256": _checksum(panel, graph),
                 **source,
             },
             "frames": {
@@ -346,7 +356,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         if not result.best_scores.isfinite().all():
             raise TrainingError("Expected forecasts that are numbers, got none. Lower the learning rate or step size.")
         self.networks_ = [_member(first, member) for member in range(self.num_members)]
-        self._tail = panel[-maker.window :]
+        self._tail = panel[-max(maker.window, FEWEST_KEPT) :]
         self.best_step_ = int(median_low(result.best_steps.tolist()))
         self._measure(panel, split, held_out)
         # Again on everything, for as many steps as were best: what is newest says most about what comes next.
@@ -377,7 +387,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         members = training.members
         self._weights = {name: tensor.cpu() for name, tensor in (members.parameters() | members.buffers).items()}
         self.coefficients_ = self._mean_coefficients(windows)
-        self._tail = panel[-self.maker_.window :]
+        self._tail = panel[-max(self.maker_.window, FEWEST_KEPT) :]
         self._config_["data"]["times"] = [str(time) for time in self._tail.times]
 
     def _measure(self, panel: Panel, split: ForecastSplit, held_out: WindowSet) -> None:
@@ -390,7 +400,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         if panel.graph is None:
             self.notes_.append("There is no graph: every node is forecast on its own.")
         self.intervals_ = None
-        if np.isfinite(residuals).reshape(-1).sum() >= fewest_residuals(self.coverage) * self.horizon:
+        if np.isfinite(residuals).sum(axis=(0, 2)).min() >= fewest_residuals(self.coverage):
             self.intervals_ = ConformalIntervals.fit(residuals, self.coverage, scale=self.maker_.target_scales)
         else:
             self.notes_.append("There are too few held-out steps for intervals. Take a longer series.")
@@ -410,7 +420,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         """Forecasts one after another, each from what is known and from those before it."""
         known, parts = seen[-self.maker_.window :], [np.empty((0, seen.num_nodes, seen.num_targets))]
         while len(parts) * self.horizon < horizon + self.horizon:
-            parts.append(self._forecast(self.maker_.windows(known, future=future), slice(-1, None))[0])
+            windows = self.maker_.windows(known, future=future, dtype=next(self.networks_[0].parameters()).dtype)
+            parts.append(self._forecast(windows, slice(-1, None))[0])
             known = _extend(known, parts[-1], future)
         return np.concatenate(parts)[:horizon]
 
@@ -496,14 +507,15 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
             frames["has_mask"],
         )
         self.graph_ = Graph(kept["edges"], len(data["nodes"]), kept["edge_weights"], data["direction"])
-        self._tail = Panel.from_array(
+        # Not `from_array`: a channel may have nothing observed at the end.
+        self._tail = Panel(
             kept["tail"],
-            times=_read_times(data),
-            nodes=data["nodes"],
-            channels=data["channels"],
-            num_targets=data["num_targets"],
-            graph=self.graph_,
-            name=data["name"],
+            _read_times(data),
+            tuple(data["nodes"]),
+            tuple(data["channels"]),
+            data["num_targets"],
+            self.graph_,
+            data["name"],
         )
         settings, sizes = self._series_config(self.maker_), self.maker_.sizes(len(data["nodes"]))
         self.networks_ = [settings.build(sizes, self.seed + member) for member in range(self.num_members)]
@@ -521,13 +533,21 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
             self.intervals_ = ConformalIntervals(kept["widths"], self.coverage, is_pooled)
         self._weights, self._config_ = stored, config
         self.history_, self.summary_ = folder.read_metrics(), folder.read_summary()
-        self.notes_ = list(self.summary_["notes"])
+        self.notes_, self.best_step_ = list(self.summary_["notes"]), self.summary_["best_step"]
         self.coefficients_ = folder.read_coefficients()["coefficients"]
 
 
 def _graph_of(panel: Panel) -> Graph:
     """The graph of a panel; one without edges where it has none."""
     return panel.graph if panel.graph is not None else Graph(np.zeros((2, 0), dtype=np.int64), panel.num_nodes)
+
+
+def _checksum(panel: Panel, graph: Graph) -> str:
+    """SHA-256 of values and graph, so that a training is not resumed with others."""
+    digest = hashlib.sha256()
+    for array in (panel.values, graph.edge_index.numpy(), graph.edge_weight.numpy()):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def _member(training: SeriesTraining, member: int) -> TemporalNetwork:
@@ -543,18 +563,20 @@ def _extend(panel: Panel, forecast: Float[np.ndarray, "steps nodes targets"], fu
     after[..., : panel.num_targets] = forecast
     if future is not None:
         rows = future.times.get_indexer(times)
-        for place_, name in enumerate(panel.channels):
+        # Targets are what is forecast, though a future may hold what was observed later.
+        for place_, name in list(enumerate(panel.channels))[panel.num_targets :]:
             if name in future.channels and (rows >= 0).all():
                 after[..., place_] = future.values[rows][..., future.channels.index(name)]
     values = np.concatenate([panel.values, after])
-    return replace(panel, values=values, times=panel.times.append(times), notes=())
+    # A union, unlike `append`, knows the step still.
+    return replace(panel, values=values, times=panel.times.union(times), notes=())
 
 
 def _read_times(data: Mapping[str, Any]) -> pd.Index:
     """The times of the last window, as `_config` wrote them."""
     texts = data["times"]
     try:
-        return pd.Index([float(text) if "." in text else int(text) for text in texts])
+        return pd.Index([int(text) if text.lstrip("-").isdigit() else float(text) for text in texts])
     except ValueError:
         dates = pd.DatetimeIndex(pd.to_datetime(texts, utc=data["time_zone"] is not None))
         return dates if data["time_zone"] is None else dates.tz_convert(data["time_zone"])

@@ -45,8 +45,8 @@ class WindowSet:
     def batch(
         self, numbers: Int[Tensor, " batch"] | slice = slice(None)
     ) -> tuple[Frames, Float[Tensor, "batch horizon nodes targets"]]:
-        """Some of the windows, gaps in what a network sees filled, and their targets."""
-        return Frames(fill_last(self.inputs[numbers]), self.future[numbers]), self.targets[numbers]
+        """Some of the windows, gaps in what a network sees or knows ahead filled, and their targets."""
+        return Frames(fill_last(self.inputs[numbers]), fill_last(self.future[numbers])), self.targets[numbers]
 
     def predicting(self, steps: range) -> WindowSet:
         """The windows whose targets all lie in `steps`."""

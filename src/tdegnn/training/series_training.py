@@ -96,7 +96,7 @@ class SeriesTraining(Trainee):
 
     def step(self) -> None:
         """Make one step for each active member, on the next windows."""
-        if self._batch_size < len(self._parts[0]) or self._num_steps == 0:
+        if self._batch_size < len(self._parts[0]):
             frames, targets = self._parts[0].batch(self._numbers())
             self._frames.window.copy_(frames.window)
             self._frames.future.copy_(frames.future)

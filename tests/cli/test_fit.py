@@ -1,0 +1,358 @@
+"""Forecasting on the command line: fit, predict, backtest, explain."""
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tdegnn import cli
+from tdegnn.data.series_tables import read_panel
+from tdegnn.estimators.forecaster import Forecaster
+from tdegnn.training.run_folder import METRICS, WEIGHTS
+
+PROGRAM = Path(sys.executable).parent / "tdegnn"
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+SERIES, EDGES = EXAMPLES / "cases.csv", ("--edges", EXAMPLES / "borders.csv")
+SMALL = ("--steps", "12", "--members", "1", "--hidden-channels", "4", "--device", "cpu")
+TOWNS = ["Aldermoor", "Brackwater", "Cinderford", "Dunmere", "Elmstead", "Fenwick", "Garrowby", "Hollin"]
+NAIVE = ("the mean", "the last value", "the last season")
+
+
+def call(capsys, *arguments):
+    """Run a command in this process; return its exit code, what it printed, and what it complained about."""
+    with pytest.raises(SystemExit) as stop:
+        cli.main([str(argument) for argument in arguments])
+    printed = capsys.readouterr()
+    return stop.value.code, printed.out, printed.err
+
+
+@pytest.fixture
+def run(capsys):
+    return lambda *arguments: call(capsys, *arguments)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The run folder of the examples, as quickly trained as can be."""
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    with pytest.raises(SystemExit) as stop:
+        cli.main([str(part) for part in ("fit", SERIES, *EDGES, *SMALL, "--out", folder, "--quiet")])
+    assert stop.value.code == 0
+    return folder
+
+
+def complains(run, *arguments):
+    """What a command that fails says: one line, exit code 2."""
+    code, out, complaint = run(*arguments)
+    assert (code, out) == (2, "")
+    assert complaint.count("\n") == 1
+    assert complaint.startswith("Error: ")
+    return complaint
+
+
+# The whole way.
+
+
+def test_a_table_becomes_a_forecast_within_a_minute_a_command(tmp_path):
+    """Twenty nodes, ten years of weeks, default settings. What others do on the machine meanwhile does not count."""
+    nodes = [f"Town {letter}" for letter in "ABCDEFGHIJKLMNOPQRST"]
+    draw, values = np.random.default_rng(0), np.zeros((520, 20))
+    for step in range(1, 520):
+        values[step] = 0.6 * values[step - 1] + 0.3 * np.roll(values[step - 1], 1) + draw.normal(size=20)
+    values += 50 + 3 * np.sin(2 * np.pi * np.arange(520) / 52.18)[:, None]
+    table = pd.DataFrame(values, columns=nodes)
+    table.insert(0, "week", pd.date_range("2014-01-06", periods=520, freq="7D"))
+    table.to_csv(tmp_path / "series.csv", index=False)
+    edges = pd.DataFrame({"source": nodes, "target": np.roll(nodes, 1)})
+    edges.to_csv(tmp_path / "edges.csv", index=False)
+
+    fitted = timed(tmp_path, "fit", "series.csv", "--edges", "edges.csv", "--out", "run")
+    assert "better than the last value" in fitted
+    forecast = timed(tmp_path, "predict", "run", "--horizon", "4", "--out", "forecast.csv")
+    assert "20 nodes, 4 steps from 2023-12-25 to 2024-01-15, in forecast.csv" in forecast
+    assert "the last value" in timed(tmp_path, "backtest", "series.csv", "--edges", "edges.csv", "--folds", "3")
+    assert "latent" in timed(tmp_path, "explain", "run")
+
+    lines = (tmp_path / "forecast.csv").read_text().splitlines()
+    assert lines[0] == "time,node,forecast,low,high"
+    assert lines[1].startswith("2023-12-25,Town A,")
+    assert lines[-1].startswith("2024-01-15,Town T,")
+    rows = pd.read_csv(tmp_path / "forecast.csv")
+    assert len(rows) == 80
+    assert (rows["low"] < rows["forecast"]).all()
+    assert (rows["forecast"] < rows["high"]).all()
+
+
+def timed(folder, *arguments):
+    """What a command prints that takes less than a minute of computing."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    result = subprocess.run([PROGRAM, *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime < 60
+    assert result.stderr == ""
+    return result.stdout
+
+
+# Training.
+
+
+@pytest.mark.parametrize("command", ["fit", "backtest"])
+def test_the_commands_have_the_defaults_of_the_forecaster(monkeypatch, run, command):
+    made = []
+
+    def stop(model, *_, **__):
+        made.append(model.get_params())
+        raise SystemExit(0)
+
+    monkeypatch.setattr(Forecaster, command, stop)
+    assert run(command, SERIES, *EDGES)[0] == 0
+    assert made == [Forecaster(horizon=4).get_params()]
+
+
+def test_fit_prints_errors_beside_naive_ones(run, tmp_path):
+    code, out, err = run("fit", SERIES, *EDGES, *SMALL, "--window", "5", "--order", "3", "--out", tmp_path / "run")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert "held-out forecasts of 4 steps" in lines[0]
+    for name in ("the forecaster", *NAIVE, "best step", "largest root"):
+        assert any(line.startswith(name) for line in lines)
+    assert any(line.split() == ["window", "5"] for line in lines)
+    (c,) = (line for line in lines if line.startswith("c (mean over layers)"))
+    assert c.count(",") == 2
+    assert "Note: 0.6% of the values are missing." in lines
+    assert lines[-1].startswith("On held-out steps the forecaster is ")
+    assert lines[-1].endswith(f"Run folder: {tmp_path / 'run'}/")
+
+
+def test_fit_as_json_and_attention(run, tmp_path):
+    options = ("--coefficients", "TDE-GNN_A", "--window", "4", "--horizon", "2", "--coverage", "0.8", "--season", "13")
+    code, out, _ = run("fit", SERIES, *EDGES, *SMALL, *options, "--out", tmp_path / "run", "--json")
+    facts = json.loads(out)
+    assert code == 0
+    assert (facts["window"], facts["horizon"], facts["best_step"] <= 12) == (4, 2, True)
+    assert list(facts["held_out"]) == ["steps", "forecaster", *NAIVE]
+    assert sum(facts["coefficients"]) == pytest.approx(1, abs=1e-5)
+    assert facts["notes"][0] == "0.6% of the values are missing."
+    model = Forecaster.load(tmp_path / "run")
+    assert (model.system, model.coverage, model.season) == ("TDE-GNN_A", 0.8, 13)
+    code, out, _ = run("explain", tmp_path / "run", "--json")
+    assert (code, json.loads(out)["is_latent"]) == (0, True)
+
+
+def test_a_stopped_training_goes_on(run, tmp_path, monkeypatch):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    command = ("fit", SERIES, *EDGES, *SMALL, "--window", "4", "--out")
+    assert run(*command, whole)[0] == 0
+    with monkeypatch.context() as patch:
+        patch.setattr("tdegnn.training.run_folder.RunFolder.finish", interrupt)
+        assert run(*command, parts)[0] == 130
+    assert "an unfinished training. Add --resume or choose" in complains(run, *command, parts)
+    assert "Go on with --resume" in complains(run, "predict", parts, "--out", tmp_path / "forecast.csv")
+    assert run(*command, parts, "--resume")[0] == 0
+    for name in (WEIGHTS, METRICS, "summary.json"):
+        assert (whole / name).read_bytes() == (parts / name).read_bytes()
+    assert "a finished training" in complains(run, *command, parts)
+    assert "got settings.seed = 1 in place of 0" in complains(run, *command, parts, "--resume", "--seed", "1")
+    assert run(*command, parts, "--resume")[1] == run(*command, whole, "--resume")[1].replace("whole", "parts")
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def test_a_benchmark_is_learned_by_its_name(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tdegnn.data.load.load_panel", lambda name: {"pedalme": read_panel(SERIES, EDGES[1])}[name])
+    assert run("fit", "pedalme", *SMALL, "--window", "4", "--quiet")[0] == 0
+    assert json.loads(Path("runs/fit/config.json").read_text())["data"]["benchmark"] == "pedalme"
+    assert "Expected no --edges for the benchmark pedalme" in complains(run, "fit", "pedalme", *EDGES)
+    # A file goes before a benchmark, and that is said.
+    Path("pedalme").write_bytes(SERIES.read_bytes())
+    code, out, _ = run("fit", "pedalme", *EDGES, *SMALL, "--window", "4", "--out", "other")
+    assert code == 0
+    assert "Note: pedalme is a file here and also a benchmark: the file was read." in out
+
+
+def test_coordinates_link_neighbors(run, tmp_path):
+    places = pd.DataFrame({"node": TOWNS, "x": range(8), "y": 0.0})
+    places.to_csv(tmp_path / "places.csv", index=False)
+    given = ("--coordinates", tmp_path / "places.csv", "--neighbors", "1", "--window", "4", "--out", tmp_path / "run")
+    assert run("fit", SERIES, *SMALL, *given, "--quiet")[0] == 0
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["data"]["edges"] == 8
+
+
+# Forecasts.
+
+
+def test_a_run_forecasts_what_comes_after_its_training(run, trained, tmp_path):
+    out = tmp_path / "new" / "forecast.csv"
+    code, printed, err = run("predict", trained, "--out", out)
+    assert (code, err) == (0, "")
+    assert printed == f"8 nodes, 4 steps from 2024-01-01 to 2024-01-22, in {out}; intervals aim at 90%\n"
+    rows = pd.read_csv(out)
+    assert list(rows) == ["time", "node", "forecast", "low", "high"]
+    assert rows["node"].tolist() == TOWNS * 4
+    expected = Forecaster.load(trained).predict().to_frame()
+    np.testing.assert_allclose(rows["forecast"], expected["forecast"], rtol=1e-6)
+    assert rows["time"].unique().tolist() == ["2024-01-01", "2024-01-08", "2024-01-15", "2024-01-22"]
+
+
+def test_a_longer_horizon_has_a_note_and_no_intervals(run, trained, tmp_path):
+    code, printed, _ = run("predict", trained, "--horizon", "5", "--out", tmp_path / "forecast.parquet", "--json")
+    facts = json.loads(printed)
+    assert (code, facts["steps"], facts["from"], facts["to"]) == (0, 5, "2024-01-01", "2024-01-29")
+    assert facts["notes"] == ["Steps after the first 4 are forecast from forecasts and have no intervals."]
+    rows = pd.read_parquet(tmp_path / "forecast.parquet")
+    assert rows["low"].isna().tolist() == [False] * 32 + [True] * 8
+    assert rows["time"].iloc[-1] == pd.Timestamp("2024-01-29")
+
+
+def test_newer_series_are_forecast_whatever_the_order_of_their_nodes(run, trained, tmp_path):
+    table = pd.read_csv(SERIES)
+    shuffled = table[["week", *reversed(TOWNS)]].assign(Ipswell=1)
+    shuffled.to_csv(tmp_path / "new.csv", index=False, sep=";")
+    given = ("--series", tmp_path / "new.csv", "--separator", ";", "--out", tmp_path / "forecast.csv")
+    code, printed, _ = run("predict", trained, *given)
+    assert code == 0
+    assert "Note: new has nodes that the training had not, 'Ipswell' first; they are left out." in printed
+    expected = Forecaster.load(trained).predict().to_frame()
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "forecast.csv")["forecast"], expected["forecast"], rtol=1e-6)
+    shuffled.drop(columns="Dunmere").to_csv(tmp_path / "new.csv", index=False, sep=";")
+    assert "Expected the 8 nodes of the training in new, got none called 'Dunmere'" in complains(
+        run, "predict", trained, *given
+    )
+    shuffled[-3:].to_csv(tmp_path / "new.csv", index=False, sep=";")
+    assert "got 3" in complains(run, "predict", trained, *given)
+
+
+@pytest.fixture
+def long_table(tmp_path):
+    """A long table in German fashion: towns, weeks, cases, rain and holidays; the last are known ahead."""
+    wide = pd.read_csv(SERIES).melt("week", TOWNS, "town", "cases")
+    draw = np.random.default_rng(0)
+    wide["rain"], wide["holidays"] = draw.random(len(wide)).round(2), draw.integers(0, 5, len(wide))
+    wide["week"] = pd.to_datetime(wide["week"]).dt.strftime("%d.%m.%Y")
+    wide.to_csv(tmp_path / "long.csv", index=False, sep=";", decimal=",")
+    pd.read_csv(EDGES[1]).to_csv(tmp_path / "edges.csv", index=False, sep=";")
+    columns = ("--node", "town", "--time", "week", "--value", "cases", "--exogenous", "rain", "--exogenous", "holidays")
+    edges = ("--edges", tmp_path / "edges.csv")
+    return (tmp_path / "long.csv", *edges, *columns, "--time-format", "%d.%m.%Y", "--decimal", ",")
+
+
+def test_what_is_known_ahead_is_asked_for_and_used(run, long_table, tmp_path):
+    folder, out = tmp_path / "run", ("--out", tmp_path / "forecast.csv")
+    command = ("fit", *long_table, *SMALL, "--window", "4", "--horizon", "2", "--out", folder)
+    assert "Expected channels known ahead among rain, holidays, got 'cases'" in complains(
+        run, *command, "--known", "cases"
+    )
+    assert run(*command, "--known", "holidays")[0] == 0
+    assert "Expected future values of holidays, got none. Pass --future." in complains(run, "predict", folder, *out)
+    future = pd.DataFrame([(town, week, 1) for week in ("01.01.2024", "08.01.2024") for town in reversed(TOWNS)])
+    future.columns = ["town", "week", "holidays"]
+    forecasts = []
+    for holidays in (1, 5):
+        future.assign(holidays=holidays).to_csv(tmp_path / "future.csv", index=False, sep=";")
+        # How the tables of the training are written, the run knows.
+        assert run("predict", folder, "--future", tmp_path / "future.csv", *out)[0] == 0
+        forecasts.append(pd.read_csv(tmp_path / "forecast.csv"))
+    assert forecasts[0]["time"].unique().tolist() == ["2024-01-01", "2024-01-08"]
+    assert (forecasts[0]["forecast"] != forecasts[1]["forecast"]).all()
+    future[:8].to_csv(tmp_path / "future.csv", index=False, sep=";")
+    assert "leave --known out" in complains(run, "predict", folder, "--future", tmp_path / "future.csv", *out)
+    seen = ("--series", tmp_path / "future.csv")
+    assert "Expected a column called 'cases'" in complains(run, "predict", folder, *seen, *out)
+
+
+# Backtests.
+
+
+def test_a_backtest_compares_with_naive_forecasts(run, tmp_path):
+    out = tmp_path / "folds.csv"
+    options = ("--window", "4", "--horizon", "2", "--folds", "2", "--stride", "3", "--out", out)
+    code, printed, err = run("backtest", SERIES, *EDGES, *SMALL, *options)
+    assert (code, err) == (0, "")
+    lines = printed.splitlines()
+    assert lines[0] == "Mean errors of 2 forecasts of 2 steps; intervals aim at 90%"
+    for name in ("the forecaster", *NAIVE):
+        assert any(line.startswith(name) for line in lines)
+    assert lines[-1].startswith("In 2 folds the forecaster is ")
+    rows = pd.read_csv(out)
+    assert list(rows) == ["fold", "origin", "method", "mse", "mae", "coverage"]
+    assert rows["method"].tolist() == ["forecaster", *NAIVE] * 2
+    assert pd.to_datetime(rows["origin"]).diff().max() == pd.Timedelta(weeks=3)
+    assert rows["coverage"].notna().sum() == 2
+    code, printed, _ = run("backtest", SERIES, *EDGES, *SMALL, *options[:6], "--json")
+    facts = json.loads(printed)
+    assert (code, set(facts["means"]), len(facts["lines"])) == (0, {"forecaster", *NAIVE}, 8)
+    assert facts["means"]["the mean"]["coverage"] is None
+
+
+# Explanations.
+
+
+def test_a_run_is_explained_as_latent(run, trained):
+    code, out, err = run("explain", trained)
+    assert (code, err) == (0, "")
+    for line in ("history length     4", "verdict", "latent             c weighs states of the network"):
+        assert line in out
+
+
+# Mistakes.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["cases.csv"], "Expected a file at cases.csv, there is none. Check the path."),
+        (["chickenpocks"], "Expected a file, or a benchmark (chickenpox, pedalme, wikimath), got 'chickenpocks'"),
+        (["chickenpocks"], "Did you mean 'chickenpox'?"),
+        (["cora"], "got the benchmark cora, which has none. Try: tdegnn classify cora"),
+        ([SERIES, "--edges", "nowhere.csv"], "Expected a file at nowhere.csv"),
+        ([SERIES, *EDGES, "--coordinates", "places.csv"], "Expected edges or coordinates, got both"),
+        ([SERIES, "--time", "day"], "Expected a column called 'day'"),
+        ([SERIES, "--value", "cases"], "Expected a column of nodes to go with the values 'cases'"),
+        ([SERIES, "--known", "rain"], "Expected channels known ahead among none, got 'rain'"),
+        ([SERIES, "--season", "2"], "Expected a season of more than two steps, got 2"),
+        ([SERIES, "--window", "150"], "a window of 150"),
+        ([SERIES, "--horizon", "100"], "a horizon of 100"),
+        ([SERIES, "--coefficients", "LSTM"], "Invalid value for '--coefficients'"),
+        ([SERIES, "--coverage", "1"], "Invalid value for '--coverage'"),
+        ([SERIES, "--dropout", "1"], "Invalid value for '--dropout'"),
+        ([SERIES, "--steps", "0"], "Invalid value for '--steps'"),
+        ([SERIES, "--device", "cuda"], "Expected a CUDA device"),
+        ([], "Missing argument"),
+    ],
+)
+@pytest.mark.parametrize("command", ["fit", "backtest"])
+def test_a_mistake_is_one_line_and_leaves_nothing(run, tmp_path, monkeypatch, command, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert message in complains(run, command, *arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def test_mistakes_of_a_backtest_are_one_line(run, tmp_path):
+    command = ("backtest", SERIES, *EDGES, *SMALL, "--window", "4")
+    assert "Take fewer folds" in complains(run, *command, "--folds", "90")
+    assert "ends in .csv or .parquet" in complains(run, *command, "--out", tmp_path / "folds.xlsx")
+
+
+def test_mistakes_of_predict_are_one_line(run, trained, tmp_path):
+    out = ("--out", tmp_path / "forecast.csv")
+    wrong = {
+        ("--features", SERIES): "Expected no --features for",
+        ("--edges", SERIES): f"Expected no --edges for {trained}, the run of a Forecaster",
+        ("--future", SERIES): "was trained without --known",
+        ("--series", tmp_path / "nowhere.csv"): "Expected a file at",
+        ("--horizon", "0"): "Invalid value for '--horizon'",
+    }
+    for options, message in wrong.items():
+        assert message in complains(run, "predict", trained, *options, *out)
+    assert "ends in .csv or .parquet" in complains(run, "predict", trained, "--out", tmp_path / "forecast.xlsx")
+    assert "Expected a run folder" in complains(run, "predict", tmp_path, *out)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,688 @@
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+
+from tdegnn import Graph, InputError, TrainingError
+from tdegnn.data.panel import Panel
+from tdegnn.data.seasons import Season
+from tdegnn.estimators.backtest import OURS
+from tdegnn.estimators.forecast_parts import choose_window, fewest_steps, split_for_forecast
+from tdegnn.estimators.forecaster import Forecaster
+from tdegnn.training.conformal import measure_coverage
+from tdegnn.training.run_folder import RunFolder
+from tdegnn.training.threads import single_thread
+
+STEPS, NODES = 60, 4
+NAMES = ["ant", "bee", "cat", "dog"]
+GRAPH = Graph([[0, 1, 2], [1, 2, 3]], NODES)
+SMALL = dict(
+    window=3, order=2, hidden_channels=4, num_layers=1, dropout=0.1, learning_rate=0.03, num_members=1, num_steps=6,
+    validate_every=2, device="cpu",
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    with single_thread():
+        yield
+
+
+def simulate(num_steps=STEPS, num_nodes=NODES, seed=0, own=0.7, others=0.2, warm_up=30):
+    """A stationary AR(1) on a ring: a node follows itself, the one before it, and chance."""
+    draw = np.random.default_rng(seed)
+    values = np.zeros((warm_up + num_steps, num_nodes))
+    for step in range(1, len(values)):
+        noise = draw.normal(size=num_nodes)
+        values[step] = own * values[step - 1] + others * np.roll(values[step - 1], 1) + noise
+    return values[warm_up:]
+
+
+def make_panel(values=None, times=None, graph=GRAPH, **options):
+    values = 100 + 10 * simulate() if values is None else values
+    times = pd.date_range("2021-03-01", periods=len(values), freq="D") if times is None else times
+    return Panel.from_array(values, times=times, nodes=NAMES[: values.shape[1]], graph=graph, **options)
+
+
+PANEL = make_panel()
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Two networks, two steps ahead, with a weekly season."""
+    return Forecaster(**SMALL | dict(horizon=2, num_members=2)).fit(PANEL)
+
+
+@pytest.fixture(scope="module")
+def one_step():
+    return Forecaster(**SMALL).fit(PANEL)
+
+
+def extended(panel, forecast):
+    """A panel with forecasts as if they had been observed, made by hand."""
+    values = np.concatenate([panel.values, forecast.values])
+    return make_panel(values, times=pd.date_range("2021-03-01", periods=len(values), freq="D"))
+
+
+def assert_same(one, other):
+    for name in ("values", "low", "high"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert one.times.equals(other.times)
+    assert (one.nodes, one.channels, one.coverage, one.notes) == (
+        other.nodes,
+        other.channels,
+        other.coverage,
+        other.notes,
+    )
+
+
+# What a forecast is.
+
+
+def test_a_forecast_has_the_names_and_times_of_what_comes_next(fitted):
+    forecast = fitted.predict()
+    assert forecast.values.shape == forecast.low.shape == forecast.high.shape == (2, NODES, 1)
+    assert forecast.times.equals(pd.date_range("2021-04-30", periods=2, freq="D", unit="us"))
+    assert (forecast.low < forecast.values).all()
+    assert (forecast.values < forecast.high).all()
+    frame = forecast.to_frame()
+    assert list(frame) == ["time", "node", "forecast", "low", "high"]
+    assert frame["node"].tolist() == NAMES * 2
+    assert frame["time"].tolist() == [*[pd.Timestamp("2021-04-30")] * NODES, *[pd.Timestamp("2021-05-01")] * NODES]
+    for row in frame.itertuples():
+        place = list(forecast.times).index(row.time), NAMES.index(row.node), 0
+        assert (row.forecast, row.low, row.high) == tuple(
+            part[place] for part in (forecast.values, forecast.low, forecast.high)
+        )
+    panel = forecast.to_panel()
+    assert (panel.nodes, panel.channels) == (tuple(NAMES), ("value",))
+    np.testing.assert_array_equal(panel.values, forecast.values)
+
+
+def test_several_targets_have_a_column_for_their_names():
+    values = np.stack([simulate(seed=0), 1000 * simulate(seed=1), simulate(seed=2)], axis=-1)
+    times = pd.date_range("2021-10-20 22:00", periods=STEPS, freq="h", tz="Europe/Berlin")
+    panel = make_panel(values, times, channels=["cases", "tests", "heat"], num_targets=2)
+    forecast = Forecaster(**SMALL).fit(panel).predict(3)
+    frame = forecast.to_frame()
+    assert list(frame) == ["time", "node", "channel", "forecast", "low", "high"]
+    assert frame["channel"].tolist() == ["cases", "tests"] * NODES * 3
+    assert frame["node"].tolist() == [name for name in NAMES for _ in range(2)] * 3
+    assert frame["time"].dt.tz.key == "Europe/Berlin"
+    assert frame["time"].iloc[0] == times[-1] + pd.Timedelta(hours=1)
+    assert np.abs(forecast.values[..., 1]).mean() > 10 * np.abs(forecast.values[..., 0]).mean()  # in their units
+
+
+def test_the_forecast_is_the_mean_of_the_networks(fitted):
+    single = []
+    for network in fitted.networks_:
+        alone = Forecaster.__new__(Forecaster)
+        alone.__dict__.update(fitted.__dict__, networks_=[network])
+        single.append(alone.predict().values)
+    assert not np.allclose(single[0], single[1])
+    np.testing.assert_allclose(fitted.predict().values, np.mean(single, axis=0))
+
+
+def test_only_the_last_window_matters(one_step):
+    later = one_step.predict(panel=PANEL[-3:])
+    np.testing.assert_array_equal(later.values, one_step.predict().values)
+    moved = replace(PANEL, values=np.where(np.arange(STEPS)[:, None, None] < STEPS - 3, 0.0, PANEL.values))
+    np.testing.assert_array_equal(one_step.predict(panel=moved).values, one_step.predict().values)
+
+
+def test_a_node_that_is_moved_to_other_units_moves_its_forecast():
+    factors, shifts = np.array([1.0, 10.0, 0.1, 1000.0])[:, None], np.array([0.0, -5.0, 1.0, 1e4])[:, None]
+    moved = replace(PANEL, values=PANEL.values * factors + shifts)
+    ours, theirs = (Forecaster(**SMALL).fit(panel).predict() for panel in (PANEL, moved))
+    for name in ("values", "low", "high"):
+        np.testing.assert_allclose(getattr(ours, name) * factors + shifts, getattr(theirs, name), rtol=1e-4)
+
+
+# Beyond the horizon.
+
+
+def test_beyond_the_horizon_forecasts_are_made_from_forecasts(one_step):
+    seen, by_hand = PANEL, []
+    for _ in range(4):
+        by_hand.append(one_step.predict(panel=seen))
+        seen = extended(seen, by_hand[-1])
+    forecast = one_step.predict(4)
+    np.testing.assert_allclose(forecast.values, np.concatenate([each.values for each in by_hand]), rtol=1e-6)
+    assert forecast.times.tolist() == [each.times[0] for each in by_hand]
+    np.testing.assert_array_equal(forecast.low[0], by_hand[0].low[0])
+    assert np.isnan(forecast.low[1:]).all()
+    assert np.isnan(forecast.high[1:]).all()
+    assert "Steps after the first 1 are forecast from forecasts" in forecast.notes[0]
+
+
+def test_steps_come_in_blocks_of_the_horizon(fitted):
+    first = fitted.predict()
+    second = fitted.predict(panel=extended(PANEL, first))
+    both = np.concatenate([first.values, second.values])
+    for horizon in (1, 2, 3, 4):
+        forecast = fitted.predict(horizon)
+        np.testing.assert_allclose(forecast.values, both[:horizon], rtol=1e-6)
+        assert len(forecast.times) == horizon
+        assert np.isfinite(forecast.low[:2]).all()
+        assert bool(forecast.notes) == (horizon > 2)
+
+
+# Intervals.
+
+
+def test_intervals_hold_what_they_promise_on_stationary_series():
+    """Ninety percent, within two points, on average over twenty series.
+
+    A small network, few steps and one step ahead: intervals must hold whatever the forecaster is worth. The validation
+    part is long, for where residuals are few the promise is kept by more than ninety percent.
+    """
+    num_known, num_nodes, origins = 1500, 10, range(1500, 1560, 3)
+    settings = SMALL | dict(window=2, learning_rate=0.1, num_steps=4, validate_every=4)
+    ring = Graph([range(num_nodes), [*range(1, num_nodes), 0]], num_nodes)
+    reached = []
+    for seed in range(20):
+        panel = Panel.from_array(simulate(1560, num_nodes, seed), graph=ring)
+        model = Forecaster(**settings, seed=seed).fit(panel[:num_known])
+        for origin in origins:
+            forecast = model.predict(panel=panel[origin - 2 : origin])
+            reached.append(measure_coverage(forecast.low, forecast.high, panel.values[origin : origin + 1]))
+    assert 0.88 <= np.mean(reached) <= 0.92
+
+
+def test_intervals_are_those_of_the_held_out_residuals(one_step):
+    split = split_for_forecast(STEPS, 3, 1)
+    # The networks that were measured are gone, so only the number of residuals can be seen from here.
+    assert one_step.summary_["held_out"]["steps"] == len(split.validation) == 9
+    assert one_step.intervals_.widths.shape == (1, NODES, 1)
+    wider = Forecaster(**SMALL, coverage=0.95).fit(PANEL)
+    assert (wider.intervals_.widths >= one_step.intervals_.widths).all()
+    assert wider.predict().coverage == 0.95
+
+
+@pytest.mark.parametrize("num_targets", [1, 2])
+def test_too_few_held_out_steps_give_a_note_and_no_intervals(num_targets):
+    values = simulate(20, num_targets)[:, None]
+    panel = Panel.from_array(values, channels=["a", "b"][:num_targets], num_targets=num_targets)
+    model = Forecaster(**SMALL).fit(panel)
+    assert model.intervals_ is None
+    assert any("too few held-out steps for intervals" in note for note in model.notes_)
+    forecast = model.predict()
+    assert np.isfinite(forecast.values).all()
+    assert np.isnan(forecast.low).all()
+
+
+# What comes in.
+
+
+def test_missing_values_come_in_and_forecasts_come_out():
+    draw = np.random.default_rng(0)
+    values = 100 + simulate()
+    values[draw.random(values.shape) < 0.2] = np.nan
+    values[-3:, 0] = np.nan  # nothing is known of a node at the end
+    model = Forecaster(**SMALL | dict(horizon=2)).fit(make_panel(values))
+    assert model.maker_.has_mask
+    forecast = model.predict(5)
+    assert np.isfinite(forecast.values).all()
+    assert np.isfinite(forecast.low[:2]).all()
+    assert np.isfinite(model.summary_["held_out"]["forecaster"]["mse"])
+
+
+def test_without_a_graph_there_is_a_note_and_nodes_do_not_reach_each_other():
+    panel = make_panel(graph=None)
+    model = Forecaster(**SMALL, skip="none").fit(panel)
+    assert "There is no graph: every node is forecast on its own." in model.notes_
+    moved = panel.values.copy()
+    moved[-1, 1] += 50
+    change = model.predict(panel=replace(panel, values=moved)).values - model.predict().values
+    assert (change != 0).ravel().tolist() == [False, True, False, False]
+
+
+def test_with_a_graph_neighbors_reach_each_other():
+    model = Forecaster(**SMALL, skip="none").fit(PANEL)
+    assert not any("no graph" in note for note in model.notes_)
+    moved = PANEL.values.copy()
+    moved[-1, 1] += 50
+    change = model.predict(panel=replace(PANEL, values=moved)).values - model.predict().values
+    assert (np.abs(change) > 1e-9).ravel().tolist() == [True, True, True, False]
+
+
+def with_weather(num_steps=STEPS):
+    """A target that follows a channel of chance, and nothing else."""
+    weather = np.random.default_rng(1).normal(size=(num_steps, NODES))
+    values = np.stack([50 + 5 * weather, weather], axis=-1)
+    return make_panel(values, channels=["cases", "weather"])
+
+
+def test_what_is_known_ahead_helps_where_it_decides():
+    panel = with_weather(90)
+    settings = SMALL | dict(learning_rate=0.1, num_steps=40, validate_every=5, dropout=0.0, horizon=2)
+    without = Forecaster(**settings).fit(panel[:80])
+    model = Forecaster(**settings, known=["weather"]).fit(panel[:80])
+    errors = [each.summary_["held_out"]["forecaster"]["mse"] for each in (model, without)]
+    assert errors[0] < 0.2 * errors[1]
+    forecast = model.predict(4, future=panel[80:])
+    observed = panel.values[80:84, :, :1]
+    assert np.mean((forecast.values - observed) ** 2) < 0.2 * observed.var()
+    # What a future says about the target is not known, and changes nothing.
+    hidden = replace(panel[80:], values=panel.values[80:] * np.array([0.0, 1.0]))
+    np.testing.assert_array_equal(model.predict(4, future=hidden).values, forecast.values)
+    assert len(model.plot(4, future=panel[80:]).axes) == NODES
+    with pytest.raises(InputError, match="future values of weather, got none. Pass future="):
+        model.predict()
+    with pytest.raises(InputError, match="future values of 2 steps from .* got none"):
+        model.predict(future=panel[85:])
+
+
+def test_gaps_in_what_is_known_ahead_do_no_harm():
+    panel = with_weather()
+    panel.values[10:14, :, 1] = np.nan
+    model = Forecaster(**SMALL, known=["weather"], system="TDE-GNN_A").fit(panel[:50])
+    assert np.isfinite(model.predict(future=panel[50:]).values).all()
+    assert np.isfinite(model.coefficients_).all()
+
+
+def test_calendar_and_season_are_found_or_given(one_step):
+    assert [season.period for season in one_step.maker_.seasons] == [7.0]
+    undated = Panel.from_array(simulate())
+    assert Forecaster(**SMALL).fit(undated).maker_.seasons == ()
+    assert Forecaster(**SMALL, season=5).fit(undated).maker_.seasons == (Season(5.0, 2),)
+    assert Forecaster(**SMALL, season=12.5).fit(undated).maker_.seasons == (Season(12.5, 3),)
+
+
+# What is decided and said.
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_a_series_that_is_too_short_is_refused_with_one_line(horizon):
+    needed = fewest_steps(3, horizon)
+    model = Forecaster(**SMALL | dict(horizon=horizon))
+    message = f"at least {needed} steps for a window of 3 and a horizon of {horizon}"
+    with pytest.raises(InputError, match=message) as error:
+        model.fit(PANEL[: needed - 1])
+    assert "\n" not in str(error.value)
+    assert f"got {needed - 1}. Take a shorter window or horizon, or a longer series." in str(error.value)
+    assert model.fit(PANEL[:needed]).predict().values.shape == (horizon, NODES, 1)
+
+
+@pytest.mark.parametrize("num_steps", [17, 19, 20, 27, 28, 40])
+@pytest.mark.parametrize("horizon", [1, 2, 6])
+def test_a_window_is_chosen_wherever_one_fits(num_steps, horizon):
+    """And where none fits, the message is about the series the user gave."""
+    panel = Panel.from_array(simulate(num_steps))
+    window = choose_window(panel, horizon, ())
+    assert 1 <= window <= max(4, num_steps // 5)
+    if num_steps >= fewest_steps(window, horizon):
+        split = split_for_forecast(num_steps, window, horizon)
+        assert (split.training.start, split.training.stop, split.validation.stop) == (
+            window,
+            split.validation.start,
+            num_steps,
+        )
+        assert min(len(split.training), len(split.validation)) >= 8 + horizon - 1
+    else:
+        with pytest.raises(InputError, match=f"got {num_steps}"):
+            split_for_forecast(num_steps, window, horizon)
+
+
+def lagged(lag, num_steps):
+    """Each value follows the one `lag` steps before, and no other."""
+    values = np.random.default_rng(0).normal(size=(num_steps, NODES))
+    for step in range(lag, num_steps):
+        values[step] += 0.95 * values[step - lag]
+    return Panel.from_array(values, graph=GRAPH)
+
+
+@pytest.mark.parametrize("lag", [3, 7, 12])
+def test_the_window_that_is_chosen_covers_the_lag(lag):
+    panel = lagged(lag, 160)
+    shorter = max([length for length in (4, 8, 13) if length < lag], default=0)
+    window = choose_window(panel, 1, ())
+    assert window >= lag > shorter
+    model = Forecaster(**SMALL | dict(window=None, num_steps=1)).fit(panel)
+    assert model.maker_.window == model.summary_["window"] == window
+
+
+def test_a_season_is_a_window_to_choose():
+    panel = lagged(30, 240)
+    assert choose_window(panel, 1, (Season(30.0, 3),)) == 30
+    assert choose_window(panel[:100], 1, (Season(30.0, 3),)) < 30  # it would take too much of the series
+
+
+def test_a_forecaster_no_better_than_a_naive_one_says_so():
+    walk = np.cumsum(np.random.default_rng(0).normal(size=(STEPS, NODES)), axis=0)
+    panel = Panel.from_array(100 + 5 * walk)
+    model = Forecaster(**SMALL | dict(num_steps=1, learning_rate=0.0)).fit(panel)
+    (note,) = [note for note in model.notes_ if "no better" in note]
+    held_out = model.summary_["held_out"]
+    better = [name for name in ("the mean", "the last value") if held_out[name]["mse"] <= held_out[OURS]["mse"]]
+    assert f"no better than {better[0]}: the data do not support more" in note
+    assert model.summary_["notes"] == model.notes_
+    split = split_for_forecast(STEPS, 3, 1)
+    errors = np.diff(panel.values[split.validation.start - 1 :, :, 0], axis=0)
+    assert held_out["the last value"]["mse"] == pytest.approx((errors**2).mean())
+    assert held_out["the last value"]["mae"] == pytest.approx(np.abs(errors).mean())
+
+
+def test_a_forecaster_that_is_better_says_nothing():
+    model = Forecaster(**SMALL | dict(learning_rate=0.1, num_steps=40, validate_every=10, dropout=0.0))
+    steps = np.arange(120)[:, None]
+    panel = Panel.from_array(np.sin(2 * np.pi * steps / 9 + np.arange(NODES)), graph=GRAPH)
+    assert not any("no better" in note for note in model.fit(panel).notes_)
+    assert model.summary_["held_out"][OURS]["mse"] < 0.1
+
+
+def test_the_step_is_the_best_on_the_held_out_windows(fitted):
+    looks = []
+    again = Forecaster(**SMALL | dict(horizon=2, num_members=2)).fit(PANEL, on_look=looks.append)
+    assert again.history_ == fitted.history_ == [look.to_record() for look in looks]
+    assert [line["step"] for line in fitted.history_] == [2, 4, 6]
+    scores = np.array([line["score"] for line in fitted.history_])
+    assert fitted.best_step_ == min(2 + 2 * scores.argmax(axis=0)) == fitted.summary_["best_step"]
+    assert_same(again.predict(), fitted.predict())  # and nothing is left to chance
+
+
+# Going on.
+
+
+def test_an_update_changes_the_forecast_and_keeps_the_scales(fitted, tmp_path):
+    fitted.save(tmp_path / "before")
+    model = Forecaster.load(tmp_path / "before")
+    before = model.predict()
+    scaler, widths, window = model.maker_.scaler, model.intervals_.widths, model.maker_.window
+    newer = make_panel(np.concatenate([PANEL.values, 40 + PANEL.values[:10]]))
+    model.update(newer, num_steps=3)
+    after = model.predict()
+    assert after.times[0] == newer.future_times(1)[0]
+    np.testing.assert_array_equal(model.maker_.scaler.center, scaler.center)
+    np.testing.assert_array_equal(model.maker_.scaler.scale, scaler.scale)
+    np.testing.assert_array_equal(model.intervals_.widths, widths)
+    assert model.maker_.window == window
+    old = Forecaster.load(tmp_path / "before").predict(panel=newer)
+    assert not np.allclose(old.values, after.values)  # by the weights, not by the data alone
+    np.testing.assert_array_equal(fitted.predict().values, before.values)
+    model.save(tmp_path / "after")
+    assert_same(Forecaster.load(tmp_path / "after").predict(4), model.predict(4))
+
+
+def test_a_backtest_is_what_would_have_been_forecast(fitted):
+    told = []
+    before = fitted.predict().values
+    backtest = fitted.backtest(PANEL, num_folds=2, stride=3, on_fold=lambda: told.append(1))
+    np.testing.assert_array_equal(fitted.predict().values, before)
+    assert len(told) == 2
+    methods = [OURS, "the mean", "the last value", "the last season"]
+    assert [line.method for line in backtest.lines] == 2 * methods
+    assert [line.fold for line in backtest.lines] == 4 * [0] + 4 * [1]
+    for fold, origin in enumerate((STEPS - 5, STEPS - 2)):
+        lines = {line.method: line for line in backtest.lines if line.fold == fold}
+        observed, known = PANEL.values[origin : origin + 2], PANEL[:origin]
+        by_hand = {
+            "the mean": known.values.mean(axis=0),
+            "the last value": known.values[-1],
+            "the last season": PANEL.values[origin - 7 : origin - 5],
+        }
+        for name, forecast in by_hand.items():
+            assert lines[name].mse == pytest.approx(((forecast - observed) ** 2).mean())
+            assert lines[name].mae == pytest.approx(np.abs(forecast - observed).mean())
+            assert np.isnan(lines[name].coverage)
+            assert lines[name].origin == str(PANEL.times[origin])
+        assert 0 <= lines[OURS].coverage <= 1
+    # `known` and `observed` are those of the last fold now.
+    forecast = clone(fitted).fit(known).predict()
+    assert lines[OURS].mse == pytest.approx(((forecast.values - observed) ** 2).mean())
+    assert lines[OURS].coverage == measure_coverage(forecast.low, forecast.high, observed)
+    frame, means = backtest.to_frame(), backtest.means()
+    assert len(frame) == 8
+    assert [row["mse"] for row in means.values()] == sorted(row["mse"] for row in means.values())
+    for name in methods:
+        errors = [line.mae for line in backtest.lines if line.method == name]
+        assert means[name]["mae"] == pytest.approx(np.mean(errors))
+    assert backtest.aimed_coverage == 0.9
+
+
+def test_a_backtest_gives_what_is_known_ahead():
+    backtest = Forecaster(**SMALL, known=["weather"]).backtest(with_weather(), num_folds=1)
+    assert np.isfinite(backtest.means()[OURS]["mse"])
+    with pytest.raises(InputError, match="steps for 90 folds"):
+        Forecaster(**SMALL).backtest(PANEL, num_folds=90)
+
+
+# What was learned.
+
+
+@pytest.mark.parametrize(("system", "order"), [("DE-GNN", 1), ("TDE-GNN_D", 2), ("TDE-GNN_A", 2)])
+def test_the_report_is_about_a_latent_vector_that_sums_to_one(system, order):
+    settings = SMALL | dict(system=system, num_layers=2, c_learning_rate=0.1, num_steps=2)
+    model = Forecaster(**settings).fit(PANEL)
+    assert model.coefficients_.shape == (2, order)
+    np.testing.assert_allclose(model.coefficients_.sum(axis=1), 1, atol=1e-4)
+    report = model.explain()
+    np.testing.assert_allclose(report.coefficients, model.coefficients_.mean(axis=0))
+    assert sum(report.coefficients) == pytest.approx(1, abs=1e-4)
+    assert "latent" in Forecaster.explain.__doc__
+    if order > 1:
+        assert not np.allclose(report.coefficients, [1, 0], atol=1e-6)
+
+
+def test_the_order_is_at_most_the_window():
+    assert Forecaster(**SMALL | dict(order=9, num_steps=1)).fit(PANEL).coefficients_.shape == (1, 3)
+
+
+def test_the_picture_has_a_panel_a_node(fitted):
+    axes = fitted.plot(3, nodes=["cat", "ant"]).axes
+    assert [panel.get_title(loc="left") for panel in axes] == ["cat", "ant"]
+    observed, forecast = axes[0].get_lines()
+    np.testing.assert_array_equal(observed.get_ydata(), PANEL.values[-16:, 2, 0])
+    np.testing.assert_array_equal(forecast.get_ydata(), fitted.predict(3).values[:, 2, 0])
+    whole = fitted.plot(panel=PANEL[:40]).axes
+    assert len(whole) == NODES
+    assert len(whole[0].get_lines()[0].get_ydata()) == 40
+    with pytest.raises(InputError, match="nodes of the forecast, such as 'ant', got 'eel'"):
+        fitted.plot(nodes=["eel"])
+
+
+# Saved, loaded, resumed.
+
+
+def test_a_saved_forecaster_forecasts_the_same(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    loaded = Forecaster.load(tmp_path / "model")
+    assert loaded.get_params() == fitted.get_params()
+    for horizon in (2, 5):
+        assert_same(loaded.predict(horizon), fitted.predict(horizon))
+    assert_same(loaded.predict(panel=PANEL[:40]), fitted.predict(panel=PANEL[:40]))
+    assert str(loaded.explain()) == str(fitted.explain())
+    for name in ("summary_", "history_", "notes_", "best_step_"):
+        assert getattr(loaded, name) == getattr(fitted, name)
+    with pytest.raises(InputError, match="new folder for the run"):
+        fitted.save(tmp_path / "model")
+
+
+TIMES = {
+    "hours": (pd.date_range("2021-03-27", periods=40, freq="h", tz="Europe/Berlin"), 3),
+    "one day": (pd.date_range("2021-03-27", periods=40, freq="D", tz="Europe/Berlin"), 1),
+    "business days": (pd.date_range("2021-03-26", periods=39, freq="B"), 3),
+    "a business day": (pd.date_range("2021-03-26", periods=39, freq="B", tz="UTC"), 1),
+    "months": (pd.date_range("2010-01-01", periods=40, freq="MS"), 2),
+    "ends of months": (pd.date_range("2010-01-31", periods=40, freq="ME"), 1),
+    "integers": (pd.RangeIndex(-20, 380, 10), 1),
+    "numbers": (pd.Index(np.arange(40) / 8), 2),
+    "small numbers": (pd.Index(np.arange(40) * 1e-6), 3),
+}
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_times_of_any_kind_go_on_and_survive_saving(kind, tmp_path):
+    times, window = TIMES[kind]
+    panel = make_panel(simulate(len(times)), times)
+    model = Forecaster(**SMALL | dict(window=window, num_steps=1)).fit(panel, run=tmp_path)
+    forecast = model.predict(7)
+    assert forecast.times.equals(panel.future_times(7))
+    assert_same(Forecaster.load(tmp_path).predict(7), forecast)
+
+
+def test_a_channel_that_ended_early_survives_saving(tmp_path):
+    values = np.stack([simulate(), simulate(seed=1)], axis=-1)
+    values[-20:, :, 1] = np.nan
+    model = Forecaster(**SMALL).fit(make_panel(values, channels=["cases", "old"]), run=tmp_path)
+    assert_same(Forecaster.load(tmp_path).predict(), model.predict())
+
+
+def test_a_graph_with_weights_and_direction_survives_saving(tmp_path):
+    graph = Graph([[0, 1, 2, 0], [1, 2, 3, 3]], NODES, [0.5, 2.0, 1.0, 3.0], "in")
+    model = Forecaster(**SMALL).fit(make_panel(graph=graph), run=tmp_path)
+    loaded = Forecaster.load(tmp_path)
+    assert loaded.graph_.equals(graph)
+    assert_same(loaded.predict(), model.predict())
+
+
+@pytest.mark.parametrize("system", ["DE-GNN", "TDE-GNN_D", "TDE-GNN_A"])
+def test_a_training_that_was_stopped_goes_on(tmp_path, system):
+    settings = SMALL | dict(system=system)
+
+    def stop(look):
+        if look.step == 4:
+            raise KeyboardInterrupt
+
+    whole = Forecaster(**settings).fit(PANEL)
+    with pytest.raises(KeyboardInterrupt):
+        Forecaster(**settings).fit(PANEL, run=tmp_path, on_look=stop, source={"file": "cases.csv"})
+    with pytest.raises(InputError, match="a finished training, got .* which is not. Go on with --resume"):
+        Forecaster.load(tmp_path)
+    resume = dict(run=tmp_path, resume=True, source={"file": "cases.csv"})
+    resumed = Forecaster(**settings).fit(PANEL, **resume)
+    finished = Forecaster(**settings).fit(PANEL, **resume)
+    for model in (resumed, finished, Forecaster.load(tmp_path)):
+        assert_same(model.predict(3), whole.predict(3))
+        assert (model.history_, model.best_step_, model.summary_) == (whole.history_, whole.best_step_, whole.summary_)
+        np.testing.assert_array_equal(model.coefficients_, whole.coefficients_)
+    assert RunFolder.open(tmp_path).config["data"]["file"] == "cases.csv"
+    with pytest.raises(InputError, match="got settings.num_steps = 7 in place of 6"):
+        Forecaster(**settings | dict(num_steps=7)).fit(PANEL, **resume)
+    with pytest.raises(InputError, match="got data.sha256"):
+        Forecaster(**settings).fit(replace(PANEL, values=PANEL.values + 1), **resume)
+
+
+def test_a_training_goes_on_in_batches(tmp_path):
+    settings = SMALL | dict(batch_size=5, num_members=2)
+
+    def stop(look):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Forecaster(**settings).fit(PANEL, run=tmp_path, on_look=stop)
+    resumed = Forecaster(**settings).fit(PANEL, run=tmp_path, resume=True)
+    assert_same(resumed.predict(), Forecaster(**settings).fit(PANEL).predict())
+
+
+# How it is computed.
+
+
+def test_numbers_of_64_bits_will_do(tmp_path, one_step):
+    model = Forecaster(**SMALL, precision="64-true").fit(PANEL, run=tmp_path)
+    assert next(model.networks_[0].parameters()).dtype is torch.float64
+    np.testing.assert_allclose(model.predict(3).values, one_step.predict(3).values, rtol=1e-3)
+    assert_same(Forecaster.load(tmp_path).predict(3), model.predict(3))
+    model.update(PANEL, num_steps=1)
+
+
+def test_every_device_gives_the_same(device, one_step):
+    model = Forecaster(**SMALL | dict(device=device.type)).fit(PANEL)
+    np.testing.assert_allclose(model.predict(3).values, one_step.predict(3).values, rtol=1e-3)
+    np.testing.assert_allclose(model.coefficients_, one_step.coefficients_, atol=1e-4)
+    model.update(PANEL, num_steps=5)
+    assert np.isfinite(model.predict().values).all()
+
+
+def test_it_is_a_scikit_learn_estimator(fitted):
+    copy = clone(fitted).set_params(order=1)
+    assert (copy.order, fitted.order, copy.is_fitted, fitted.is_fitted) == (1, 2, False, True)
+    assert "hidden_channels=4" in repr(fitted)
+    with pytest.raises(ValueError, match="Invalid parameter 'colour'"):
+        copy.set_params(colour=1)
+
+
+# Mistakes.
+
+
+@pytest.fixture
+def as_a_user(monkeypatch):
+    """No shape checks of the test run come before the library's own."""
+    monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
+
+
+@pytest.mark.parametrize("call", ["predict", "explain", "plot"])
+def test_before_fit_there_is_nothing(call):
+    with pytest.raises(InputError, match="a Forecaster that has been trained, got one that has not. Call fit, or load"):
+        getattr(Forecaster(), call)()
+    with pytest.raises(InputError, match="that has been trained"):
+        Forecaster().update(PANEL)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (dict(horizon=0), "horizon to be at least 1, got 0"),
+        (dict(window=0), "window to be at least 1, got 0"),
+        (dict(order=1.5), "order to be a whole number, got 1.5"),
+        (dict(num_members=0), "num_members to be at least 1, got 0"),
+        (dict(season=2), "a season of more than two steps, got 2"),
+        (dict(known=["rain"]), "known ahead among none, got 'rain'"),
+        (dict(system="GCN"), "system to be one of DE-GNN, TDE-GNN_D, TDE-GNN_A, got 'GCN'"),
+        (dict(skip="yes"), "skip to be one of none, linear, by node, got 'yes'"),
+        (dict(dropout=1.0), "dropout to be at least 0 and below 1"),
+        (dict(coverage=90), "a coverage between 0 and 1, got 90. 0.9 stands for 90 %"),
+        (dict(device="tpu"), "Expected device to be"),
+        (dict(precision="16"), "Expected precision to be one of 32-true, 64-true, got '16'"),
+    ],
+)
+def test_wrong_settings_are_explained(as_a_user, settings, message):
+    with pytest.raises(InputError, match=message) as error:
+        Forecaster(**SMALL | dict(num_steps=1) | settings).fit(PANEL)
+    assert "\n" not in str(error.value)
+
+
+def test_a_wrong_panel_is_explained(as_a_user, one_step):
+    frame = pd.DataFrame(PANEL.values[..., 0])
+    other = replace(PANEL, nodes=("ant", "bee", "cat", "eel"))
+    swapped = replace(PANEL, nodes=("bee", "ant", "cat", "dog"))
+    channels = replace(PANEL, channels=("cases",))
+    for call, message in [
+        (lambda: Forecaster().fit(frame), "a Panel, got DataFrame. Make one with read_panel"),
+        (lambda: one_step.predict(panel=frame), "a Panel, got DataFrame. Make one with read_panel"),
+        (lambda: one_step.predict(panel=other), "the 4 nodes of the training; 'dog' is missing"),
+        (lambda: one_step.predict(panel=swapped), "the 4 nodes of the training; their order differs"),
+        (lambda: one_step.predict(panel=PANEL[:2]), "at least 3 steps, the window of the training, got 2"),
+        (lambda: one_step.predict(panel=channels), "the channels of the training, value, got cases"),
+        (lambda: one_step.predict(0), "horizon to be at least 1, got 0"),
+        (lambda: one_step.update(other), "the 4 nodes of the training; 'dog' is missing"),
+        (lambda: one_step.update(PANEL, num_steps=0), "num_steps to be at least 1, got 0"),
+    ]:
+        with pytest.raises(InputError, match=message) as error:
+            call()
+        assert "\n" not in str(error.value)
+
+
+def test_another_folder_is_refused(tmp_path):
+    with RunFolder.create(tmp_path / "nodes", {"kind": "NodeClassifier"}):
+        pass
+    with pytest.raises(InputError, match="run folder of a Forecaster, got .* of a NodeClassifier. Choose another"):
+        Forecaster.load(tmp_path / "nodes")
+
+
+def test_weights_of_other_settings_are_refused(one_step, tmp_path):
+    one_step.save(tmp_path / "model")
+    config = RunFolder.open(tmp_path / "model").config
+    config["settings"]["skip"] = "none"
+    with RunFolder.create(tmp_path / "other", config) as folder:
+        one_step._write(folder)
+    with pytest.raises(InputError, match="weights of the settings in .*, got others. Train again"):
+        Forecaster.load(tmp_path / "other")
+
+
+def test_networks_that_never_give_numbers_are_an_error():
+    with pytest.raises(TrainingError, match="forecasts that are numbers, got none. Lower the learning rate"):
+        Forecaster(**SMALL | dict(learning_rate=1e30, num_steps=2)).fit(PANEL)
