@@ -6,7 +6,7 @@ import pytest
 import torch
 from sklearn.base import clone
 
-from tdegnn import Graph, InputError, TrainingError
+from tdegnn import Graph, InputError, TrainingError, simulate_wave
 from tdegnn.data.panel import Panel
 from tdegnn.data.seasons import Season
 from tdegnn.estimators.backtest import OURS
@@ -233,7 +233,7 @@ def test_missing_values_come_in_and_forecasts_come_out():
 def test_without_a_graph_there_is_a_note_and_nodes_do_not_reach_each_other():
     panel = make_panel(graph=None)
     model = Forecaster(**SMALL, skip="none").fit(panel)
-    assert "There is no graph: every node is forecast on its own." in model.notes_
+    assert "There is no graph: nodes are forecast without their neighbors." in model.notes_
     moved = panel.values.copy()
     moved[-1, 1] += 50
     change = model.predict(panel=replace(panel, values=moved)).values - model.predict().values
@@ -686,3 +686,29 @@ def test_weights_of_other_settings_are_refused(one_step, tmp_path):
 def test_networks_that_never_give_numbers_are_an_error():
     with pytest.raises(TrainingError, match="forecasts that are numbers, got none. Lower the learning rate"):
         Forecaster(**SMALL | dict(learning_rate=1e30, num_steps=2)).fit(PANEL)
+
+
+@pytest.fixture(scope="module")
+def wave():
+    data = simulate_wave(num_steps=160, num_trajectories=1)
+    return Panel.from_array(data.states[0], graph=data.graph), data.step_size
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_on_physical_states_a_wave_is_said_to_be_of_second_order(wave, order, tmp_path):
+    panel, step_size = wave
+    model = Forecaster.physical(order, step_size=step_size, num_steps=600, device="cpu").fit(panel)
+    assert model.explain().root_multiplicity == 2
+    assert "second-order" in model.explain().verdict
+    model.save(tmp_path / "run")
+    np.testing.assert_allclose(Forecaster.load(tmp_path / "run").predict(5).values, model.predict(5).values)
+
+
+def test_two_frames_forecast_a_wave_ten_times_better_than_one(wave):
+    """Fifty steps on its own forecasts: one frame does not say which way a wave is going."""
+    panel, step_size = wave
+    errors = {}
+    for order in (1, 2):
+        model = Forecaster.physical(order, step_size=step_size, num_steps=600, device="cpu").fit(panel[:110])
+        errors[order] = float(np.mean((model.predict(50).values - panel.values[110:]) ** 2))
+    assert errors[1] > 10 * errors[2]

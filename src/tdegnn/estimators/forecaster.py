@@ -7,15 +7,13 @@ the folder of its training: it knows the graph and the last window, so that it c
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median_low
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
-import pandas as pd
 import torch
 from jaxtyping import Float
 from lightning_fabric import Fabric
@@ -23,15 +21,23 @@ from matplotlib.figure import Figure
 from sklearn.base import BaseEstimator
 
 from tdegnn.analysis.report import CoefficientReport, explain
+from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE, LOOSE_TOLERANCE
 from tdegnn.data.panel import Panel
-from tdegnn.data.scalers import Scaler
 from tdegnn.data.seasons import Season, seasons_of
 from tdegnn.errors import InputError, TrainingError, check_count
 from tdegnn.estimators.backtest import Backtest, run_backtest
 from tdegnn.estimators.forecast import Forecast
+from tdegnn.estimators.forecast_folder import (
+    describe_forecast_data,
+    extend_panel,
+    graph_of,
+    keep_forecast_data,
+    read_forecast_data,
+    tail_of,
+)
 from tdegnn.estimators.forecast_parts import ForecastSplit, choose_window, measure_naive, split_for_forecast
 from tdegnn.estimators.forecast_plots import plot_forecast
-from tdegnn.graph import Graph
+from tdegnn.nets.physical_series import PhysicalSeriesNetwork
 from tdegnn.nets.temporal import TemporalNetwork
 from tdegnn.training.conformal import ConformalIntervals, fewest_residuals
 from tdegnn.training.device import DeviceName
@@ -40,7 +46,7 @@ from tdegnn.training.fit import Look, fit
 from tdegnn.training.members import GroupDescent
 from tdegnn.training.node_config import Attention, System
 from tdegnn.training.run_folder import CONFIG, RunFolder
-from tdegnn.training.series_config import SeriesConfig, Skip
+from tdegnn.training.series_config import SeriesConfig, Skip, States
 from tdegnn.training.series_frames import FrameMaker, WindowSet
 from tdegnn.training.series_training import SeriesTraining
 
@@ -48,11 +54,8 @@ from tdegnn.training.series_training import SeriesTraining
 NUM_WAVES = 3
 # Rows of nodes a training step sees at most where the user does not say: some milliseconds of work.
 ROWS_A_STEP = 2**14
-# Steps of the end of the series that are kept at least: fewer do not tell days from business days.
-FEWEST_KEPT = 16
-# Arrays that are no weights and lie with them.
-KEPT = "kept."
 
+ForecastNetwork: TypeAlias = TemporalNetwork | PhysicalSeriesNetwork
 Values = Float[np.ndarray, "*windows horizon nodes targets"]
 
 
@@ -67,7 +70,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         order: Frames that become states, at most the window.
         season: Steps until a season comes round; without it, what the dates say.
         known: Names of channels whose future values `predict` will be given.
-        hidden_channels: Channels of a state.
+        states: What c combines: `"latent"` states, or `"physical"` ones, the observed frames themselves. Then c can be
+            read: `explain` speaks of the data. See `Forecaster.physical` for settings that go with it.
+        hidden_channels: Channels of a state; hidden channels of the spatial term where states are physical.
         num_layers: Number of layers.
         step_size: h.
         dropout: Part of states that is dropped in training.
@@ -94,6 +99,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
     order: int = 4
     season: float | None = None
     known: Sequence[str] = ()
+    states: States = "latent"
     hidden_channels: int = 32
     num_layers: int = 2
     step_size: float = 1.0
@@ -113,6 +119,30 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
     seed: int = 0
     device: DeviceName = "auto"
     precision: Precision = "32-true"
+
+    @classmethod
+    def physical(cls, order: int = 2, **settings: Any) -> Self:
+        """A forecaster whose c can be read: on the observed frames, without decay, in 64 bits, to convergence.
+
+        Args:
+            order: Number of frames that c weighs.
+            settings: Anything else; `step_size` is the time between two frames.
+        """
+        chosen: dict[str, Any] = dict(
+            states="physical",
+            window=max(order, 2),
+            skip="none",
+            learning_rate=0.01,
+            weight_decay=0.0,
+            c_learning_rate=0.01,
+            c_weight_decay=0.0,
+            num_members=1,
+            num_steps=1500,
+            validate_every=50,
+            patience=None,
+            precision="64-true",
+        )
+        return cls(order=order, **chosen | settings)
 
     def fit(
         self,
@@ -135,11 +165,23 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         if not isinstance(panel, Panel):
             raise InputError(f"Expected a Panel, got {type(panel).__name__}. Make one with read_panel.")
         check_count(horizon=self.horizon, order=self.order, num_members=self.num_members, num_steps=self.num_steps)
-        seasons = self._seasons(panel)
+        fewest_residuals(self.coverage)  # refuses a coverage that is none before anything is trained
+        seasons = () if self.states == "physical" else self._seasons(panel)
         window = choose_window(panel, self.horizon, seasons) if self.window is None else self.window
         split = split_for_forecast(panel.num_steps, window, self.horizon)
-        maker = FrameMaker.fit(panel[: split.training.stop], window, self.horizon, seasons=seasons, known=self.known)
-        config = self._config(panel, maker, source or {})
+        maker = FrameMaker.fit(
+            panel[: split.training.stop],
+            window,
+            self.horizon,
+            seasons=seasons,
+            known=self.known,
+            per="all" if self.states == "physical" else "node",
+        )
+        config = {
+            "kind": type(self).__name__,
+            "settings": dict(self.get_params()) | {"known": list(self.known)},
+            **describe_forecast_data(panel, maker, source or {}),
+        }
         if run is None:
             self._train(panel, maker, split, config, None, on_look)
         else:
@@ -236,10 +278,12 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
     def explain(self) -> CoefficientReport:
         """What the learned coefficients say, their mean over layers and networks.
 
-        They combine latent states of the network. They say how it integrates, not how the data evolve.
+        On latent states they say how the network integrates, not how the data evolve. On physical states they say
+        which differential equation the data follow.
         """
         self._check_fitted()
-        return explain(self.coefficients_.mean(axis=0))
+        tolerance = LOOSE_TOLERANCE if self.states == "physical" else DEFAULT_TOLERANCE
+        return explain(self.coefficients_.mean(axis=0), tolerance=tolerance)
 
     def save(self, path: str | Path) -> None:
         """Write the forecaster to a new run folder; `load` reads it."""
@@ -292,34 +336,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
             groups,
             self.num_steps,
             self.batch_size,
+            self.states,
         )
-
-    def _config(self, panel: Panel, maker: FrameMaker, source: Mapping[str, Any]) -> dict[str, Any]:
-        graph = _graph_of(panel)
-        return {
-            "kind": type(self).__name__,
-            "settings": dict(self.get_params()) | {"known": list(self.known)},
-            "data": {
-                "nodes": list(panel.nodes),
-                "steps": panel.num_steps,
-                "channels": list(panel.channels),
-                "num_targets": panel.num_targets,
-                "times": [str(time) for time in panel.times[-max(maker.window, FEWEST_KEPT) :]],
-                "time_zone": panel.time_zone,
-                "edges": graph.num_edges,
-                "direction": graph.direction,
-                "name": panel.name,
-                "sha256": _checksum(panel, graph),
-                **source,
-            },
-            "frames": {
-                "window": maker.window,
-                "horizon": maker.horizon,
-                "seasons": [list(season) for season in maker.seasons],
-                "step_length": maker.step_length,
-                "has_mask": maker.has_mask,
-            },
-        }
 
     def _train(
         self,
@@ -337,7 +355,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
             if on_look is not None:
                 on_look(look)
 
-        fabric, settings, graph = make_fabric(self.device, self.precision), self._series_config(maker), _graph_of(panel)
+        fabric, settings, graph = make_fabric(self.device, self.precision), self._series_config(maker), graph_of(panel)
         windows = maker.windows(panel, device=fabric.device, dtype=weight_type(fabric))
         training, held_out = windows.predicting(split.training), windows.predicting(split.validation)
 
@@ -356,7 +374,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         if not result.best_scores.isfinite().all():
             raise TrainingError("Expected forecasts that are numbers, got none. Lower the learning rate or step size.")
         self.networks_ = [_member(first, member) for member in range(self.num_members)]
-        self._tail = panel[-max(maker.window, FEWEST_KEPT) :]
+        self._tail = tail_of(panel, maker.window)
         self.best_step_ = int(median_low(result.best_steps.tolist()))
         self._measure(panel, split, held_out)
         # Again on everything, for as many steps as were best: what is newest says most about what comes next.
@@ -368,7 +386,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
             self._write(folder)
 
     def _start_training(
-        self, networks: Sequence[TemporalNetwork], learned: WindowSet, held_out: WindowSet, fabric: Fabric
+        self, networks: Sequence[ForecastNetwork], learned: WindowSet, held_out: WindowSet, fabric: Fabric
     ) -> SeriesTraining:
         return SeriesTraining(
             networks,
@@ -387,7 +405,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         members = training.members
         self._weights = {name: tensor.cpu() for name, tensor in (members.parameters() | members.buffers).items()}
         self.coefficients_ = self._mean_coefficients(windows)
-        self._tail = panel[-max(self.maker_.window, FEWEST_KEPT) :]
+        self._tail = tail_of(panel, self.maker_.window)
         self._config_["data"]["times"] = [str(time) for time in self._tail.times]
 
     def _measure(self, panel: Panel, split: ForecastSplit, held_out: WindowSet) -> None:
@@ -398,7 +416,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         naive = measure_naive(panel, split, held_out.first_target_steps, self.maker_)
         self.notes_: list[str] = list(panel.notes)
         if panel.graph is None:
-            self.notes_.append("There is no graph: every node is forecast on its own.")
+            self.notes_.append("There is no graph: nodes are forecast without their neighbors.")
         self.intervals_ = None
         if np.isfinite(residuals).sum(axis=(0, 2)).min() >= fewest_residuals(self.coverage):
             self.intervals_ = ConformalIntervals.fit(residuals, self.coverage, scale=self.maker_.target_scales)
@@ -422,7 +440,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         while len(parts) * self.horizon < horizon + self.horizon:
             windows = self.maker_.windows(known, future=future, dtype=next(self.networks_[0].parameters()).dtype)
             parts.append(self._forecast(windows, slice(-1, None))[0])
-            known = _extend(known, parts[-1], future)
+            known = extend_panel(known, parts[-1], future)
         return np.concatenate(parts)[:horizon]
 
     def _forecast(self, windows: WindowSet, numbers: slice) -> Values:
@@ -472,52 +490,15 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
 
     def _write(self, folder: RunFolder) -> None:
         """The last files of a training, which make its folder a finished one."""
-        folder.write_weights(self._weights | self._kept_arrays())
+        folder.write_weights(self._weights | keep_forecast_data(self.maker_, self.graph_, self._tail, self.intervals_))
         folder.write_coefficients(self.coefficients_)
         folder.finish(self.summary_)
 
-    def _kept_arrays(self) -> dict[str, torch.Tensor]:
-        """What is needed to forecast besides weights, each as one row, as weights are kept."""
-        arrays = {
-            "center": self.maker_.scaler.center,
-            "scale": self.maker_.scaler.scale,
-            "tail": self._tail.values,
-            "edges": self.graph_.edge_index.numpy(),
-            "edge_weights": self.graph_.edge_weight.numpy(),
-        }
-        if self.intervals_ is not None:
-            arrays["widths"] = self.intervals_.widths
-        return {f"{KEPT}{name}": torch.from_numpy(np.ascontiguousarray(array))[None] for name, array in arrays.items()}
-
     def _take(self, folder: RunFolder) -> None:
         """What a finished training learned."""
-        config = folder.config
-        data, stored = config["data"], folder.read_weights()
-        kept = {name.removeprefix(KEPT): stored.pop(name)[0].numpy() for name in list(stored) if name.startswith(KEPT)}
-        frames = config["frames"]
-        self.maker_ = FrameMaker(
-            frames["window"],
-            frames["horizon"],
-            tuple(data["channels"]),
-            data["num_targets"],
-            tuple(self.known),
-            Scaler(kept["center"], kept["scale"]),
-            tuple(Season(*season) for season in frames["seasons"]),
-            frames["step_length"],
-            frames["has_mask"],
-        )
-        self.graph_ = Graph(kept["edges"], len(data["nodes"]), kept["edge_weights"], data["direction"])
-        # Not `from_array`: a channel may have nothing observed at the end.
-        self._tail = Panel(
-            kept["tail"],
-            _read_times(data),
-            tuple(data["nodes"]),
-            tuple(data["channels"]),
-            data["num_targets"],
-            self.graph_,
-            data["name"],
-        )
-        settings, sizes = self._series_config(self.maker_), self.maker_.sizes(len(data["nodes"]))
+        stored = folder.read_weights()
+        self.maker_, self.graph_, self._tail, widths = read_forecast_data(folder.config, stored, self.known)
+        settings, sizes = self._series_config(self.maker_), self.maker_.sizes(self.graph_.num_nodes)
         self.networks_ = [settings.build(sizes, self.seed + member) for member in range(self.num_members)]
         for member, network in enumerate(self.networks_):
             place(network, make_fabric("cpu", self.precision))
@@ -528,55 +509,15 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
                 for name, tensor in own.items():
                     tensor.copy_(stored[name][member])
         self.intervals_ = None
-        if "widths" in kept:
-            is_pooled = np.zeros(kept["widths"].shape, dtype=bool)
-            self.intervals_ = ConformalIntervals(kept["widths"], self.coverage, is_pooled)
-        self._weights, self._config_ = stored, config
+        if widths is not None:
+            self.intervals_ = ConformalIntervals(widths, self.coverage, np.zeros(widths.shape, dtype=bool))
+        self._weights, self._config_ = stored, folder.config
         self.history_, self.summary_ = folder.read_metrics(), folder.read_summary()
         self.notes_, self.best_step_ = list(self.summary_["notes"]), self.summary_["best_step"]
         self.coefficients_ = folder.read_coefficients()["coefficients"]
 
 
-def _graph_of(panel: Panel) -> Graph:
-    """The graph of a panel; one without edges where it has none."""
-    return panel.graph if panel.graph is not None else Graph(np.zeros((2, 0), dtype=np.int64), panel.num_nodes)
-
-
-def _checksum(panel: Panel, graph: Graph) -> str:
-    """SHA-256 of values and graph, so that a training is not resumed with others."""
-    digest = hashlib.sha256()
-    for array in (panel.values, graph.edge_index.numpy(), graph.edge_weight.numpy()):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
-
-
-def _member(training: SeriesTraining, member: int) -> TemporalNetwork:
+def _member(training: SeriesTraining, member: int) -> ForecastNetwork:
     network = training.members.network(member)
-    assert isinstance(network, TemporalNetwork)
+    assert isinstance(network, TemporalNetwork | PhysicalSeriesNetwork)
     return network
-
-
-def _extend(panel: Panel, forecast: Float[np.ndarray, "steps nodes targets"], future: Panel | None) -> Panel:
-    """The panel with forecasts as if they had been observed, and with what is known of these steps."""
-    times = panel.future_times(len(forecast))
-    after = np.full((len(forecast), panel.num_nodes, panel.num_channels), np.nan)
-    after[..., : panel.num_targets] = forecast
-    if future is not None:
-        rows = future.times.get_indexer(times)
-        # Targets are what is forecast, though a future may hold what was observed later.
-        for place_, name in list(enumerate(panel.channels))[panel.num_targets :]:
-            if name in future.channels and (rows >= 0).all():
-                after[..., place_] = future.values[rows][..., future.channels.index(name)]
-    values = np.concatenate([panel.values, after])
-    # A union, unlike `append`, knows the step still.
-    return replace(panel, values=values, times=panel.times.union(times), notes=())
-
-
-def _read_times(data: Mapping[str, Any]) -> pd.Index:
-    """The times of the last window, as `_config` wrote them."""
-    texts = data["times"]
-    try:
-        return pd.Index([int(text) if text.lstrip("-").isdigit() else float(text) for text in texts])
-    except ValueError:
-        dates = pd.DatetimeIndex(pd.to_datetime(texts, utc=data["time_zone"] is not None))
-        return dates if data["time_zone"] is None else dates.tz_convert(data["time_zone"])

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from tdegnn.data.filling import fill_last
 from tdegnn.data.panel import Panel
-from tdegnn.data.scalers import Scaler
+from tdegnn.data.scalers import Per, Scaler
 from tdegnn.data.seasons import Season, season_waves, step_length, step_numbers
 from tdegnn.data.windows import SlidingWindows, sliding_windows
 from tdegnn.errors import InputError
@@ -90,6 +90,7 @@ class FrameMaker:
         *,
         seasons: Sequence[Season] = (),
         known: Sequence[str] = (),
+        per: Per = "node",
     ) -> FrameMaker:
         """Learn scales from the training part of a panel.
 
@@ -99,6 +100,7 @@ class FrameMaker:
             horizon: Number of frames it forecasts.
             seasons: Waves to add to every frame, past and future.
             known: Names of channels that are no targets and whose future values will be given.
+            per: Whether each node has a scale of its own, or all nodes share one, as an equation on a graph needs.
         """
         helping = training.channels[training.num_targets :]
         unknown = [name for name in known if name not in helping]
@@ -113,7 +115,7 @@ class FrameMaker:
             training.channels,
             training.num_targets,
             tuple(known),
-            Scaler.standard(training.values),
+            Scaler.standard(training.values, per),
             tuple(seasons),
             step_length(training.times),
             has_mask=bool(np.isnan(training.values[..., : training.num_targets]).any()),

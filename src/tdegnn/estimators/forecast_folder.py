@@ -1,0 +1,146 @@
+"""What a forecaster keeps besides its weights: how frames are made, the graph, the end of the series, intervals.
+
+Numbers lie with the weights, names and times in the settings of the run folder. Nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Float
+
+from tdegnn.data.panel import Panel
+from tdegnn.data.scalers import Scaler
+from tdegnn.data.seasons import Season
+from tdegnn.graph import Graph
+from tdegnn.training.conformal import ConformalIntervals
+from tdegnn.training.series_frames import FrameMaker
+
+# What lies with the weights and is none.
+KEPT = "kept."
+# Steps of the end of the series that are kept at least: fewer do not tell days from business days.
+FEWEST_KEPT = 16
+
+
+def describe_forecast_data(panel: Panel, maker: FrameMaker, source: Mapping[str, Any]) -> dict[str, Any]:
+    """Names, times and settings of frames, as JSON keeps them."""
+    graph = graph_of(panel)
+    return {
+        "data": {
+            "nodes": list(panel.nodes),
+            "steps": panel.num_steps,
+            "channels": list(panel.channels),
+            "num_targets": panel.num_targets,
+            "times": [str(time) for time in tail_of(panel, maker.window).times],
+            "time_zone": panel.time_zone,
+            "edges": graph.num_edges,
+            "direction": graph.direction,
+            "name": panel.name,
+            "sha256": _checksum(panel, graph),
+            **source,
+        },
+        "frames": {
+            "window": maker.window,
+            "horizon": maker.horizon,
+            "seasons": [list(season) for season in maker.seasons],
+            "step_length": maker.step_length,
+            "has_mask": maker.has_mask,
+        },
+    }
+
+
+def keep_forecast_data(
+    maker: FrameMaker, graph: Graph, tail: Panel, intervals: ConformalIntervals | None
+) -> dict[str, torch.Tensor]:
+    """The numbers, each as one row, as weights are kept."""
+    arrays = {
+        "center": maker.scaler.center,
+        "scale": maker.scaler.scale,
+        "tail": tail.values,
+        "edges": graph.edge_index.numpy(),
+        "edge_weights": graph.edge_weight.numpy(),
+    }
+    if intervals is not None:
+        arrays["widths"] = intervals.widths
+    return {f"{KEPT}{name}": torch.from_numpy(np.ascontiguousarray(array))[None] for name, array in arrays.items()}
+
+
+def read_forecast_data(
+    config: Mapping[str, Any], stored: MutableMapping[str, torch.Tensor], known: Sequence[str]
+) -> tuple[FrameMaker, Graph, Panel, Float[np.ndarray, "horizon nodes targets"] | None]:
+    """How frames are made, the graph, the end of the series and the widths of intervals; `stored` keeps the weights."""
+    data, frames = config["data"], config["frames"]
+    kept = {name.removeprefix(KEPT): stored.pop(name)[0].numpy() for name in list(stored) if name.startswith(KEPT)}
+    maker = FrameMaker(
+        frames["window"],
+        frames["horizon"],
+        tuple(data["channels"]),
+        data["num_targets"],
+        tuple(known),
+        Scaler(kept["center"], kept["scale"]),
+        tuple(Season(*season) for season in frames["seasons"]),
+        frames["step_length"],
+        frames["has_mask"],
+    )
+    graph = Graph(kept["edges"], len(data["nodes"]), kept["edge_weights"], data["direction"])
+    # Not `from_array`: a channel may have nothing observed at the end.
+    tail = Panel(
+        kept["tail"],
+        _read_times(data),
+        tuple(data["nodes"]),
+        tuple(data["channels"]),
+        data["num_targets"],
+        graph,
+        data["name"],
+    )
+    return maker, graph, tail, kept.get("widths")
+
+
+def tail_of(panel: Panel, window: int) -> Panel:
+    """The end of a panel that a forecast needs."""
+    return panel[-max(window, FEWEST_KEPT) :]
+
+
+def graph_of(panel: Panel) -> Graph:
+    """The graph of a panel; one without edges where it has none."""
+    return panel.graph if panel.graph is not None else Graph(np.zeros((2, 0), dtype=np.int64), panel.num_nodes)
+
+
+def extend_panel(panel: Panel, forecast: Float[np.ndarray, "steps nodes targets"], future: Panel | None) -> Panel:
+    """The panel with forecasts as if they had been observed, and with what is known of these steps."""
+    times = panel.future_times(len(forecast))
+    after = np.full((len(forecast), panel.num_nodes, panel.num_channels), np.nan)
+    after[..., : panel.num_targets] = forecast
+    if future is not None:
+        rows = future.times.get_indexer(times)
+        # Targets are what is forecast, though a future may hold what was observed later.
+        for place_, name in list(enumerate(panel.channels))[panel.num_targets :]:
+            if name in future.channels and (rows >= 0).all():
+                after[..., place_] = future.values[rows][..., future.channels.index(name)]
+    values = np.concatenate([panel.values, after])
+    # A union, unlike `append`, knows the step still.
+    return replace(panel, values=values, times=panel.times.union(times), notes=())
+
+
+def _checksum(panel: Panel, graph: Graph) -> str:
+    """SHA-256 of values and graph, so that a training is not resumed with others."""
+    digest = hashlib.sha256()
+    for array in (panel.values, graph.edge_index.numpy(), graph.edge_weight.numpy()):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _read_times(data: Mapping[str, Any]) -> pd.Index:
+    """The times of the last window, as `_config` wrote them."""
+    texts = data["times"]
+    try:
+        return pd.Index([int(text) if text.lstrip("-").isdigit() else float(text) for text in texts])
+    except ValueError:
+        dates = pd.DatetimeIndex(pd.to_datetime(texts, utc=data["time_zone"] is not None))
+        return dates if data["time_zone"] is None else dates.tz_convert(data["time_zone"])
