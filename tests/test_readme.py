@@ -18,8 +18,9 @@ SHELL_LINES = [
     for block in re.findall(r"```bash\n(.*?)```", PAGES, flags=re.DOTALL)
     for line in block.splitlines()
 ]
-# These train for a minute or more, or download; `tdegnn demo` has a test of its own.
-SLOW = r"demo|pendulum|known-orders|fetch|table1|ablation|runtimes|classify|predict|sweep"
+# These train for a minute or more, need the run folder of such a training, or download; `tdegnn demo` has a test of its
+# own.
+SLOW = r"demo|pendulum|known-orders|fetch|table1|ablation|runtimes|classify|predict|sweep|tdegnn fit|backtest|runs/"
 QUICK_COMMANDS = [line for line in SHELL_LINES if line.startswith("tdegnn") and not re.search(SLOW, line)]
 
 

@@ -221,6 +221,8 @@ def test_a_damaged_or_strange_run_is_one_line(run, files, tmp_path):
     folder = tmp_path / "run"
     assert run("classify", *files, *SMALL, "--out", folder)[0] == 0
     out = ("--out", tmp_path / "predictions.csv")
+    assert "got one of them" in complains(run, "predict", folder, *out, "--features", tmp_path / "features.csv")
+    assert "Expected no --horizon for" in complains(run, "predict", folder, *out, "--horizon", "4")
     assert "a finished training" in complains(run, "classify", *files, *SMALL, "--out", folder)
     weights = (folder / WEIGHTS).read_bytes()
     (folder / WEIGHTS).write_bytes(weights[:-10])
@@ -264,4 +266,3 @@ def test_wrong_options_are_one_line(run, files, tmp_path):
     assert "got no --labels" in complains(run, "classify", *files[:2], *files[4:], *out)
     assert "coral" in complains(run, "classify", "coral", *out)
     assert "outer_dropout to be at least 0 and below 1" in complains(run, "classify", *files, "--dropout", "1", *out)
-    assert "got one of them" in complains(run, "predict", tmp_path, "--features", tmp_path)

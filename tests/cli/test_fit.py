@@ -75,7 +75,7 @@ def test_a_table_becomes_a_forecast_within_a_minute_a_command(tmp_path):
     assert "better than the last value" in fitted
     forecast = timed(tmp_path, "predict", "run", "--horizon", "4", "--out", "forecast.csv")
     assert "20 nodes, 4 steps from 2023-12-25 to 2024-01-15, in forecast.csv" in forecast
-    assert "the last value" in timed(tmp_path, "backtest", "series.csv", "--edges", "edges.csv", "--folds", "3")
+    assert "the last value" in timed(tmp_path, "backtest", "series.csv", "--edges", "edges.csv", "--folds", "2")
     assert "latent" in timed(tmp_path, "explain", "run")
 
     lines = (tmp_path / "forecast.csv").read_text().splitlines()
@@ -141,7 +141,7 @@ def test_fit_as_json_and_attention(run, tmp_path):
     model = Forecaster.load(tmp_path / "run")
     assert (model.system, model.coverage, model.season) == ("TDE-GNN_A", 0.8, 13)
     code, out, _ = run("explain", tmp_path / "run", "--json")
-    assert (code, json.loads(out)["is_latent"]) == (0, True)
+    assert (code, json.loads(out)["states"]) == (0, "latent")
 
 
 def test_a_stopped_training_goes_on(run, tmp_path, monkeypatch):
@@ -300,6 +300,16 @@ def test_a_run_is_explained_as_latent(run, trained):
     assert (code, err) == (0, "")
     for line in ("history length     4", "verdict", "latent             c weighs states of the network"):
         assert line in out
+
+
+def test_a_run_on_physical_states_is_said_to_be_physical(run, tmp_path):
+    panel = read_panel(SERIES, EDGES[1])
+    Forecaster.physical(num_steps=5, hidden_channels=4).fit(panel, run=tmp_path / "run")
+    code, out, _ = run("explain", tmp_path / "run")
+    assert code == 0
+    assert "physical           c weighs what was observed" in out
+    assert "(at tolerance 0.02)" in out
+    assert "(at tolerance 0.1)" in run("explain", tmp_path / "run", "--tolerance", "0.1")[1]
 
 
 # Mistakes.

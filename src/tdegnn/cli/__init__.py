@@ -9,11 +9,13 @@ import sys
 
 import typer
 
+from tdegnn.cli.backtest import backtest
 from tdegnn.cli.check import check
 from tdegnn.cli.classify import classify
 from tdegnn.cli.data import data
 from tdegnn.cli.demo import demo
 from tdegnn.cli.explain import explain
+from tdegnn.cli.fit import fit
 from tdegnn.cli.predict import predict
 from tdegnn.cli.reproduce import reproduce
 from tdegnn.cli.reproduce_ablation import ablation
@@ -39,8 +41,10 @@ reproduce.command()(table1)
 reproduce.command()(table2)
 reproduce.command()(ablation)
 reproduce.command()(runtimes)
-app.command()(classify)
+app.command()(fit)
 app.command()(predict)
+app.command()(backtest)
+app.command()(classify)
 app.command()(sweep)
 app.add_typer(reproduce, name="reproduce")
 data.command()(check)

@@ -16,7 +16,9 @@ from tdegnn.cli.options import (
     DirectionOption,
     EdgesFile,
     Encoding,
+    FeaturesFile,
     Quiet,
+    Resume,
     Seed,
     Separator,
     SystemOption,
@@ -29,13 +31,6 @@ if TYPE_CHECKING:
     from tdegnn.data.csv_files import CsvFormat
     from tdegnn.estimators.node_classifier import NodeClassifier
     from tdegnn.training.fit import Look
-
-FeaturesFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--features", help="CSV or Parquet: the node's name, then numbers; or npz (features, nodes).", readable=False
-    ),
-]
 
 
 def classify(
@@ -78,7 +73,7 @@ def classify(
     separator: Separator = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the training in --out.")] = False,
+    resume: Resume = False,
     seed: Seed = 0,
     device: Device = DeviceOption.AUTO,
     quiet: Quiet = False,

@@ -7,10 +7,16 @@ from typing import Annotated
 
 import typer
 
-from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE
+from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE, LOOSE_TOLERANCE
 from tdegnn.cli.options import AsJson, Quiet
 from tdegnn.cli.output import print_json
 from tdegnn.errors import InputError
+
+# What a learned c weighs, by the kind of states.
+MEANINGS = {
+    "latent": "c weighs states of the network (mean over its layers), not the data themselves",
+    "physical": "c weighs what was observed: it says which differential equation the data follow",
+}
 
 
 def explain(
@@ -21,9 +27,12 @@ def explain(
         ),
     ],
     tolerance: Annotated[
-        float,
-        typer.Option(help="How far outside the unit disc a root may lie, and how small a D_j counts as zero."),
-    ] = DEFAULT_TOLERANCE,
+        float | None,
+        typer.Option(
+            help="How far outside the unit disc a root may lie, and how small a D_j counts as zero; without it "
+            f"{DEFAULT_TOLERANCE:g}, or {LOOSE_TOLERANCE:g} for what was learned on physical states."
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Folder for pictures of roots and consistency.", file_okay=False),
@@ -32,32 +41,38 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Say what a vector of temporal coefficients means: its order, its roots, whether it is stable."""
-    is_learned = Path(coefficients).is_dir()
-    vector = _read_run(Path(coefficients)) if is_learned else _parse(coefficients)
+    states = None
+    if Path(coefficients).is_dir():
+        vector, states = _read_run(Path(coefficients))
+    else:
+        vector = _parse(coefficients)
     from tdegnn.analysis.report import explain as analyze
 
-    report = analyze(vector, tolerance)
+    usual = LOOSE_TOLERANCE if states == "physical" else DEFAULT_TOLERANCE
+    report = analyze(vector, usual if tolerance is None else tolerance)
     if out is not None:
         from tdegnn.analysis.plots import plot_consistency, plot_roots, save_figure
 
         save_figure(plot_roots({"c": report}), out / "roots.png")
         save_figure(plot_consistency({"c": report.coefficients}), out / "consistency.png")
     if as_json:
-        print_json(report.to_dict())
+        print_json(report.to_dict() | {"states": states})
         return
     typer.echo(report.verdict if quiet else str(report))
-    if is_learned and not quiet:
-        typer.echo(f"{'latent':<18} c weighs states of the network (mean over its layers), not the data themselves")
+    if states is not None and not quiet:
+        typer.echo(f"{states:<18} {MEANINGS[states]}")
     if out is not None and not quiet:
         typer.echo(f"{'pictures':<18} {out}/")
 
 
-def _read_run(path: Path) -> list[float]:
-    """The mean over layers of the coefficients a training learned."""
+def _read_run(path: Path) -> tuple[list[float], str]:
+    """The mean over layers of the coefficients a training learned, and the kind of states they combine."""
     from tdegnn.training.run_folder import RunFolder
 
-    coefficients = RunFolder.open(path).read_coefficients()["coefficients"]
-    return [float(weight) for weight in coefficients.mean(axis=0)]
+    run = RunFolder.open(path)
+    coefficients = run.read_coefficients()["coefficients"]
+    states = run.config.get("settings", {}).get("states", "latent")
+    return [float(weight) for weight in coefficients.mean(axis=0)], states
 
 
 def _parse(text: str) -> list[float]:

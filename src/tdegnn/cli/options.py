@@ -41,6 +41,7 @@ Device = Annotated[
     DeviceOption,
     typer.Option("--device", help="Where to compute; [bold]auto[/bold] takes a GPU if there is one."),
 ]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the training in --out.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 OutFolder = Annotated[Path, typer.Option("--out", "-o", help="Folder for pictures and result lines.", file_okay=False)]
@@ -49,9 +50,16 @@ OutFolder = Annotated[Path, typer.Option("--out", "-o", help="Folder for picture
 SeriesFile = Annotated[
     Path,
     typer.Argument(
-        help="CSV or Parquet: a column of times and one for each node, or a row for each node and time (long).",
+        help="CSV or Parquet: a column of times and one for each node, or a row for each node and time (long); or the "
+        "name of a benchmark, as in `tdegnn data list`.",
         show_default=False,
         readable=False,
+    ),
+]
+FeaturesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--features", help="CSV or Parquet: the node's name, then numbers; or npz (features, nodes).", readable=False
     ),
 ]
 EdgesFile = Annotated[

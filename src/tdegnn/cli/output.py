@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from math import isnan
 from typing import Any, Protocol
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
+
+from tdegnn.cli.series import as_options
 
 
 class Tick(Protocol):
@@ -41,11 +45,13 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
     if not console.is_terminal:
         # What goes into a file is not folded to the width of a terminal that is not there.
         console = Console(width=160)
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
+    table = Table(header_style="bold", box=None, pad_edge=False)
     for position, name in enumerate(header):
         table.add_column(name, justify="left" if position == 0 else "right", overflow="fold")
     for row in rows:
         table.add_row(*row)
+    # Not the title of `Table`, which is folded where the table is narrow.
+    console.print(Text(title, style="bold"))
     console.print(table)
     console.print()
 
@@ -57,9 +63,20 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(finite_or_null(value), indent=2, allow_nan=False))
 
 
+def print_notes(notes: Iterable[str]) -> None:
+    """Print what should be known, a line each."""
+    for note in notes:
+        typer.echo(f"Note: {as_options(note)}")
+
+
 def number(value: float | None) -> str:
     """Three significant digits; a dash where there is nothing."""
-    return "-" if value is None else f"{value:.3g}"
+    return "-" if value is None or isnan(value) else f"{value:.3g}"
+
+
+def share(value: float | None) -> str:
+    """A percentage; a dash where there is nothing."""
+    return "-" if value is None or isnan(value) else f"{value:.1%}"
 
 
 def vector(values: Sequence[float]) -> str:

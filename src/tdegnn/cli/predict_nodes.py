@@ -1,0 +1,88 @@
+"""`tdegnn predict` for the run of a node classifier: the classes of nodes, as a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import typer
+
+from tdegnn.cli.options import DeviceOption, EdgesFile, FeaturesFile, make_csv_format
+from tdegnn.cli.output import print_json, print_notes
+from tdegnn.cli.tables import prepare_table, write_table
+from tdegnn.errors import InputError
+
+if TYPE_CHECKING:
+    from tdegnn.data.csv_files import CsvFormat
+    from tdegnn.data.node_tables import NodeTables
+
+
+@dataclass(frozen=True)
+class NewNodes:
+    """What a user may say about nodes that a classifier has not seen."""
+
+    PANEL: ClassVar[str] = "For a run of tdegnn classify"
+
+    features: FeaturesFile = None
+    edges: EdgesFile = None
+
+
+def predict_nodes(
+    run: Path,
+    new: NewNodes,
+    csv_format: CsvFormat,
+    out: Path,
+    device: DeviceOption,
+    *,
+    is_quiet: bool,
+    as_json: bool,
+) -> None:
+    """Predict the classes of nodes: of the training's own, or of others with the same features."""
+    if (new.features is None) != (new.edges is None):
+        raise InputError("Expected --features and --edges, or neither for the nodes of the training, got one of them.")
+    prepare_table(out)
+    import pandas as pd
+
+    from tdegnn.estimators.node_classifier import NodeClassifier
+    from tdegnn.training.run_folder import RunFolder
+
+    model = NodeClassifier.load(run)
+    data = RunFolder.open(run).config["data"]
+    model.set_params(device=device.value)
+    if new.features is None or new.edges is None:
+        tables = _read_training_nodes(data, run)
+    else:
+        tables = _read(new.features, new.edges, data, csv_format)
+    probabilities = model.predict_proba(tables.features, graph=tables.graph)
+    labels = model.classes_[probabilities.argmax(axis=1)]
+    columns = {f"probability_{name}": row for name, row in zip(model.classes_, probabilities.T, strict=True)}
+    write_table(pd.DataFrame({"node": tables.names, "label": labels, **columns}), out)
+    counts = {str(name): int((labels == name).sum()) for name in model.classes_.tolist()}
+    if as_json:
+        print_json({"predictions": str(out), "nodes": len(labels), "counts": counts, "notes": list(tables.notes)})
+        return
+    if not is_quiet:
+        print_notes(tables.notes)
+        typer.echo(", ".join(f"{name}: {count}" for name, count in counts.items()))
+    typer.echo(f"{len(labels)} nodes in {out}")
+
+
+def _read(features: Path, edges: Path, data: dict[str, Any], csv_format: CsvFormat) -> NodeTables:
+    from tdegnn.data.node_tables import read_node_tables
+
+    return read_node_tables(features, edges, data["direction"], csv_format)
+
+
+def _read_training_nodes(data: dict[str, Any], run: Path) -> NodeTables:
+    """The nodes of the training, from where they came from."""
+    from tdegnn.data.load import load_nodes
+    from tdegnn.data.node_tables import NodeTables
+
+    if "benchmark" in data:
+        dataset = load_nodes(data["benchmark"]).with_direction(data["direction"])
+        return NodeTables(tuple(map(str, range(dataset.num_nodes))), dataset.features, dataset.graph)
+    if "features_file" not in data:
+        raise InputError(f"Expected --features and --edges: {run} does not say where its data came from. Add them.")
+    csv_format = make_csv_format(data["separator"], data["decimal"], data["encoding"])
+    return _read(Path(data["features_file"]), Path(data["edges_file"]), data, csv_format)

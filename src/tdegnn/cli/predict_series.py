@@ -1,0 +1,126 @@
+"""`tdegnn predict` for the run of a forecaster: what comes next, as a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+
+from tdegnn.cli.output import print_json, print_notes
+from tdegnn.cli.series import TableOptions, in_options, read_series
+from tdegnn.cli.tables import prepare_table, write_table
+from tdegnn.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tdegnn.data.panel import Panel
+    from tdegnn.estimators.forecast import Forecast
+
+
+@dataclass(frozen=True)
+class NewSeries:
+    """What a user may say about the steps to forecast, and those before them."""
+
+    PANEL: ClassVar[str] = "For a run of tdegnn fit"
+
+    series: Annotated[
+        Path | None,
+        typer.Option(
+            help="The series as far as they are known by now; without it, those of the training.", readable=False
+        ),
+    ] = None
+    future: Annotated[
+        Path | None,
+        typer.Option(
+            help="What is known of the steps to forecast (--known): node, time and its columns.", readable=False
+        ),
+    ] = None
+    horizon: Annotated[
+        int | None, typer.Option(help="Steps to forecast; without it, as many as were trained.", min=1)
+    ] = None
+
+
+def predict_series(run: Path, new: NewSeries, said: TableOptions, out: Path, *, is_quiet: bool, as_json: bool) -> None:
+    """Forecast what comes after the series of the training, or after newer ones.
+
+    Args:
+        run: Folder of the training.
+        new: What is known by now, and how far to forecast.
+        said: About new tables; what it leaves open is as in training.
+        out: Table to write.
+        is_quiet: Print one line.
+        as_json: Print JSON.
+    """
+    from tdegnn.estimators.forecaster import Forecaster
+    from tdegnn.training.run_folder import RunFolder
+
+    prepare_table(out)
+    model = Forecaster.load(run)
+    data = RunFolder.open(run).config["data"]
+    if new.future is not None and not model.known:
+        raise InputError(f"Expected no --future, as {run} was trained without --known. Leave it out, or train with it.")
+    tables = _tables_of_training(data, said)
+    seen = None if new.series is None else _arranged(read_series(new.series, tables), data["nodes"])
+    ahead = None
+    if new.future is not None:
+        known = replace(tables, value=list(model.known), exogenous=None)
+        ahead = _arranged(read_series(new.future, known), data["nodes"])
+    with in_options():
+        forecast = model.predict(new.horizon, panel=seen, future=ahead)
+    write_table(forecast.to_frame(), out)
+    notes = [*(() if seen is None else seen.notes), *forecast.notes]
+    if as_json:
+        print_json(_facts(forecast, out) | {"notes": notes})
+        return
+    if not is_quiet:
+        print_notes(notes)
+    typer.echo(_verdict(forecast, out))
+
+
+def _tables_of_training(data: dict[str, Any], said: TableOptions) -> TableOptions:
+    """How the tables of the training were read, and after it what is said now; the graph is known."""
+    kept = {name: value for name, value in data.get("tables", {}).items() if name != "series"}
+    return TableOptions(**kept | said.said).without_graph()
+
+
+def _arranged(panel: Panel, nodes: Sequence[str]) -> Panel:
+    """The panel with its nodes in the order of the training, and without others."""
+    places = {name: place for place, name in enumerate(panel.nodes)}
+    missing = [name for name in nodes if name not in places]
+    if missing:
+        raise InputError(
+            f"Expected the {len(nodes)} nodes of the training in {panel.name}, got none called {missing[0]!r}. "
+            "Add it, empty where nothing was observed."
+        )
+    others = [name for name in panel.nodes if name not in set(nodes)]
+    notes = panel.notes
+    if others:
+        notes += (f"{panel.name} has nodes that the training had not, {others[0]!r} first; they are left out.",)
+    values = panel.values[:, [places[name] for name in nodes]]
+    return replace(panel, values=values, nodes=tuple(nodes), notes=notes)
+
+
+def _facts(forecast: Forecast, out: Path) -> dict[str, Any]:
+    import numpy as np
+
+    from tdegnn.data.times import show_time
+
+    return {
+        "forecast": str(out),
+        "nodes": len(forecast.nodes),
+        "steps": len(forecast.times),
+        "from": show_time(forecast.times[0]),
+        "to": show_time(forecast.times[-1]),
+        "coverage": None if bool(np.isnan(forecast.low).all()) else forecast.coverage,
+    }
+
+
+def _verdict(forecast: Forecast, out: Path) -> str:
+    facts = _facts(forecast, out)
+    counts = [f"{facts[name]} {name.removesuffix('s') if facts[name] == 1 else name}" for name in ("nodes", "steps")]
+    has_intervals = facts["coverage"] is not None
+    intervals = f"intervals aim at {forecast.coverage:.0%}" if has_intervals else "there are no intervals"
+    return f"{', '.join(counts)} from {facts['from']} to {facts['to']}, in {out}; {intervals}"

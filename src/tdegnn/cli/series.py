@@ -1,0 +1,179 @@
+"""The user's series and graph on the command line: what may be said about them, and how they are read.
+
+A name that is no file may be that of a benchmark. What Python calls an argument is an option here, in messages too.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tdegnn.cli.options import (
+    CoordinatesFile,
+    Decimal,
+    DirectionChoice,
+    EdgesFile,
+    Encoding,
+    ExogenousColumns,
+    Neighbors,
+    NodeColumn,
+    Separator,
+    TimeColumn,
+    TimeFormat,
+    TimeZone,
+    ValueColumns,
+    make_csv_format,
+)
+from tdegnn.errors import InputError
+
+if TYPE_CHECKING:
+    from tdegnn.data.csv_files import CsvFormat
+    from tdegnn.data.panel import Panel
+    from tdegnn.graph import Graph
+
+USUAL_NEIGHBORS = 5
+# Arguments that messages speak of, and that are options here.
+ARGUMENT = re.compile(
+    r"\b(decimal|encoding|time_format|time_zone|node|value)=('[^']*')|\b(time_format|time_zone)\b|\b(known|future)="
+)
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """What a user may say about tables of series and edges."""
+
+    PANEL: ClassVar[str] = "Your tables"
+
+    edges: EdgesFile = None
+    coordinates: CoordinatesFile = None
+    neighbors: Neighbors = None
+    node: NodeColumn = None
+    time: TimeColumn = None
+    value: ValueColumns = None
+    exogenous: ExogenousColumns = None
+    time_zone: TimeZone = None
+    time_format: TimeFormat = None
+    direction: DirectionChoice = None
+    separator: Separator = None
+    decimal: Decimal = "."
+    encoding: Encoding = "utf-8"
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What is not as it is without a word of the user."""
+        return {name: said for name, said in vars(self).items() if said and said != getattr(TableOptions, name)}
+
+    @property
+    def csv_format(self) -> CsvFormat:
+        """How CSV files are written."""
+        return make_csv_format(self.separator, self.decimal, self.encoding)
+
+    def without_graph(self) -> TableOptions:
+        """The same about the series alone."""
+        return replace(self, edges=None, coordinates=None, neighbors=None, direction=None)
+
+    def to_source(self, series: Path) -> dict[str, Any]:
+        """Where data came from, for the settings of a run folder."""
+        if is_benchmark(series):
+            return {"benchmark": str(series)}
+        said = {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in self.said.items()}
+        return {"tables": {"series": str(series.resolve()), **said}}
+
+
+def read_series(series: Path, options: TableOptions) -> Panel:
+    """Read the user's tables, or load the benchmark of that name where there is no such file."""
+    from tdegnn.data.series_tables import read_panel
+
+    if is_benchmark(series):
+        return _load_benchmark(str(series), options)
+    if options.edges is not None and options.coordinates is not None:
+        raise InputError("Expected edges or coordinates, got both. Leave one of them out.")
+    _check_there(series)
+    with in_options():
+        panel = read_panel(
+            series,
+            options.edges,
+            time=options.time,
+            node=options.node,
+            value=options.value or (),
+            exogenous=options.exogenous or (),
+            time_zone=options.time_zone,
+            time_format=options.time_format,
+            direction=None if options.direction is None else options.direction.value,
+            csv_format=options.csv_format,
+        )
+        if options.coordinates is not None:
+            panel = panel.with_graph(_link_neighbors(panel, options.coordinates, options))
+    if str(series) in _benchmarks():
+        note = f"{series} is a file here and also a benchmark: the file was read. Rename it to have the benchmark."
+        panel = replace(panel, notes=(*panel.notes, note))
+    return panel
+
+
+def is_benchmark(series: Path) -> bool:
+    """Whether the benchmark of that name is meant: a file goes before it."""
+    return str(series) in _benchmarks() and not series.exists()
+
+
+@contextmanager
+def in_options() -> Iterator[None]:
+    """Let messages of mistakes speak of options in place of arguments."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(as_options(str(error))) from error
+
+
+def as_options(message: str) -> str:
+    """A message whose arguments are written as the options of the command line."""
+
+    def option(found: re.Match[str]) -> str:
+        name, value = (found[1], f" {found[2]}") if found[1] else (found[3] or found[4], "")
+        return f"--{name.replace('_', '-')}{value}"
+
+    return ARGUMENT.sub(option, message)
+
+
+def _benchmarks() -> list[str]:
+    """Names of the benchmarks with series."""
+    from tdegnn.data.catalogue import CATALOGUE
+
+    return [benchmark.name for benchmark in CATALOGUE.values() if benchmark.kind == "series"]
+
+
+def _load_benchmark(name: str, options: TableOptions) -> Panel:
+    from tdegnn.data.load import load_panel
+
+    if options.said:
+        option = next(iter(options.said)).replace("_", "-")
+        raise InputError(f"Expected no --{option} for the benchmark {name}, which has its own. Leave it out.")
+    return load_panel(name)
+
+
+def _check_there(series: Path) -> None:
+    """Raise an `InputError` where a plain word names neither a file nor a benchmark with series."""
+    from tdegnn.data.catalogue import CATALOGUE
+
+    word = str(series)
+    if series.exists() or series.suffix or series.name != word:
+        return
+    if word in CATALOGUE:
+        raise InputError(f"Expected series, got the benchmark {word}, which has none. Try: tdegnn classify {word}")
+    names = _benchmarks()
+    near = difflib.get_close_matches(word.lower(), names, n=1)
+    raise InputError(
+        f"Expected a file, or a benchmark ({', '.join(names)}), got {word!r}, which is neither. "
+        + (f"Did you mean {near[0]!r}?" if near else "Check the path.")
+    )
+
+
+def _link_neighbors(panel: Panel, coordinates: Path, options: TableOptions) -> Graph:
+    from tdegnn.data.graph_building import neighbor_graph, read_coordinates
+
+    places, metric = read_coordinates(coordinates, panel.nodes, options.csv_format)
+    return neighbor_graph(places, options.neighbors or max(1, min(USUAL_NEIGHBORS, panel.num_nodes - 1)), metric)
