@@ -9,6 +9,7 @@ from sklearn.base import clone
 from tdegnn import Graph, InputError, TrainingError, simulate_wave
 from tdegnn.data.panel import Panel
 from tdegnn.data.seasons import Season
+from tdegnn.data.times import show_time
 from tdegnn.estimators.backtest import OURS
 from tdegnn.estimators.forecast_parts import choose_window, fewest_steps, split_for_forecast
 from tdegnn.estimators.forecaster import Forecaster
@@ -428,7 +429,7 @@ def test_a_backtest_is_what_would_have_been_forecast(fitted):
             assert lines[name].mse == pytest.approx(((forecast - observed) ** 2).mean())
             assert lines[name].mae == pytest.approx(np.abs(forecast - observed).mean())
             assert np.isnan(lines[name].coverage)
-            assert lines[name].origin == str(PANEL.times[origin])
+            assert lines[name].origin == show_time(PANEL.times[origin])
         assert 0 <= lines[OURS].coverage <= 1
     # `known` and `observed` are those of the last fold now.
     forecast = clone(fitted).fit(known).predict()

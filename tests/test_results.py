@@ -65,3 +65,51 @@ def test_runtimes_are_those_of_their_table():
         assert row in page
         assert f"| {line['inference_ms']:.2f} |" in page
         assert f"| {line['num_parameters']:,} |" in page
+
+
+def test_the_ablation_has_all_orders_of_both_rules_on_two_datasets_as_its_readme_says():
+    from tdegnn.experiments.ablation import DATASETS, ORDERS, SYSTEMS, summarize_orders
+    from tdegnn.experiments.node_results import paired_gain
+
+    cells, page = summarize_orders(lines("ablation.jsonl")), (RESULTS / "README.md").read_text()
+    assert set(cells) == {(dataset, system) for dataset in DATASETS for system in SYSTEMS}
+    for by_order in cells.values():
+        assert list(by_order) == list(ORDERS)
+        assert all(sorted(cell.test_accuracies) == list(range(10)) for cell in by_order.values())
+        assert all(str(paired_gain(by_order[order], by_order[1])) in page for order in ORDERS if order > 1)
+
+
+def test_learned_rates_are_those_of_their_table():
+    from tdegnn.experiments.node_results import Cell, paired_gain
+
+    by_rate = {}
+    for line in lines("learned_rates.jsonl"):
+        rate = line["configuration"]["temporal"]["learning_rate"] if line["system"] == "TDE-GNN_D" else "fixed"
+        by_rate.setdefault(rate, []).append(line)
+    cells = {rate: Cell.from_lines(members) for rate, members in by_rate.items()}
+    page = (RESULTS / "README.md").read_text()
+    for rate, cell in cells.items():
+        assert f"| {cell.mean:.2f} |" in page
+        assert rate == "fixed" or str(paired_gain(cell, cells["fixed"])) in page
+
+
+def test_table_two_is_as_its_readme_says():
+    from tdegnn.experiments.table2 import summarize
+
+    page = (RESULTS / "README.md").read_text()
+    needed = {"dataset", "system", "seed", "protocol", "window", "validation_mse", "test_mse", "configuration"}
+    assert all(line.keys() >= needed | {"versions", "device"} for line in lines("table2.jsonl"))
+    for (_, system, _, _), (mean, deviation, num_seeds) in summarize(lines("table2.jsonl")).items():
+        assert f"| {system} |" in page
+        assert (f"{mean:.3f} ± {deviation:.3f}" if num_seeds > 1 else f"{mean:.3f}") in page
+
+
+def test_forecasts_reach_what_was_asked_of_them():
+    """Chickenpox, four lags and the calendar, ten seeds, chosen on validation: 0.74 or lower."""
+    from tdegnn.experiments.table2 import summarize
+
+    cells = summarize(lines("table2.jsonl"))
+    for system in ("DE-GNN", "TDE-GNN_D", "TDE-GNN_A"):
+        mean, _, num_seeds = cells["chickenpox", system, "honest", 4]
+        assert num_seeds == 10
+        assert mean <= 0.74

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from tdegnn.data.panel import Panel
 from tdegnn.data.splits import rolling_origins
+from tdegnn.data.times import show_time
 from tdegnn.estimators.forecast_parts import naive_methods
 from tdegnn.training.conformal import measure_coverage
 from tdegnn.zoo.series_inputs import SeriesInputs
@@ -91,7 +92,7 @@ def run_backtest(
         observed = panel.values[fold.test.start : fold.test.stop, :, : panel.num_targets]
         ahead = panel[fold.test.start : fold.test.stop] if forecaster.known else None
         forecast = trained.predict(future=ahead)
-        origin = str(panel.times[fold.test.start])
+        origin = show_time(panel.times[fold.test.start])
         coverage = measure_coverage(forecast.low, forecast.high, observed) if trained.intervals_ is not None else np.nan
         lines.append(_line(number, origin, OURS, forecast.values - observed, float(np.mean(coverage))))
         series = SeriesInputs(known.values[..., : panel.num_targets])
