@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
+
+from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
     from tdegnn.data.csv_files import CsvFormat
@@ -105,3 +108,14 @@ def make_csv_format(separator: str | None, decimal: str, encoding: str) -> CsvFo
     from tdegnn.data.csv_files import CsvFormat
 
     return CsvFormat(None if separator is None else separator.replace("\\t", "\t"), decimal, encoding)
+
+
+Name = TypeVar("Name", bound=str)
+
+
+def choose_names(asked: Sequence[str] | None, known: Sequence[Name], what: str) -> list[Name]:
+    """Those of the known names that were asked for; all where none was."""
+    unknown = [name for name in asked or () if name not in known]
+    if unknown:
+        raise InputError(f"Expected a {what} among {', '.join(known)}, got {unknown[0]!r}.")
+    return [name for name in known if asked is None or name in asked]

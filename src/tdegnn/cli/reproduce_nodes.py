@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Seed
+from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Seed, choose_names
 from tdegnn.cli.output import print_json, print_table, progress_bar
 from tdegnn.errors import InputError
 
@@ -39,8 +39,8 @@ def table1(
     from tdegnn.experiments.table1 import DATASETS, LINK_RIDGE, SYSTEMS, solve_link_ridge, summarize
     from tdegnn.training.fabric import make_fabric
 
-    datasets = _chosen(dataset, DATASETS, "dataset")
-    systems = _chosen(system, SYSTEMS, "system")
+    datasets = choose_names(dataset, DATASETS, "dataset")
+    systems = choose_names(system, SYSTEMS, "system")
     if report and not out.exists():
         raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to train.")
     if not report:
@@ -102,13 +102,6 @@ def runtimes(
         print_table(f"Cora, 64 channels, 8 layers, order 8, on {chosen.device.type} (paper: RTX 3090)", header, rows)
     slowest = max(measured, key=lambda runtime: runtime.training_ms)
     typer.echo(f"Slowest is {slowest.system}: {slowest.training_ms / measured[0].training_ms:.2f} times DE-GNN.")
-
-
-def _chosen(asked: list[str] | None, known: tuple[str, ...], what: str) -> list[str]:
-    unknown = [name for name in asked or () if name not in known]
-    if unknown:
-        raise InputError(f"Expected a {what} among {', '.join(known)}, got {unknown[0]!r}.")
-    return list(asked or known)
 
 
 def _print_accuracies(cells: Mapping[tuple[str, str], Cell], datasets: list[str], systems: list[str]) -> None:

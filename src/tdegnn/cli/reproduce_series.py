@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 
-from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet
+from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, choose_names
 from tdegnn.cli.output import print_json, print_table, progress_bar
 from tdegnn.errors import InputError
-
-Name = TypeVar("Name", bound=str)
 
 
 def table2(
@@ -38,9 +36,9 @@ def table2(
     from tdegnn.experiments.table2 import CLASSICAL, PROTOCOLS, SYSTEMS, TASKS, solve_classical, summarize, train_row
     from tdegnn.training.fabric import make_fabric
 
-    datasets = _chosen(dataset, tuple(TASKS), "dataset")
-    systems = _chosen(system, SYSTEMS, "system")
-    protocols = _chosen(protocol, PROTOCOLS, "protocol")
+    datasets = choose_names(dataset, tuple(TASKS), "dataset")
+    systems = choose_names(system, SYSTEMS, "system")
+    protocols = choose_names(protocol, PROTOCOLS, "protocol")
     if report and not out.exists():
         raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to train.")
     if not report:
@@ -70,13 +68,6 @@ def table2(
     if not quiet:
         _print_errors(cells, datasets, systems)
     typer.echo(f"{len(cells)} rows in {out}. Honest: chosen on validation. Paper: the lowest test error, as published.")
-
-
-def _chosen(asked: list[str] | None, known: tuple[Name, ...], what: str) -> list[Name]:
-    unknown = [name for name in asked or () if name not in known]
-    if unknown:
-        raise InputError(f"Expected a {what} among {', '.join(known)}, got {unknown[0]!r}.")
-    return [name for name in known if asked is None or name in asked]
 
 
 def _print_errors(

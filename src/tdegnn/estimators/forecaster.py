@@ -298,12 +298,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read what `save`, or `fit` with a run folder, wrote."""
-        folder = RunFolder.open(Path(path))
-        kind = folder.config.get("kind")
-        if kind != cls.__name__:
-            raise InputError(f"Expected the run folder of a {cls.__name__}, got {path} of a {kind}. Choose another.")
-        if not folder.is_finished:
-            raise InputError(f"Expected a finished training, got {path}, which is not. Go on with --resume.")
+        folder = RunFolder.open_finished(Path(path), kind=cls.__name__)
         settings = folder.config["settings"]
         loaded = cls(**settings | {"known": tuple(settings["known"])})
         loaded._take(folder)

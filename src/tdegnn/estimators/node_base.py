@@ -188,12 +188,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read what `save`, or `fit` with a run folder, wrote. Data are not in it: `predict` needs them again."""
-        folder = RunFolder.open(Path(path))
-        kind = folder.config.get("kind")
-        if kind != cls.__name__:
-            raise InputError(f"Expected the run folder of a {cls.__name__}, got {path} of a {kind}. Choose another.")
-        if not folder.is_finished:
-            raise InputError(f"Expected a finished training, got {path}, which is not. Go on with --resume.")
+        folder = RunFolder.open_finished(Path(path), kind=cls.__name__)
         loaded = cls(**cls._settings_of(folder.config))
         loaded._take(folder)
         return loaded

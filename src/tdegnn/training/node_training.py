@@ -7,7 +7,7 @@ replayed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,11 @@ from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from tdegnn.data.nodes import NodeDataset
-from tdegnn.errors import InputError
 from tdegnn.graph import Graph
 from tdegnn.sparse import SparseMatrix
 from tdegnn.training.fabric import make_fabric, weight_type
-from tdegnn.training.fit import Trainee
-from tdegnn.training.members import GroupedAdam, Members, keep_where
+from tdegnn.training.members import GroupedAdam
+from tdegnn.training.members_training import MembersTraining
 from tdegnn.training.node_tasks import Classification, NodeTask
 from tdegnn.training.replay import Replayed
 
@@ -37,7 +36,7 @@ class NodeParts:
     test: Bool[np.ndarray, "members nodes"]
 
 
-class TaskTraining(Trainee):
+class TaskTraining(MembersTraining):
     """Members that work on one task at the nodes of one graph.
 
     Args:
@@ -60,16 +59,14 @@ class TaskTraining(Trainee):
     ) -> None:
         fabric = fabric or make_fabric("cpu")
         device, dtype = fabric.device, weight_type(fabric)
-        self.members = Members(networks, descents, fabric)
+        super().__init__(networks, descents, fabric)
         self._inputs: tuple[Any, ...] = inputs
         self._task = task.to(device, dtype)
         self._training, self._validation, self._test = (
             torch.as_tensor(mask, device=device) for mask in (parts.training, parts.validation, parts.test)
         )
-        self._best_weights = self.members.averaged_weights.clone()
-        self._best_buffers = {name: buffer.clone() for name, buffer in self.members.averaged_buffers.items()}
-        self.best_scores, self.best_test_scores, self._scores, self._test_scores, self._losses = (
-            torch.zeros(len(networks), dtype=dtype, device=device) for _ in range(5)
+        self.best_scores, self.best_test_scores, self._scores, self._test_scores = (
+            torch.zeros(len(networks), dtype=dtype, device=device) for _ in range(4)
         )
         self._step = Replayed(self._train, device)
         self._look = Replayed(self._measure, device)
@@ -78,10 +75,6 @@ class TaskTraining(Trainee):
         """Make one step for each active member."""
         self._step()
 
-    def last_losses(self) -> Float[Tensor, " members"]:
-        """The training losses that the last step saw."""
-        return self._losses
-
     def validate(self) -> Float[Tensor, " members"]:
         """The scores on the validation nodes; NaN for a member whose outputs are not finite."""
         self._look()
@@ -89,47 +82,12 @@ class TaskTraining(Trainee):
 
     def keep(self, is_better: Bool[Tensor, " members"]) -> None:
         """Keep the weights, and the scores that go with them."""
-        self._best_weights = keep_where(is_better, self.members.averaged_weights, self._best_weights)
-        self._best_buffers = {
-            name: keep_where(is_better, buffer, self._best_buffers[name])
-            for name, buffer in self.members.averaged_buffers.items()
-        }
+        super().keep(is_better)
         self.best_scores = torch.where(is_better, self._scores, self.best_scores)
         self.best_test_scores = torch.where(is_better, self._test_scores, self.best_test_scores)
 
-    def stop(self, is_finished: Bool[Tensor, " members"]) -> None:
-        """Leave these members as they are."""
-        # In place: recorded steps read this very tensor.
-        self.members.is_active.copy_(~is_finished)
-
-    def restore(self) -> None:
-        """Give each member the weights that were kept."""
-        self.members.restore(self._best_weights, self._best_buffers)
-
-    def best_weights(self) -> dict[str, Tensor]:
-        """Parameters and buffers that were kept, by name, one row a member."""
-        return self.members.parameters(self._best_weights) | self._best_buffers
-
-    def state(self) -> dict[str, Tensor]:
-        """Everything that decides how the training goes on: the very tensors, not copies."""
-        best_buffers = {f"best_buffers.{name}": buffer for name, buffer in self._best_buffers.items()}
-        return {
-            **self.members.state(),
-            "best_weights": self._best_weights,
-            "best_scores": self.best_scores,
-            "best_test_scores": self.best_test_scores,
-            "losses": self._losses,
-            **best_buffers,
-        }
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from where `state` was taken."""
-        own = self.state()
-        if {name: tensor.shape for name, tensor in own.items()} != {name: part.shape for name, part in state.items()}:
-            raise InputError("Expected the checkpoint of this training, got that of another. Choose another folder.")
-        # In place: recorded steps read these very tensors.
-        for name, tensor in own.items():
-            tensor.copy_(state[name])
+    def _numbers_to_resume(self) -> dict[str, Tensor]:
+        return {"best_scores": self.best_scores, "best_test_scores": self.best_test_scores}
 
     def _train(self) -> None:
         self._losses.copy_(self.members.step(self._training_losses, *self._inputs))

@@ -118,6 +118,17 @@ class RunFolder:
         return cls(path, config, versions)
 
     @classmethod
+    def open_finished(cls, path: Path, kind: str) -> RunFolder:
+        """Read the folder of a finished training of one kind of estimator."""
+        folder = cls.open(path)
+        came = folder.config.get("kind")
+        if came != kind:
+            raise InputError(f"Expected the run folder of a {kind}, got {path} of a {came}. Choose another.")
+        if not folder.is_finished:
+            raise InputError(f"Expected a finished training, got {path}, which is not. Go on with --resume.")
+        return folder
+
+    @classmethod
     def resume(cls, path: Path | str, config: Mapping[str, Any]) -> RunFolder:
         """Go on with a training where its last checkpoint was written, or from the start where there is none.
 

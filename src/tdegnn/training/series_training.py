@@ -18,8 +18,8 @@ from tdegnn.errors import InputError
 from tdegnn.graph import Graph
 from tdegnn.nets.series_network import Frames, SeriesNetwork
 from tdegnn.training.fabric import make_fabric, weight_type
-from tdegnn.training.fit import Trainee
-from tdegnn.training.members import GroupedAdam, Members, keep_where
+from tdegnn.training.members import GroupedAdam
+from tdegnn.training.members_training import MembersTraining
 from tdegnn.training.replay import Replayed
 from tdegnn.training.series_frames import WindowSet
 
@@ -27,7 +27,7 @@ from tdegnn.training.series_frames import WindowSet
 ROWS_AT_ONCE = 2**17
 
 
-class SeriesTraining(Trainee):
+class SeriesTraining(MembersTraining):
     """Members that forecast one series.
 
     Args:
@@ -67,7 +67,7 @@ class SeriesTraining(Trainee):
                     "shorter window or a shorter horizon."
                 )
         fabric = fabric or make_fabric("cpu")
-        self.members = Members(networks, descents, fabric)
+        super().__init__(networks, descents, fabric)
         self._graph, self._parts = graph, (training, validation, test)
         self._batch_size = min(batch_size or len(training), len(training))
         self._is_shuffled, self._seed = is_shuffled, seed
@@ -79,14 +79,12 @@ class SeriesTraining(Trainee):
         self._frames = Frames(*(part.clone() for part in frames))
         self._targets = targets.clone()
         num_members = len(networks)
-        self._losses, self._scores, self.test_errors = (
-            torch.full((num_members,), torch.nan, device=fabric.device, dtype=weight_type(fabric)) for _ in range(3)
+        self._scores, self.test_errors = (
+            torch.full((num_members,), torch.nan, device=fabric.device, dtype=weight_type(fabric)) for _ in range(2)
         )
         self.best_errors, self.best_test_errors, self.lowest_test_errors = (
             torch.full_like(self._losses, torch.inf) for _ in range(3)
         )
-        self._best_weights = self.members.averaged_weights.clone()
-        self._best_buffers = {name: buffer.clone() for name, buffer in self.members.averaged_buffers.items()}
         self._step = Replayed(self._train, fabric.device)
 
     @property
@@ -104,10 +102,6 @@ class SeriesTraining(Trainee):
         self._num_steps += 1
         self._step()
 
-    def last_losses(self) -> Float[Tensor, " members"]:
-        """The mean squared errors, in scaled units, that the last step saw."""
-        return self._losses
-
     def validate(self) -> Float[Tensor, " members"]:
         """Minus the mean squared errors on the validation windows; NaN for a member whose forecasts are not finite."""
         _, validation, test = self._parts
@@ -119,46 +113,13 @@ class SeriesTraining(Trainee):
 
     def keep(self, is_better: Bool[Tensor, " members"]) -> None:
         """Keep the weights, and the errors that go with them."""
-        self._best_weights = keep_where(is_better, self.members.averaged_weights, self._best_weights)
-        self._best_buffers = {
-            name: keep_where(is_better, buffer, self._best_buffers[name])
-            for name, buffer in self.members.averaged_buffers.items()
-        }
+        super().keep(is_better)
         self.best_errors = torch.where(is_better, -self._scores, self.best_errors)
         self.best_test_errors = torch.where(is_better, self.test_errors, self.best_test_errors)
 
-    def stop(self, is_finished: Bool[Tensor, " members"]) -> None:
-        """Leave these members as they are."""
-        self.members.is_active.copy_(~is_finished)
-
-    def restore(self) -> None:
-        """Give each member the weights that were kept."""
-        self.members.restore(self._best_weights, self._best_buffers)
-
-    def best_weights(self) -> dict[str, Tensor]:
-        """Parameters and buffers that were kept, by name, one row a member."""
-        return self.members.parameters(self._best_weights) | self._best_buffers
-
-    def state(self) -> dict[str, Tensor]:
-        """Everything that decides how the training goes on."""
-        return {
-            **self.members.state(),
-            "best_weights": self._best_weights,
-            "losses": self._losses,
-            "best_errors": self.best_errors,
-            "best_test_errors": self.best_test_errors,
-            "lowest_test_errors": self.lowest_test_errors,
-            "num_batches": torch.tensor(self._num_steps),
-            **{f"best_buffers.{name}": buffer for name, buffer in self._best_buffers.items()},
-        }
-
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Go on from where `state` was taken."""
-        own = self.state()
-        if {name: tensor.shape for name, tensor in own.items()} != {name: part.shape for name, part in state.items()}:
-            raise InputError("Expected the checkpoint of this training, got that of another. Choose another folder.")
-        for name, tensor in own.items():
-            tensor.copy_(state[name])
+        super().load_state(state)
         self._num_steps = int(state["num_batches"])
 
     def forecast(self, windows: WindowSet) -> Float[Tensor, "members windows horizon nodes targets"]:
@@ -174,6 +135,14 @@ class SeriesTraining(Trainee):
         """The mean squared error of every member; NaN where a forecast is not finite."""
         errors = self._errors(self.forecast(windows), windows.targets)
         return self._mean_where(errors * self._error_weights, windows.targets)
+
+    def _numbers_to_resume(self) -> dict[str, Tensor]:
+        return {
+            "best_errors": self.best_errors,
+            "best_test_errors": self.best_test_errors,
+            "lowest_test_errors": self.lowest_test_errors,
+            "num_batches": torch.tensor(self._num_steps),
+        }
 
     def _train(self) -> None:
         self._losses.copy_(self.members.step(self._training_losses, self._frames, self._graph))
