@@ -95,7 +95,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
     system: System = "TDE-GNN_D"
     hidden_channels: int = 64
-    # Deviation: the paper's defaults are `NodeConfig`'s. These do better on every benchmark (docs/deviations.md).
+    # Deviation: the paper's defaults are `NodeConfig`'s. These do better on five of six (docs/deviations.md).
     num_layers: int = 2
     order: int = 2
     step_size: float = 1.0
