@@ -24,8 +24,9 @@ from tdegnn.data.nodes import NodeDataset
 from tdegnn.experiments.node_systems import train_together
 from tdegnn.training.fabric import make_fabric
 from tdegnn.training.members import GroupedAdam
-from tdegnn.training.node_config import NodeConfig, System
+from tdegnn.training.node_config import NodeConfig
 from tdegnn.training.node_training import NodeTraining
+from tdegnn.training.systems import System
 
 CHANNELS, LAYERS, STEP_SIZE, DROPOUT, LEARNING_RATE = 64, 8, 0.5, 0.5, 1e-3
 REPETITIONS = 25

@@ -37,6 +37,7 @@ from tdegnn.estimators.forecast_folder import (
 )
 from tdegnn.estimators.forecast_parts import ForecastSplit, choose_window, measure_naive, split_for_forecast
 from tdegnn.estimators.forecast_plots import plot_forecast
+from tdegnn.estimators.saved_weights import take_weights
 from tdegnn.nets.physical_series import PhysicalSeriesNetwork
 from tdegnn.nets.temporal import TemporalNetwork
 from tdegnn.training.conformal import ConformalIntervals, fewest_residuals
@@ -44,11 +45,11 @@ from tdegnn.training.device import DeviceName
 from tdegnn.training.fabric import Precision, make_fabric, place, weight_type
 from tdegnn.training.fit import Look, fit
 from tdegnn.training.members import GroupDescent
-from tdegnn.training.node_config import Attention, System
 from tdegnn.training.run_folder import CONFIG, RunFolder
 from tdegnn.training.series_config import SeriesConfig, Skip, States
 from tdegnn.training.series_frames import FrameMaker, WindowSet
 from tdegnn.training.series_training import SeriesTraining
+from tdegnn.training.systems import Attention, System
 
 # Waves of a season that the user names; as many as tell its shape without following its noise.
 NUM_WAVES = 3
@@ -499,12 +500,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         self.networks_ = [settings.build(sizes, self.seed + member) for member in range(self.num_members)]
         for member, network in enumerate(self.networks_):
             place(network, make_fabric("cpu", self.precision))
-            own = dict([*network.named_parameters(), *network.named_buffers()])
-            if own.keys() != stored.keys():
-                raise InputError(f"Expected weights of the settings in {folder.path}, got others. Train again.")
-            with torch.no_grad():
-                for name, tensor in own.items():
-                    tensor.copy_(stored[name][member])
+            take_weights(network, stored, member, folder.path)
         self.intervals_ = None
         if widths is not None:
             self.intervals_ = ConformalIntervals(widths, self.coverage, np.zeros(widths.shape, dtype=bool))

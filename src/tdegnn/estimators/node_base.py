@@ -24,16 +24,18 @@ from tdegnn.analysis.report import CoefficientReport, explain
 from tdegnn.data.node_inputs import NodeInput, as_node_input
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError, TrainingError, check_count
+from tdegnn.estimators.saved_weights import take_weights
 from tdegnn.graph import Direction
 from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.training.device import DeviceName
 from tdegnn.training.fabric import Precision, make_fabric, place
 from tdegnn.training.fit import Look, fit
 from tdegnn.training.members import GroupDescent
-from tdegnn.training.node_config import Attention, InitialStates, LayerMaps, NodeConfig, System
+from tdegnn.training.node_config import InitialStates, LayerMaps, NodeConfig
 from tdegnn.training.node_tasks import NodeTask
 from tdegnn.training.node_training import NodeParts, TaskTraining, as_input
 from tdegnn.training.run_folder import CONFIG, RunFolder
+from tdegnn.training.systems import Attention, System
 
 Outputs = Float[np.ndarray, "nodes outputs"]
 
@@ -323,13 +325,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         network = settings.build_network(num_features, config["num_outputs"], self.seed)
         place(network, make_fabric("cpu", self.precision))
         self._weights = folder.read_weights()
-        own = dict([*network.named_parameters(), *network.named_buffers()])
-        shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
-        if shapes != {name: tuple(tensor.shape[1:]) for name, tensor in self._weights.items()}:
-            raise InputError(f"Expected weights of the settings in {folder.path}, got others. Train again.")
-        with torch.no_grad():
-            for name, tensor in own.items():
-                tensor.copy_(self._weights[name][0])
+        take_weights(network, self._weights, 0, folder.path)
         self._take_learned(config["learned"])
         self.history_, self.summary_ = folder.read_metrics(), folder.read_summary()
         self._config_, self.network_, self.n_features_in_ = config, network.eval(), data["features"]

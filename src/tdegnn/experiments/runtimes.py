@@ -16,8 +16,9 @@ import torch
 from lightning_fabric import Fabric
 
 from tdegnn.data.nodes import NodeDataset
-from tdegnn.training.node_config import NodeConfig, System
+from tdegnn.training.node_config import NodeConfig
 from tdegnn.training.node_training import NodeTraining
+from tdegnn.training.systems import System
 
 RUNTIME_SYSTEMS: tuple[System, ...] = ("DE-GNN", "TDE-GNN_D", "TDE-GNN_A")
 NUM_WARM_UP = 5

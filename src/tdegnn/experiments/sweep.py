@@ -33,7 +33,8 @@ from tdegnn.errors import InputError, TdegnnError, TrainingError, check_count
 from tdegnn.experiments.node_systems import NodeRun, train_together
 from tdegnn.experiments.recipe_files import read_recipes, write_recipes
 from tdegnn.training.members import GroupDescent
-from tdegnn.training.node_config import NodeConfig, System
+from tdegnn.training.node_config import NodeConfig
+from tdegnn.training.systems import System
 from tdegnn.training.whole_files import explained
 
 Space = Literal["paper", "wide"]

@@ -24,10 +24,10 @@ from tdegnn.data.splits import ChronologicalSplit, split_chronologically
 from tdegnn.experiments.records import append_lines, describe_environment, read_lines
 from tdegnn.graph import Graph
 from tdegnn.training.fit import fit
-from tdegnn.training.node_config import System
 from tdegnn.training.series_config import AnySeriesConfig, SeriesConfig, SeriesRivalConfig, Skip
 from tdegnn.training.series_frames import FrameMaker, WindowSet
 from tdegnn.training.series_training import SeriesTraining
+from tdegnn.training.systems import System
 from tdegnn.zoo.classical import classical_forecasts
 from tdegnn.zoo.series_inputs import SeriesInputs
 from tdegnn.zoo.series_registry import SERIES_NETWORKS

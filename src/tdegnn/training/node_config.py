@@ -5,29 +5,19 @@ Configurations that make networks of one `shape` can be trained together (`membe
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 
-from tdegnn.core.coefficients import (
-    AttentionCoefficients,
-    DirectCoefficients,
-    FixedCoefficients,
-    GatedAttention,
-    TemporalCoefficients,
-)
 from tdegnn.core.operators import DiffusionOperator, NearIdentityDiffusion
 from tdegnn.data.nodes import NodeDataset
-from tdegnn.errors import InputError
 from tdegnn.nets.stationary import MappedStates, NewestUnmapped, StationaryNetwork
 from tdegnn.training.members import GroupDescent, GroupedAdam
+from tdegnn.training.systems import Attention, System, check_choices, make_rule
 
-System = Literal["DE-GNN", "TDE-GNN_D", "TDE-GNN_A"]
 InitialStates = Literal["mapped", "newest unmapped"]
 LayerMaps = Literal["free", "near identity"]
-Attention = Literal["plain", "gated"]
 
 
 @dataclass(frozen=True)
@@ -108,13 +98,8 @@ class NodeConfig:
 
     def build_network(self, num_features: int, num_outputs: int, seed: int) -> StationaryNetwork:
         """A network from so many features to so many outputs a node, its weights drawn from the seed."""
-        choices = dict(system=System, initial_states=InitialStates, layer_maps=LayerMaps, attention=Attention)
-        for name, kind in choices.items():
-            if getattr(self, name) not in get_args(kind):
-                raise InputError(
-                    f"Expected {name} to be one of {', '.join(get_args(kind))}, got {getattr(self, name)!r}."
-                )
-        coefficients = _RULES[self.system](self)
+        check_choices(self, system=System, initial_states=InitialStates, layer_maps=LayerMaps, attention=Attention)
+        coefficients = make_rule(self.system, self.order, self.hidden_channels, self.attention)
         is_mapped = self.initial_states == "mapped" or coefficients.order == 1
         num_maps = coefficients.order if coefficients.order > 1 else 0
         network = StationaryNetwork(
@@ -149,10 +134,4 @@ class NodeConfig:
 _OPERATORS: dict[LayerMaps, type[DiffusionOperator]] = {
     "free": DiffusionOperator,
     "near identity": NearIdentityDiffusion,
-}
-_ATTENTIONS: dict[Attention, type[AttentionCoefficients]] = {"plain": AttentionCoefficients, "gated": GatedAttention}
-_RULES: dict[System, Callable[[NodeConfig], TemporalCoefficients]] = {
-    "DE-GNN": lambda _: FixedCoefficients([1.0]),
-    "TDE-GNN_D": lambda config: DirectCoefficients(config.order),
-    "TDE-GNN_A": lambda config: _ATTENTIONS[config.attention](config.order, config.hidden_channels),
 }

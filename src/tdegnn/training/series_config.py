@@ -5,25 +5,17 @@ Configurations of one `shape` can be trained together (`members.py`), on the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import torch
 
-from tdegnn.core.coefficients import (
-    AttentionCoefficients,
-    DirectCoefficients,
-    FixedCoefficients,
-    GatedAttention,
-    TemporalCoefficients,
-)
 from tdegnn.errors import InputError
 from tdegnn.nets.physical_series import PhysicalSeriesNetwork
 from tdegnn.nets.series_network import SeriesNetwork, SeriesSizes
 from tdegnn.nets.temporal import LinearSkip, TemporalNetwork
 from tdegnn.training.members import GroupDescent, GroupedAdam
-from tdegnn.training.node_config import Attention, System
+from tdegnn.training.systems import Attention, System, check_choices, make_rule
 from tdegnn.zoo.series_registry import SERIES_NETWORKS
 
 Skip = Literal["none", "linear", "by node"]
@@ -80,11 +72,7 @@ class SeriesConfig:
 
     def build(self, sizes: SeriesSizes, seed: int) -> TemporalNetwork | PhysicalSeriesNetwork:
         """A network of these sizes, its weights drawn from the seed."""
-        for name, kind in dict(system=System, skip=Skip, attention=Attention, states=States).items():
-            if getattr(self, name) not in get_args(kind):
-                raise InputError(
-                    f"Expected {name} to be one of {', '.join(get_args(kind))}, got {getattr(self, name)!r}."
-                )
+        check_choices(self, system=System, skip=Skip, attention=Attention, states=States)
         network = self._make(sizes, seed)
         # Only now: parts have drawn weights when they were made, some rules more than others.
         torch.manual_seed(seed)
@@ -92,7 +80,8 @@ class SeriesConfig:
         return network
 
     def _make(self, sizes: SeriesSizes, seed: int) -> TemporalNetwork | PhysicalSeriesNetwork:
-        coefficients = _RULES[self.system](self, sizes)
+        channels = sizes.num_targets if self.states == "physical" else self.hidden_channels
+        coefficients = make_rule(self.system, self.order, channels, self.attention)
         if self.states == "physical":
             return PhysicalSeriesNetwork(sizes, self.hidden_channels, coefficients, step_size=self.step_size, seed=seed)
         return TemporalNetwork(
@@ -157,17 +146,3 @@ class SeriesRivalConfig:
 
 
 AnySeriesConfig: TypeAlias = SeriesConfig | SeriesRivalConfig
-
-_ATTENTIONS: dict[Attention, type[AttentionCoefficients]] = {"plain": AttentionCoefficients, "gated": GatedAttention}
-
-
-def _attention(config: SeriesConfig, sizes: SeriesSizes) -> AttentionCoefficients:
-    channels = sizes.num_targets if config.states == "physical" else config.hidden_channels
-    return _ATTENTIONS[config.attention](config.order, channels)
-
-
-_RULES: dict[System, Callable[[SeriesConfig, SeriesSizes], TemporalCoefficients]] = {
-    "DE-GNN": lambda *_: FixedCoefficients([1.0]),
-    "TDE-GNN_D": lambda config, _: DirectCoefficients(config.order),
-    "TDE-GNN_A": _attention,
-}
