@@ -8,20 +8,25 @@ at the history. What a vector means is for `tdegnn.analysis`; the sum over state
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from tdegnn.core.checks import check_fits, check_layer
-from tdegnn.core.combination import attend, weighted_sum
+from tdegnn.core.combination import attend, join, weighted_sum
 from tdegnn.core.history import Coefficients, History, State
 from tdegnn.core.normalization import normalize_sum
 from tdegnn.errors import InputError, check_count
 
 # What float32 keeps of a sum; the analysis allows the same.
 SUM_TOLERANCE = 1e-4
+
+
+# From the history and the number of the layer to `sum_p c_p F[l-p+1]` and c.
+Combine: TypeAlias = Callable[[History, int], tuple[State, Coefficients]]
 
 
 class TemporalCoefficients(nn.Module, ABC):
@@ -41,10 +46,22 @@ class TemporalCoefficients(nn.Module, ABC):
         """Return c: one weight a state, and a batch element where the rule looks at the states."""
 
     def combine(self, history: History, layer: int) -> tuple[State, Coefficients]:
-        """Return `sum_p c_p F[l-p+1]` and c. A rule may override this to compute both in fewer passes."""
-        self.check_history(history)
-        coefficients = self(history, layer)
-        return weighted_sum(coefficients, history), coefficients
+        """Return `sum_p c_p F[l-p+1]` and c."""
+        return self.prepare()(history, layer)
+
+    def prepare(self) -> Combine:
+        """Return what answers as `combine` does, for all layers of one integration.
+
+        A rule may override this: to do once what does not change from layer to layer, or to compute the sum and c in
+        fewer passes over the states.
+        """
+
+        def combine(history: History, layer: int) -> tuple[State, Coefficients]:
+            self.check_history(history)
+            coefficients = self(history, layer)
+            return weighted_sum(coefficients, history), coefficients
+
+        return combine
 
     def check_history(self, history: History) -> None:
         """Raise an `InputError` where the history has another length than c."""
@@ -108,10 +125,27 @@ class DirectCoefficients(TemporalCoefficients):
 
     def forward(self, history: History, layer: int) -> Float[Tensor, " order"]:  # noqa: ARG002
         """Return the vector of this layer, divided by its sum."""
+        return self._vector(self._vectors(), layer)
+
+    def prepare(self) -> Combine:
+        """Divide all vectors by their sums at once."""
+        vectors = self._vectors()
+
+        def combine(history: History, layer: int) -> tuple[State, Coefficients]:
+            self.check_history(history)
+            coefficients = self._vector(vectors, layer)
+            return weighted_sum(coefficients, history), coefficients
+
+        return combine
+
+    def _vectors(self) -> Float[Tensor, "order layers"]:
+        return normalize_sum(self.raw.T)
+
+    def _vector(self, vectors: Float[Tensor, "order layers"], layer: int) -> Float[Tensor, " order"]:
         if self.num_layers is None:
-            return normalize_sum(self.raw[0])
+            return vectors[:, 0]
         check_layer(layer, self.num_layers)
-        return normalize_sum(self.raw[layer])
+        return vectors[:, layer]
 
     def extra_repr(self) -> str:
         """Return the sizes shown by `repr`."""
@@ -152,13 +186,20 @@ class AttentionCoefficients(TemporalCoefficients):
         """Return the weights of the history as the current state sees it."""
         return self.combine(history, layer)[1]
 
-    def combine(self, history: History, layer: int) -> tuple[State, Float[Tensor, "order *batch"]]:  # noqa: ARG002
-        """Return the weighted sum and the weights."""
-        self.check_history(history)
-        check_fits(history[0], self.query.weight, self.channels)
+    def prepare(self) -> Combine:
+        """Join query and key; compute scores and sum in one go."""
+        device_type = self.query.weight.device.type
         # c needs all digits, also where the rest of a network runs in half precision.
-        with torch.autocast(history[0].device.type, enabled=False):
-            return attend(self.query.weight, self.query.bias, self.key.weight, self.key.bias, history)
+        with torch.autocast(device_type, enabled=False):
+            score = join(self.query, self.key)
+
+        def combine(history: History, layer: int) -> tuple[State, Coefficients]:  # noqa: ARG001
+            self.check_history(history)
+            check_fits(history[0], self.query.weight, self.channels)
+            with torch.autocast(device_type, enabled=False):
+                return attend(score, history)
+
+        return combine
 
     def extra_repr(self) -> str:
         """Return the sizes shown by `repr`."""
@@ -186,9 +227,14 @@ class GatedAttention(AttentionCoefficients):
         if hasattr(self, "gate"):  # not yet while the attention itself is made
             nn.init.zeros_(self.gate)
 
-    def combine(self, history: History, layer: int) -> tuple[State, Float[Tensor, "order *batch"]]:
-        """Return the weighted sum and the weights."""
-        attended, weights = super().combine(history, layer)
-        gated = self.gate * weights
-        newest = gated[:1] + (1 - self.gate)
-        return torch.lerp(history[0], attended, self.gate), torch.cat([newest, gated[1:]])
+    def prepare(self) -> Combine:
+        """Put the gate behind what the attention prepares."""
+        attend_to = super().prepare()
+
+        def combine(history: History, layer: int) -> tuple[State, Coefficients]:
+            attended, weights = attend_to(history, layer)
+            gated = self.gate * weights
+            newest = gated[:1] + (1 - self.gate)
+            return torch.lerp(history[0], attended, self.gate), torch.cat([newest, gated[1:]])
+
+        return combine

@@ -8,14 +8,15 @@ and another for the sum, and then add them. Here each state gets its gradient in
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from tdegnn.core.history import Coefficients, History, State
 from tdegnn.core.normalization import normalized_values, pull_back
+from tdegnn.functions import quick_to_call
 
 
 def weighted_sum(coefficients: Coefficients, history: History) -> State:
@@ -24,19 +25,35 @@ def weighted_sum(coefficients: Coefficients, history: History) -> State:
     return combined
 
 
-def attend(
-    query_weight: Float[Tensor, "channels channels"],
-    query_bias: Float[Tensor, " channels"],
-    key_weight: Float[Tensor, "channels channels"],
-    key_bias: Float[Tensor, " channels"],
-    history: History,
-) -> tuple[State, Float[Tensor, "order *batch"]]:
+class Score(NamedTuple):
+    """How alike the current state and a past one are: `(F[l] M + a) . F[l-p+1] + F[l] . b + d`, summed over nodes.
+
+    It is `q . k_p` with `q = F[l] Wq^T + bq` and `k_p = F[l-p+1] Wk^T + bk`, the two projections as one: one product
+    with F[l] in place of one for every state.
+    """
+
+    projection: Float[Tensor, "channels channels"]  # M = Wq^T Wk
+    query_shift: Float[Tensor, " channels"]  # a = Wk^T bq
+    offset: Float[Tensor, " channels"]  # b = Wq^T bk
+    constant: Float[Tensor, ""]  # d = bq . bk
+
+
+def join(query: nn.Linear, key: nn.Linear) -> Score:
+    """Join the projections of an attention."""
+    return Score(
+        query.weight.mT @ key.weight,
+        query.bias @ key.weight,
+        key.bias @ query.weight,
+        query.bias @ key.bias,
+    )
+
+
+def attend(score: Score, history: History) -> tuple[State, Float[Tensor, "order *batch"]]:
     """Weigh the history by its likeness to the current state; return the weighted sum and the weights c.
 
-    With `q = F[l] Wq^T + bq` and `k_p = F[l-p+1] Wk^T + bk`, `raw_p` is the mean over nodes of
-    `q . k_p / sqrt(channels)`, and `c = raw / sum(raw)`.
+    `raw_p` is the mean over nodes of the score, divided by sqrt(channels), and `c = raw / sum(raw)`.
     """
-    combined, coefficients, _, _ = _Attend.apply(query_weight, query_bias, key_weight, key_bias, *history)  # type: ignore[no-untyped-call]
+    combined, coefficients, _, _ = _Attend.apply(*score, *history)  # type: ignore[no-untyped-call]
     return combined, coefficients
 
 
@@ -50,23 +67,25 @@ def _inner_products(history: History, state: State) -> Float[Tensor, "order *bat
 
 def _accumulate(weights: Coefficients, history: History) -> State:
     first, *others = weights[..., None, None].unbind(0)
+    add_product = _product_adder()
     total = first * history[0]
     for weight, state in zip(others, history[1:], strict=True):
-        total = _add_product(total, weight, state)
+        total = add_product(total, weight, state)
     return total
 
 
-def _add_product(total: State, weight: Tensor, factor: Tensor) -> State:
-    """`total + weight * factor`, in place except under the compiler and under `torch.func`.
+def _product_adder() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """What makes `total + weight * factor`: in place, except under the compiler and under `torch.func`.
 
     In place it saves an allocation, which costs more than the sum. The compiler fuses the sum anyway, and that of
     torch 2.11 loses the gradients of a function that writes in place. `vmap` has no rule for writing in place.
     """
     if torch.compiler.is_compiling() or torch._C._functorch.maybe_current_level() is not None:
-        return torch.addcmul(total, weight, factor)
-    return total.addcmul_(weight, factor)
+        return torch.addcmul
+    return Tensor.addcmul_
 
 
+@quick_to_call
 class _WeightedSum(torch.autograd.Function):
     generate_vmap_rule = True
 
@@ -93,23 +112,17 @@ class _WeightedSum(torch.autograd.Function):
         return (to_coefficients, *to_history)
 
 
+@quick_to_call
 class _Attend(torch.autograd.Function):
-    """`attend`, with the two projections as one.
-
-    The sum over nodes of `q . k_p` is that of `(F[l] M + a) . F[l-p+1] + F[l] . b + d`, with `M = Wq^T Wk`,
-    `a = Wk^T bq`, `b = Wq^T bk` and `d = bq . bk`: one product with F[l] in place of one for every state.
-    """
-
     generate_vmap_rule = True
 
     @staticmethod
     def forward(
-        query_weight: Tensor, query_bias: Tensor, key_weight: Tensor, key_bias: Tensor, *history: Tensor
+        projection: Tensor, query_shift: Tensor, offset: Tensor, constant: Tensor, *history: Tensor
     ) -> tuple[Tensor, ...]:
-        projection, query_offset = query_weight.mT @ key_weight, key_bias @ query_weight
         current, (num_nodes, channels) = history[0], history[0].shape[-2:]
-        query = torch.nn.functional.linear(current, projection.mT, query_bias @ key_weight)
-        shift = current.sum(dim=-2) @ query_offset + (query_bias @ key_bias) * num_nodes
+        query = torch.nn.functional.linear(current, projection.mT, query_shift)
+        shift = current.sum(dim=-2) @ offset + constant * num_nodes
         raw = (_inner_products(history, query) + shift) * _scale(num_nodes, channels)
         # Of states so large that their products overflow, the signs of the scores are left: c must stay finite.
         raw = torch.nan_to_num(raw)
@@ -124,7 +137,7 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor, ...]:
-        coefficients, raw, query, query_weight, query_bias, key_weight, key_bias, *history = ctx.saved_tensors
+        coefficients, raw, query, projection, _, offset, _, *history = ctx.saved_tensors
         to_combined, to_coefficients, to_raw, to_query = gradients
         current, (num_nodes, channels) = history[0], history[0].shape[-2:]
         if to_combined is None:
@@ -137,24 +150,20 @@ class _Attend(torch.autograd.Function):
         to_query = through_raw if to_query is None else through_raw + to_query
         to_shift = share.sum(dim=0)
 
-        weights, parts = coefficients[..., None, None], share[..., None, None]
-        to_past = [_add_product(w * to_combined, part, query) for w, part in zip(weights[1:], parts[1:], strict=True)]
+        add_product = _product_adder()
+        weights, parts = coefficients[..., None, None].unbind(0), share[..., None, None].unbind(0)
+        to_past = [add_product(w * to_combined, part, query) for w, part in zip(weights[1:], parts[1:], strict=True)]
         # The current state is also seen through the query and through the shift of all scores.
-        projection, query_offset = query_weight.mT @ key_weight, key_bias @ query_weight
-        to_current = _add_product(to_query @ projection.mT, to_shift[..., None, None], query_offset)
-        to_current = _add_product(to_current, weights[0], to_combined)
-        to_current = _add_product(to_current, parts[0], query)
+        to_current = add_product(to_query @ projection.mT, to_shift[..., None, None], offset)
+        to_current = add_product(to_current, weights[0], to_combined)
+        to_current = add_product(to_current, parts[0], query)
 
         query_rows = to_query.reshape(-1, channels)
-        to_projection = current.reshape(-1, channels).mT @ query_rows
-        to_key_offset = query_rows.sum(dim=0)
-        to_query_offset = (to_shift[..., None] * current.sum(dim=-2)).reshape(-1, channels).sum(dim=0)
-        to_constant = to_shift.sum() * num_nodes
         return (
-            torch.addr(key_weight @ to_projection.mT, key_bias, to_query_offset),
-            key_weight @ to_key_offset + key_bias * to_constant,
-            torch.addr(query_weight @ to_projection, query_bias, to_key_offset),
-            query_weight @ to_query_offset + query_bias * to_constant,
+            current.reshape(-1, channels).mT @ query_rows,
+            query_rows.sum(dim=0),
+            (to_shift[..., None] * current.sum(dim=-2)).reshape(-1, channels).sum(dim=0),
+            to_shift.sum() * num_nodes,
             to_current,
             *to_past,
         )

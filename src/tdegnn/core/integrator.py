@@ -77,13 +77,14 @@ def integrate(
     states = as_history(history, coefficients.order)
     graph.check_state(states[0])
 
+    combine = coefficients.prepare()
     weights: list[Tensor] = []
     for layer in range(num_layers):
         if state_map is not None:
             mapped = state_map(states[0])
             _check_shape("state_map", mapped, states[0])
             states = replace_newest(states, mapped)
-        combined, layer_weights = coefficients.combine(states, layer)
+        combined, layer_weights = combine(states, layer)
         rate, context = operator(states[0], graph, layer, context)
         _check_shape("the operator", rate, states[0])
         states = push(states, _advance(combined, rate, step_size))

@@ -13,6 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from tdegnn.functions import quick_to_call
+
 RELATIVE_FLOOR = 1e-2
 
 
@@ -62,6 +64,7 @@ def _guard(raw: Tensor) -> _Guarded:
     return _Guarded(scaled, scale, torch.copysign(torch.maximum(size, floor), total), size < floor)
 
 
+@quick_to_call
 class _NormalizeSum(torch.autograd.Function):
     generate_vmap_rule = True
 

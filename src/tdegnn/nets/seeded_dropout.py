@@ -19,6 +19,7 @@ GOLDEN = 0x9E3779B1
 STIR = 0x7FEB352D
 STIR_AGAIN = 0x846CA68B
 ALL_BITS = 0xFFFFFFFF
+KEYS_AT_ONCE = 16
 
 
 class DropoutStream:
@@ -31,22 +32,31 @@ class DropoutStream:
 
     def __init__(self, seed: Int[Tensor, ""], step: Int[Tensor, ""]) -> None:
         self._start = _scramble(_scramble(seed) + step * GOLDEN)
-        self._num_masks = 0
+        self._num_keys = 0
+        self._keys: list[tuple[Tensor, Tensor]] = []
 
     def drop(self, values: Float[Tensor, "*shape"], rate: Float[Tensor, ""]) -> Float[Tensor, "*shape"]:
         """Set a part `rate` of `values` to zero and scale the others, so that the mean stays."""
-        self._num_masks += 1
-        key = _scramble(self._start + self._num_masks * GOLDEN)
-        # Both by keys: with a factor that is always the same, masks of different keys are correlated.
-        flip, factor = _as_signed(key), _as_signed(_scramble(key + GOLDEN) | 1)
+        if not self._keys:
+            self._keys = self._next_keys()
+        flip, factor = self._keys.pop(0)
         stirred = (_random_bits(values.numel(), values.device).view(values.shape) ^ flip) * factor
         # The shift copies the sign, so this is never negative: a uniform number below 2^31.
         uniform = stirred ^ (stirred >> 15)
         is_kept = uniform >= (rate * 2.0**31).to(torch.int64)
         return values * (is_kept * (1.0 / (1.0 - rate)).to(values.dtype))
 
+    def _next_keys(self) -> list[tuple[Int[Tensor, ""], Int[Tensor, ""]]]:
+        """What the bits are stirred with, for many masks at once: for one it costs as much."""
+        numbers = torch.arange(1, KEYS_AT_ONCE + 1, device=self._start.device) + self._num_keys
+        self._num_keys += KEYS_AT_ONCE
+        keys = _scramble(self._start + numbers * GOLDEN)
+        # Both by keys: with a factor that is always the same, masks of different keys are correlated.
+        flips, factors = _as_signed(keys), _as_signed(_scramble(keys + GOLDEN) | 1)
+        return list(zip(flips.unbind(), factors.unbind(), strict=True))
 
-def _scramble(key: Int[Tensor, ""]) -> Int[Tensor, ""]:
+
+def _scramble(key: Int[Tensor, "*keys"]) -> Int[Tensor, "*keys"]:
     """A number of 32 bits that looks random, from any number."""
     key = key & ALL_BITS
     key = ((key ^ (key >> 16)) * STIR) & ALL_BITS
@@ -54,7 +64,7 @@ def _scramble(key: Int[Tensor, ""]) -> Int[Tensor, ""]:
     return key ^ (key >> 16)
 
 
-def _as_signed(key: Int[Tensor, ""]) -> Int[Tensor, ""]:
+def _as_signed(key: Int[Tensor, "*keys"]) -> Int[Tensor, "*keys"]:
     """The same bits as a signed number of 32 bits, which is what the large tensors hold."""
     return torch.where(key > ALL_BITS // 2, key - (ALL_BITS + 1), key).to(torch.int32)
 
