@@ -13,9 +13,10 @@ BASE = {"errors", "version"}
 ALLOWED = {
     "errors": set(),
     "version": set(),
-    "sparse": BASE,
+    "functions": set(),
+    "sparse": BASE | {"functions"},
     "graph": BASE | {"sparse"},
-    "core": BASE | {"graph"},
+    "core": BASE | {"functions", "graph"},
     "analysis": BASE,
     "data": BASE | {"graph"},
     "metrics": BASE,

@@ -273,8 +273,34 @@ def test_what_is_known_ahead_helps_where_it_decides():
     assert len(model.plot(4, future=panel[80:]).axes) == NODES
     with pytest.raises(InputError, match="future values of weather, got none. Pass future="):
         model.predict()
-    with pytest.raises(InputError, match="future values of 2 steps from .* got none"):
+    with pytest.raises(InputError, match="future values of 2 steps from 2021-05-20 on, got none at 2021-05-20. Give"):
         model.predict(future=panel[85:])
+
+
+def test_what_is_known_ahead_is_needed_for_the_steps_asked_for_alone():
+    panel = with_weather(60)
+    model = Forecaster(**SMALL | dict(horizon=4), known=["weather"]).fit(panel[:50])
+    whole = model.predict(8, future=panel[50:])
+    # What is given beyond the steps asked for is used: the first steps are those of the longer forecast.
+    for horizon in (1, 4, 6):
+        np.testing.assert_array_equal(model.predict(horizon, future=panel[50:]).values, whole.values[:horizon])
+    for horizon in (1, 3, 6):
+        forecast = model.predict(horizon, future=panel[50 : 50 + horizon])
+        assert forecast.values.shape == (horizon, NODES, 1)
+        assert np.isfinite(forecast.values).all()
+        np.testing.assert_array_equal(forecast.values[: horizon // 4 * 4], whole.values[: horizon // 4 * 4])
+        missing = show_time(panel.times[50 + horizon])
+        message = (
+            f"values of {horizon + 1} steps from 2021-04-20 on, got none at {missing}. Give them, or forecast fewer"
+        )
+        with pytest.raises(InputError, match=message):
+            model.predict(horizon + 1, future=panel[50 : 50 + horizon])
+    # What is not given goes on as it was.
+    constant = np.concatenate([panel.values[50:51], *3 * [panel.values[50:51]]])
+    ahead = replace(panel[50:54], values=constant)
+    np.testing.assert_array_equal(model.predict(1, future=ahead[:1]).values, model.predict(1, future=ahead).values)
+    with pytest.raises(InputError, match="future values of 'weather', got none. Give them, or train without known="):
+        model.predict(1, future=replace(panel[50:], channels=("cases", "rain")))
 
 
 def test_gaps_in_what_is_known_ahead_do_no_harm():
@@ -358,8 +384,9 @@ def test_a_forecaster_no_better_than_a_naive_one_says_so():
     model = Forecaster(**SMALL | dict(num_steps=1, learning_rate=0.0)).fit(panel)
     (note,) = [note for note in model.notes_ if "no better" in note]
     held_out = model.summary_["held_out"]
-    better = [name for name in ("the mean", "the last value") if held_out[name]["mse"] <= held_out[OURS]["mse"]]
-    assert f"no better than {better[0]}: the data do not support more" in note
+    best = min(("the mean", "the last value"), key=lambda name: held_out[name]["mse"])
+    assert held_out[best]["mse"] <= held_out[OURS]["mse"]
+    assert f"no better than {best}: the data do not support more" in note
     assert model.summary_["notes"] == model.notes_
     split = split_for_forecast(STEPS, 3, 1)
     errors = np.diff(panel.values[split.validation.start - 1 :, :, 0], axis=0)
@@ -383,6 +410,12 @@ def test_the_step_is_the_best_on_the_held_out_windows(fitted):
     scores = np.array([line["score"] for line in fitted.history_])
     assert fitted.best_step_ == min(2 + 2 * scores.argmax(axis=0)) == fitted.summary_["best_step"]
     assert_same(again.predict(), fitted.predict())  # and nothing is left to chance
+
+
+def test_the_training_on_everything_tells_its_steps():
+    told = []
+    model = Forecaster(**SMALL).fit(PANEL, on_refit=lambda *steps: told.append(steps))
+    assert told == [(step, model.best_step_) for step in range(1, model.best_step_ + 1)]
 
 
 # Going on.
@@ -598,6 +631,32 @@ def test_every_device_gives_the_same(device, one_step):
     assert np.isfinite(model.predict().values).all()
 
 
+def test_small_panels_are_computed_with_one_thread(monkeypatch, one_step):
+    before, seen = torch.get_num_threads(), []
+
+    def see(*_):
+        seen.append(torch.get_num_threads())
+
+    torch.set_num_threads(2)
+    try:
+        Forecaster(**SMALL).fit(PANEL, on_look=see, on_refit=see)
+        assert set(seen) == {1}
+        seen.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(Forecaster, "_run_freely", lambda *_: see() or np.zeros((1, NODES, 1)))
+            one_step.predict()
+            patch.setattr(Forecaster, "_learn_from", see)
+            one_step.update(PANEL, num_steps=1)
+        assert seen == [1, 1]
+        seen.clear()
+        monkeypatch.setattr("tdegnn.estimators.forecast_parts.SMALL_PANEL", PANEL.values.size - 1)
+        Forecaster(**SMALL).fit(PANEL, on_look=see, on_refit=see)
+        assert set(seen) == {2}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_it_is_a_scikit_learn_estimator(fitted):
     copy = clone(fitted).set_params(order=1)
     assert (copy.order, fitted.order, copy.is_fitted, fitted.is_fitted) == (1, 2, False, True)
@@ -638,12 +697,78 @@ def test_before_fit_there_is_nothing(call):
         (dict(coverage=90), "a coverage between 0 and 1, got 90. 0.9 stands for 90 %"),
         (dict(device="tpu"), "Expected device to be"),
         (dict(precision="16"), "Expected precision to be one of 32-true, 64-true, got '16'"),
+        (dict(hidden_channels=0), "hidden_channels to be at least 1, got 0"),
+        (dict(num_layers=0), "num_layers to be at least 1, got 0"),
+        (dict(step_size=float("nan")), "step_size to be finite, got nan"),
+        (dict(states="liquid"), "states to be one of latent, physical, got 'liquid'"),
+        (dict(attention="keen"), "attention to be one of plain, gated, got 'keen'"),
+        (dict(batch_size=0), "batch_size to be at least 1, got 0"),
+        (dict(validate_every=0), "validate_every to be at least 1, got 0"),
+        (dict(patience=0), "patience to be at least 1, got 0"),
     ],
 )
-def test_wrong_settings_are_explained(as_a_user, settings, message):
+def test_wrong_settings_are_explained_and_leave_no_folder(as_a_user, tmp_path, settings, message):
     with pytest.raises(InputError, match=message) as error:
-        Forecaster(**SMALL | dict(num_steps=1) | settings).fit(PANEL)
+        Forecaster(**SMALL | dict(num_steps=1) | settings).fit(PANEL, run=tmp_path / "run")
     assert "\n" not in str(error.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_device_that_is_not_there_leaves_no_folder(monkeypatch, tmp_path):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(InputError, match="Expected a CUDA device"):
+        Forecaster(**SMALL | dict(device="cuda")).fit(PANEL, run=tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+
+
+STEP_MISTAKES = {
+    "days for weeks": ("7D", "D", "steps of 7 days, as in the training, got 1 day. Bring the series to these steps"),
+    "weeks for days": ("D", "7D", "steps of 1 day, as in the training, got 7 days"),
+    "hours for days": ("D", "h", "steps of 1 day, as in the training, got 1 hour"),
+    "days for business days": ("B", "D", "steps of 1 business day, as in the training, got 1 day"),
+    "quarters for months": ("MS", "QS", "steps of 1 month, as in the training, got 3 months"),
+    "numbers for dates": ("D", None, "steps of 1 day, as in the training, got 1"),
+    "dates for numbers": (None, "D", "steps of 1, as in the training, got 1 day"),
+}
+
+
+def on_steps(freq, num_steps=40, start="2021-03-01"):
+    times = range(num_steps) if freq is None else pd.date_range(start, periods=num_steps, freq=freq)
+    return make_panel(100 + simulate(num_steps), times)
+
+
+@pytest.mark.parametrize("kind", STEP_MISTAKES)
+def test_steps_of_another_length_are_refused(kind):
+    trained, given, message = STEP_MISTAKES[kind]
+    model = Forecaster(**SMALL | dict(num_steps=1)).fit(on_steps(trained))
+    for call in (lambda: model.predict(panel=on_steps(given)), lambda: model.update(on_steps(given))):
+        with pytest.raises(InputError, match=message) as error:
+            call()
+        assert "\n" not in str(error.value)
+    with pytest.raises(InputError, match=message):
+        model.backtest(on_steps(given))
+
+
+@pytest.mark.parametrize(
+    ("freq", "start", "expected"),
+    [
+        ("B", "2022-01-05", "2022-01-10"),  # Wednesday to Friday, then Monday
+        ("MS", "2021-05-01", "2021-08-01"),
+        ("ME", "2021-04-30", "2021-07-31"),
+        ("D", "2022-01-05", "2022-01-08"),
+    ],
+)
+def test_a_few_steps_are_counted_as_in_the_training(freq, start, expected):
+    """Three days in a row do not say whether weekends count: what was trained on does."""
+    model = Forecaster(**SMALL | dict(num_steps=1)).fit(on_steps(freq))
+    few = on_steps(freq, 3, start)
+    bare = replace(few, times=pd.DatetimeIndex(few.times.to_numpy()))
+    assert show_time(model.predict(panel=bare).times[0]) == expected
+
+
+def test_one_step_is_enough_for_a_window_of_one():
+    model = Forecaster(**SMALL | dict(num_steps=1, window=1)).fit(on_steps("7D"))
+    assert show_time(model.predict(panel=on_steps("7D", 1)).times[0]) == "2021-03-08"
 
 
 def test_a_wrong_panel_is_explained(as_a_user, one_step):
@@ -703,6 +828,11 @@ def test_on_physical_states_a_wave_is_said_to_be_of_second_order(wave, order, tm
     assert "second-order" in model.explain().verdict
     model.save(tmp_path / "run")
     np.testing.assert_allclose(Forecaster.load(tmp_path / "run").predict(5).values, model.predict(5).values)
+
+
+def test_on_physical_states_what_only_helps_is_said_not_to_be_seen():
+    model = Forecaster.physical(num_steps=2, hidden_channels=4, device="cpu").fit(with_weather())
+    assert "States are physical: weather, which is not forecast, is not seen." in model.notes_
 
 
 def test_two_frames_forecast_a_wave_ten_times_better_than_one(wave):

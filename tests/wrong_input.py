@@ -22,6 +22,8 @@ from tdegnn import (
     HiddenDiffusionOperator,
     InputError,
     PhysicalNetwork,
+    StableAttention,
+    StableCoefficients,
     explain,
     integrate,
     roll_out,
@@ -32,6 +34,7 @@ from tdegnn import (
 from tdegnn.analysis.consistency import sine_consistency
 from tdegnn.analysis.order import explained_share
 from tdegnn.analysis.plots import plot_coefficients_by_layer
+from tdegnn.analysis.regions import boundary, real_limit, stability_region
 from tdegnn.core.integrator import SpatialOperator
 from tdegnn.data.physics import random_graph
 from tdegnn.experiments.known_orders import run_known_order
@@ -68,6 +71,19 @@ TABLE = [
     (lambda: FixedCoefficients(["a"]), "a vector of numbers"),
     (lambda: FixedCoefficients(None), "a vector"),
     (lambda: FixedCoefficients([2.0, -0.5]), "sum to 1"),
+    (lambda: StableCoefficients(2, multiplicity=3), "multiplicity to be at most the order 2, got 3"),
+    (lambda: StableCoefficients(2, multiplicity=1.5), "multiplicity to be a whole number, got 1.5"),
+    (lambda: StableCoefficients(2, margin=0.0), "margin to be above 0 and below 1, got 0.0"),
+    (lambda: StableCoefficients(2, margin="a"), "margin to be a number, got 'a'"),
+    (lambda: StableCoefficients.from_coefficients(["a"]), "a vector of numbers"),
+    (lambda: StableCoefficients.from_coefficients([0.0, 1.0]), "below 1 - margin = 0.999, got one of 1"),
+    (lambda: StableCoefficients.from_coefficients([1.5, -0.5], multiplicity=2), "1 as a 2-fold root, got [1.5, -0.5]"),
+    (lambda: StableAttention(3, 8, margin=1.0), "margin to be above 0 and below 1, got 1.0"),
+    (lambda: StableAttention(1, 8)((STATE,), 0), "states of 8 channels, for which this part was made, got 4"),
+    (lambda: stability_region([1.0], 0.5, [0.0]), "real to be a vector of finite numbers, got shape ()"),
+    (lambda: stability_region([1.0], [0.0], None), "imaginary to be a vector"),
+    (lambda: boundary([1.0], num_points=1), "num_points to be at least 2, got 1"),
+    (lambda: real_limit([2.0, -0.5]), "sum to 1"),
     (lambda: DirectCoefficients(2.5), "order to be a whole number, got 2.5"),
     (lambda: DirectCoefficients(0), "order to be at least 1, got 0"),
     (lambda: AttentionCoefficients(3, "8"), "channels to be a whole number, got '8'"),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         NearIdentityDiffusion,
         SpatialOperator,
     )
+    from tdegnn.core.stable import StableAttention, StableCoefficients
     from tdegnn.data.csv_files import CsvFormat
     from tdegnn.data.edges import read_graph, write_edges
     from tdegnn.data.graph_building import correlation_graph, neighbor_graph, read_coordinates
@@ -79,6 +80,8 @@ __all__ = [
     "Simulation",
     "SlidingWindows",
     "SpatialOperator",
+    "StableAttention",
+    "StableCoefficients",
     "StationaryNetwork",
     "TdegnnError",
     "TemporalCoefficients",
@@ -124,6 +127,7 @@ _HOMES = {
         "NearIdentityDiffusion",
         "SpatialOperator",
     ),
+    "tdegnn.core.stable": ("StableAttention", "StableCoefficients"),
     "tdegnn.data.csv_files": ("CsvFormat",),
     "tdegnn.data.edges": ("read_graph", "write_edges"),
     "tdegnn.data.graph_building": ("correlation_graph", "neighbor_graph", "read_coordinates"),

@@ -4,14 +4,19 @@ import json
 import resource
 import subprocess
 import sys
+from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from tdegnn import cli
-from tdegnn.data.series_tables import read_panel
+from tdegnn import cli, simulate_wave
+from tdegnn.cli.forecaster_options import ARGUMENTS, ForecasterOptions
+from tdegnn.data.panel import Panel
+from tdegnn.data.series_tables import read_panel, write_series
 from tdegnn.estimators.forecaster import Forecaster
 from tdegnn.training.run_folder import METRICS, WEIGHTS
 
@@ -111,7 +116,61 @@ def test_the_commands_have_the_defaults_of_the_forecaster(monkeypatch, run, comm
 
     monkeypatch.setattr(Forecaster, command, stop)
     assert run(command, SERIES, *EDGES)[0] == 0
-    assert made == [Forecaster(horizon=4).get_params()]
+    assert run(command, SERIES, *EDGES, "--states", "physical")[0] == 0
+    assert made == [Forecaster(horizon=4).get_params(), Forecaster.physical(horizon=4).get_params()]
+
+
+def test_the_help_shows_defaults_that_depend_on_the_states():
+    kinds = Forecaster(), Forecaster.physical()
+    hints = get_type_hints(ForecasterOptions, include_extras=True)
+    shown = {field.name: get_args(hints[field.name])[1].show_default for field in fields(ForecasterOptions)}
+    for name in ("order", "learning_rate", "members", "steps", "patience"):
+        latent, physical = (getattr(kind, ARGUMENTS.get(name, name)) for kind in kinds)
+        assert shown[name] == f"{latent}, on physical states {'never' if physical is None else physical}"
+    for name in ("layers", "dropout"):
+        assert shown[name] == str(getattr(kinds[0], ARGUMENTS.get(name, name)))
+
+
+def test_what_is_said_comes_through(monkeypatch, run):
+    made = []
+
+    def stop(model, *_, **__):
+        made.append(model)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(Forecaster, "fit", stop)
+    said = ("--order", "3", "--steps", "7", "--members", "2", "--patience", "9", "--learning-rate", "0.5")
+    for states in ("latent", "physical"):
+        assert run("fit", SERIES, *said, "--step-size", "0.1", "--states", states, "--system", "TDE-GNN_A")[0] == 0
+        model = made.pop()
+        assert (model.states, model.system, model.step_size) == (states, "TDE-GNN_A", 0.1)
+        assert (model.order, model.num_steps, model.num_members, model.patience) == (3, 7, 2, 9)
+        assert model.learning_rate == 0.5
+    assert run("fit", SERIES, "--layers", "3", "--dropout", "0")[0] == 0
+    assert (made[0].num_layers, made[0].dropout) == (3, 0)
+
+
+def test_a_bar_for_each_of_two_trainings(monkeypatch, run, tmp_path):
+    """The second, on everything, is as long as the first was good; it says what it does."""
+    bars = []
+
+    @contextmanager
+    def watched(total, description, *, is_quiet):
+        told = [(total, description)]
+        bars.append(told)
+        assert sum("end" not in bar for bar in bars) == 1  # one after the other
+        yield told.append
+        told.append("end")
+
+    monkeypatch.setattr(sys.modules["tdegnn.cli.fit"], "progress_bar", watched)
+    code, out, _ = run("fit", SERIES, *EDGES, *SMALL, "--window", "4", "--out", tmp_path / "run", "--json")
+    assert code == 0
+    best_step = json.loads(out)["best_step"]
+    first, second = bars
+    assert first[0] == (2, "training")
+    assert [told.split()[0] for told in first[1:-1]] == ["loss", "loss"]
+    assert second[0][0] == best_step
+    assert second[1:-1] == ["again, with the held-out steps"] * best_step
 
 
 def test_fit_prints_errors_beside_naive_ones(run, tmp_path):
@@ -186,6 +245,56 @@ def test_coordinates_link_neighbors(run, tmp_path):
     assert json.loads((tmp_path / "run" / "config.json").read_text())["data"]["edges"] == 8
 
 
+@pytest.fixture
+def towns(tmp_path):
+    """A table of towns, as a spreadsheet writes it: in any order, and one that has no series."""
+    table = pd.DataFrame({"town": [*reversed(TOWNS), "Ipswell"], "people": range(9), "hill": 0.5})
+    table.to_csv(tmp_path / "towns.csv", index=False, sep=";")
+    return tmp_path / "towns.csv"
+
+
+def test_node_features_are_learned_from_and_not_asked_for_again(run, towns, tmp_path):
+    folder, given = tmp_path / "run", ("--node-features", towns)
+    code, out, err = run("fit", SERIES, *EDGES, *SMALL, *given, "--window", "4", "--out", folder)
+    assert (code, err) == (0, "")
+    assert "Note: towns.csv has nodes that the series have not, 'Ipswell' first; they are left out." in out
+    model = Forecaster.load(folder)
+    assert model.node_features_.names == ("people", "hill")
+    assert model.node_features_.values[:, 0].tolist() == [7, 6, 5, 4, 3, 2, 1, 0]
+    assert json.loads((folder / "config.json").read_text())["data"]["node_features_file"] == str(towns)
+    towns.unlink()
+    for series in ((), ("--series", SERIES)):
+        assert run("predict", folder, *series, "--out", tmp_path / "forecast.csv")[0] == 0
+        expected = model.predict().to_frame()["forecast"]
+        np.testing.assert_allclose(pd.read_csv(tmp_path / "forecast.csv")["forecast"], expected, rtol=1e-6)
+
+
+def test_a_backtest_takes_node_features(run, towns):
+    options, given = ("--window", "4", "--horizon", "2", "--folds", "1", "--json"), ("--node-features", towns)
+    facts = [json.loads(run("backtest", SERIES, *EDGES, *SMALL, *each, *options)[1]) for each in ((), given)]
+    assert facts[0]["means"]["forecaster"] != facts[1]["means"]["forecaster"]
+    assert any("'Ipswell' first" in note for note in facts[1]["notes"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "town,people\nAldermoor,1\n",
+            "each node of the series in column 'town' of towns.csv, got none called 'Brackw",
+        ),
+        ("town,people\nAldermoor,many\n", "a number in column 'people', got 'many' in line 2 of towns.csv. Node feat"),
+        ("town,value\nAldermoor,1\n", "node features with names of their own, got 'value', a channel. Rename one"),
+    ],
+)
+@pytest.mark.parametrize("command", ["fit", "backtest"])
+def test_mistakes_in_node_features_are_one_line_and_leave_nothing(run, tmp_path, monkeypatch, command, text, message):
+    monkeypatch.chdir(tmp_path)
+    Path("towns.csv").write_text(text)
+    assert message in complains(run, command, SERIES, *EDGES, *SMALL, "--node-features", "towns.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["towns.csv"]
+
+
 # Forecasts.
 
 
@@ -228,6 +337,9 @@ def test_newer_series_are_forecast_whatever_the_order_of_their_nodes(run, traine
     )
     shuffled[-3:].to_csv(tmp_path / "new.csv", index=False, sep=";")
     assert "got 3" in complains(run, "predict", trained, *given)
+    daily = shuffled.assign(week=pd.date_range("2024-01-01", periods=len(shuffled), freq="D"))
+    daily.to_csv(tmp_path / "new.csv", index=False, sep=";")
+    assert "Expected steps of 7 days, as in the training, got 1 day." in complains(run, "predict", trained, *given)
 
 
 @pytest.fixture
@@ -262,8 +374,12 @@ def test_what_is_known_ahead_is_asked_for_and_used(run, long_table, tmp_path):
         forecasts.append(pd.read_csv(tmp_path / "forecast.csv"))
     assert forecasts[0]["time"].unique().tolist() == ["2024-01-01", "2024-01-08"]
     assert (forecasts[0]["forecast"] != forecasts[1]["forecast"]).all()
+    # One step needs one.
     future[:8].to_csv(tmp_path / "future.csv", index=False, sep=";")
-    assert "leave --known out" in complains(run, "predict", folder, "--future", tmp_path / "future.csv", *out)
+    ahead = ("--future", tmp_path / "future.csv")
+    assert "2 steps from 2024-01-01 on, got none at 2024-01-08" in complains(run, "predict", folder, *ahead, *out)
+    assert run("predict", folder, *ahead, "--horizon", "1", *out)[0] == 0
+    assert pd.read_csv(tmp_path / "forecast.csv")["time"].unique().tolist() == ["2024-01-01"]
     seen = ("--series", tmp_path / "future.csv")
     assert "Expected a column called 'cases'" in complains(run, "predict", folder, *seen, *out)
 
@@ -312,6 +428,25 @@ def test_a_run_on_physical_states_is_said_to_be_physical(run, tmp_path):
     assert "(at tolerance 0.1)" in run("explain", tmp_path / "run", "--tolerance", "0.1")[1]
 
 
+def test_a_newcomer_reads_the_order_of_a_wave_off_two_files(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    wave = simulate_wave(num_steps=160, num_trajectories=1)
+    write_series(Panel.from_array(wave.states[0], graph=wave.graph), "wave.csv", "wide")
+    sources, targets = wave.graph.edge_index.numpy()
+    pd.DataFrame({"source": sources, "target": targets}).to_csv("edges.csv", index=False)
+    command = ("fit", "wave.csv", "--edges", "edges.csv", "--states", "physical", "--horizon", "1", "--steps", "600")
+    code, out, err = run(*command, "--device", "cpu", "--out", "run")
+    assert (code, err) == (0, "")
+    assert any(line.startswith("what c says") and "second-order" in line for line in out.splitlines())
+    code, out, err = run("explain", "run")
+    assert (code, err) == (0, "")
+    assert "verdict            Stable: a pure second-order recursion" in out
+    assert "physical           c weighs what was observed" in out
+    assert "second-order" in run("explain", "run", "--quiet")[1]
+    assert run("predict", "run", "--horizon", "5")[0] == 0
+    assert len(pd.read_csv("forecast.csv")) == 5 * wave.graph.num_nodes
+
+
 # Mistakes.
 
 
@@ -335,6 +470,21 @@ def test_a_run_on_physical_states_is_said_to_be_physical(run, tmp_path):
         ([SERIES, "--dropout", "1"], "Invalid value for '--dropout'"),
         ([SERIES, "--steps", "0"], "Invalid value for '--steps'"),
         ([SERIES, "--device", "cuda"], "Expected a CUDA device"),
+        ([SERIES, "--states", "liquid"], "Invalid value for '--states'"),
+        (
+            [SERIES, "--states", "physical", "--layers", "2"],
+            "Expected no --layers with physical states, which have one",
+        ),
+        (
+            [SERIES, "--states", "physical", "--dropout", "0.3"],
+            "Expected no --dropout with physical states, as a state",
+        ),
+        ([SERIES, "--states", "physical", "--window", "4"], "Expected no --window with physical states"),
+        ([SERIES, "--states", "physical", "--season", "7"], "Expected no --season with physical states"),
+        ([SERIES, "--states", "physical", "--known", "a"], "Expected no --known with physical states"),
+        ([SERIES, "--states", "physical", "--exogenous", "a"], "Expected no --exogenous with physical states"),
+        ([SERIES, "--states", "physical", "--node-features", "a.csv"], "Expected no --node-features with phys"),
+        ([SERIES, "--node-features", "nowhere.csv"], "Expected a file at nowhere.csv"),
         ([], "Missing argument"),
     ],
 )

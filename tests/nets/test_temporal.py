@@ -21,6 +21,7 @@ from tests.zoo.series_checkers import (
 )
 
 CHANNELS, LAYERS, STEP_SIZE = 5, 3, 0.3
+LEARNING = GroupDescent(0.02, 0.1)
 RULES = {
     "fixed": lambda: FixedCoefficients([1.0]),
     "direct": lambda: DirectCoefficients(3),
@@ -46,6 +47,8 @@ def builder(rule, skip="linear"):
         assert hidden_channels == CHANNELS
         built = network(RULES[rule](), sizes, skip, **options)
         randomize(built.skip)
+        if built.skip is not None:
+            randomize(built.readout)  # zero beside a skip, at first
         return built
 
     return build
@@ -174,7 +177,7 @@ def test_a_layer_reaches_one_neighbor_further(num_layers, reached):
 
 
 def train(networks, device, num_steps=4):
-    groups = [GroupedAdam(GroupDescent(0.02, 0.1), GroupDescent(0.01, 0.1), GroupDescent(0.03))] * len(networks)
+    groups = [GroupedAdam(LEARNING, GroupDescent(0.01, 0.1), GroupDescent(0.03), skip=LEARNING)] * len(networks)
     torch.manual_seed(1)
     frames = Frames(*(part.to(device) for part in random_frames()))
     targets = torch.randn(2, SIZES.horizon, SIZES.num_nodes, 1, **DOUBLE).to(device)

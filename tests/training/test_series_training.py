@@ -21,7 +21,7 @@ from tdegnn.training.threads import single_thread
 STEPS, NODES, WINDOW, HORIZON = 44, 4, 3, 2
 GRAPH = Graph([[0, 1, 2], [1, 2, 3]], NODES)
 CONFIG = {"kind": "test"}
-LEARNING = GroupedAdam(*[GroupDescent(0.02, 1e-3)] * 3)
+LEARNING = GroupedAdam(*[GroupDescent(0.02, 1e-3)] * 3, skip=GroupDescent(0.02, 1e-3))
 SMALL = SeriesConfig(hidden_channels=4, order=2, dropout=0.3)
 
 
@@ -54,9 +54,9 @@ def make_networks(seeds=(0,), **options):
     return [replace(SMALL, **options).build(sizes, seed) for seed in seeds]
 
 
-def make_training(seeds=(0,), *, missing=0.0, descent=LEARNING, dropout=0.3, **options):
+def make_training(seeds=(0,), *, missing=0.0, descent=LEARNING, dropout=0.3, skip="linear", **options):
     _, parts = make_parts(missing)
-    networks = make_networks(seeds, dropout=dropout)
+    networks = make_networks(seeds, dropout=dropout, skip=skip)
     if missing:
         networks = [replace(SMALL, dropout=dropout).build(make_parts(missing)[0].sizes(NODES), seed) for seed in seeds]
     return SeriesTraining(networks, [descent] * len(seeds), GRAPH, *parts, **options)
@@ -73,7 +73,9 @@ def test_targets_that_were_not_observed_do_not_count():
     optimizer = torch.optim.Adam(twin.parameters(), lr=0.02)
     frames, targets = windows.batch()
     is_observed = ~targets.isnan()
-    plain = SeriesTraining([twin], [GroupedAdam(*[GroupDescent(0.02)] * 3)], GRAPH, windows, windows)
+    plain = SeriesTraining(
+        [twin], [GroupedAdam(*[GroupDescent(0.02)] * 3, skip=GroupDescent(0.02))], GRAPH, windows, windows
+    )
     for _ in range(3):
         optimizer.zero_grad()
         loss = (twin(frames, GRAPH) - targets)[is_observed].square().mean()
@@ -215,7 +217,7 @@ def test_forecasts_are_those_of_each_network_and_may_come_in_parts(monkeypatch):
 
 def test_the_step_is_chosen_by_validation():
     maker, parts = make_parts()
-    training = make_training((0, 1, 2), units=maker.target_scales)
+    training = make_training((0, 1, 2), units=maker.target_scales, skip="none")
     looks = []
     result = fit(
         training,

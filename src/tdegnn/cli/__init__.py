@@ -21,6 +21,7 @@ from tdegnn.cli.reproduce import reproduce
 from tdegnn.cli.reproduce_ablation import ablation
 from tdegnn.cli.reproduce_nodes import runtimes, table1
 from tdegnn.cli.reproduce_series import table2
+from tdegnn.cli.reproduce_series_ablation import series_ablation
 from tdegnn.cli.sweep import sweep
 from tdegnn.errors import InputError, TdegnnError
 from tdegnn.version import __version__
@@ -40,6 +41,7 @@ app.command(context_settings={"ignore_unknown_options": True})(explain)
 reproduce.command()(table1)
 reproduce.command()(table2)
 reproduce.command()(ablation)
+reproduce.command()(series_ablation)
 reproduce.command()(runtimes)
 app.command()(fit)
 app.command()(predict)

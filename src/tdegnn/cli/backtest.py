@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from tdegnn.cli.forecast_errors import compare_errors, print_errors
-from tdegnn.cli.forecaster_options import ForecasterOptions, threads_for
+from tdegnn.cli.forecaster_options import ForecasterOptions
 from tdegnn.cli.option_groups import with_groups
 from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Seed, SeriesFile
 from tdegnn.cli.output import print_json, print_notes, progress_bar
-from tdegnn.cli.series import TableOptions, in_options, read_series
+from tdegnn.cli.series import NodeFeaturesFile, TableOptions, in_options, read_features, read_series
 from tdegnn.cli.tables import prepare_table, write_table
 
 
@@ -21,6 +21,7 @@ def backtest(
     series: SeriesFile,
     tables: TableOptions,
     settings: ForecasterOptions,
+    node_features: NodeFeaturesFile = None,
     folds: Annotated[int, typer.Option(help="How often to train and forecast.", min=1)] = 3,
     stride: Annotated[
         int | None, typer.Option(help="Steps from one forecast to the next; the horizon without it.", min=1)
@@ -37,22 +38,24 @@ def backtest(
     """Train on the start of the series and forecast what came next, several times: how good are the forecasts?"""
     if out is not None:
         prepare_table(out)
+    model = settings.make(seed, device, tables.said | {"node_features": node_features})
     panel = read_series(series, tables)
-    model = settings.make(seed, device)
+    features = read_features(node_features, panel, tables)
+    notes = [*panel.notes, *(() if features is None else features.notes)]
     bar = progress_bar(folds, "folds", is_quiet=quiet or as_json)
-    with bar as tick, in_options(), threads_for(panel):
-        result = model.backtest(panel, num_folds=folds, stride=stride, on_fold=tick)
+    with bar as tick, in_options():
+        result = model.backtest(panel, node_features=features, num_folds=folds, stride=stride, on_fold=tick)
     means = result.means()
     # Printed before it is written: a full disk takes nothing from it.
     if as_json:
         lines = [vars(line) for line in result.lines]
         facts = {"folds": folds, "aimed_coverage": result.aimed_coverage, "means": means, "lines": lines}
-        print_json(facts | {"notes": list(panel.notes)})
+        print_json(facts | {"notes": notes})
     else:
         if not quiet:
-            title = f"Mean errors of {folds} forecasts of {settings.horizon} steps"
+            title = f"Mean errors of {folds} forecasts of {model.horizon} steps"
             print_errors(f"{title}; intervals aim at {result.aimed_coverage:.0%}", means)
-            print_notes(panel.notes)
+            print_notes(notes)
         place = "" if out is None else f" All lines: {out}"
         typer.echo(f"In {folds} folds {compare_errors(means)}.{place}")
     if out is not None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tdegnn.cli.forecast_errors import compare_errors, print_errors
-from tdegnn.cli.forecaster_options import ForecasterOptions, threads_for
+from tdegnn.cli.forecaster_options import ForecasterOptions
 from tdegnn.cli.option_groups import with_groups
 from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Resume, Seed, SeriesFile
 from tdegnn.cli.output import number, print_json, print_notes, print_table, progress_bar, vector
-from tdegnn.cli.series import TableOptions, in_options, read_series
+from tdegnn.cli.series import NodeFeaturesFile, TableOptions, in_options, read_features, read_series
 
 if TYPE_CHECKING:
     from tdegnn.estimators.forecaster import Forecaster
@@ -24,6 +26,7 @@ def fit(
     series: SeriesFile,
     tables: TableOptions,
     settings: ForecasterOptions,
+    node_features: NodeFeaturesFile = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Run folder: settings, metrics, weights, coefficients.", file_okay=False)
     ] = Path("runs/fit"),
@@ -34,16 +37,19 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Learn to forecast series on a graph: your own tables, or a benchmark. Then: tdegnn predict."""
+    model = settings.make(seed, device, tables.said | {"node_features": node_features})
     panel = read_series(series, tables)
-    model = settings.make(seed, device)
-    num_looks = -(-settings.steps // model.validate_every)
-    bar = progress_bar(num_looks, "training", is_quiet=quiet or as_json)
-    with bar as tick, in_options(), threads_for(panel):
-
-        def show(look: Look) -> None:
-            tick(f"loss {float(look.losses.mean()):.3f}, held out {-float(look.scores.mean()):.3f}")
-
-        model.fit(panel, run=out, resume=resume, source=tables.to_source(series), on_look=show)
+    features = read_features(node_features, panel, tables)
+    with _bars(model, is_quiet=quiet or as_json) as (on_look, on_refit), in_options():
+        model.fit(
+            panel,
+            node_features=features,
+            run=out,
+            resume=resume,
+            source=tables.to_source(series, node_features),
+            on_look=on_look,
+            on_refit=on_refit,
+        )
     if as_json:
         print_json(_facts(model, out))
         return
@@ -51,6 +57,27 @@ def fit(
         _print_result(model)
         print_notes(model.notes_)
     typer.echo(f"On held-out steps {compare_errors(_errors(model))}. Run folder: {out}/")
+
+
+@contextmanager
+def _bars(model: Forecaster, *, is_quiet: bool) -> Iterator[tuple[Callable[[Look], None], Callable[[int, int], None]]]:
+    """Two progress bars, the second in place of the first: the training, and the one on everything after it."""
+    with ExitStack() as bars:
+        num_looks = -(-model.num_steps // model.validate_every)
+        tick = bars.enter_context(progress_bar(num_looks, "training", is_quiet=is_quiet))
+
+        def show_look(look: Look) -> None:
+            tick(f"loss {float(look.losses.mean()):.3g}, held out {-float(look.scores.mean()):.3g}")
+
+        def show_refit(step: int, num_steps: int) -> None:
+            nonlocal tick
+            if step == 1:
+                # How many steps there are is only known now.
+                bars.close()
+                tick = bars.enter_context(progress_bar(num_steps, "", is_quiet=is_quiet))
+            tick("again, with the held-out steps")
+
+        yield show_look, show_refit
 
 
 def _errors(model: Forecaster) -> dict[str, dict[str, float | None]]:
@@ -78,4 +105,6 @@ def _print_result(model: Forecaster) -> None:
         ["c (mean over layers)", vector(model.coefficients_.mean(axis=0).tolist())],
         ["largest root", number(model.explain().max_root_modulus)],
     ]
+    if model.states == "physical":
+        facts.append(["what c says", model.explain().verdict])
     print_table(model.system, ["", "value"], facts)

@@ -2,36 +2,66 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from tdegnn.cli.options import DeviceOption, SystemOption
+from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
-    from tdegnn.data.panel import Panel
+    from collections.abc import Mapping
+
     from tdegnn.estimators.forecaster import Forecaster
 
-# Values of a panel up to which it is small: more threads of the CPU gain nothing, and lose much on a busy machine.
-SMALL_PANEL = 2**16
+# What Python calls otherwise.
+ARGUMENTS = {"coefficients": "system", "layers": "num_layers", "members": "num_members", "steps": "num_steps"}
+# What means nothing on physical states, and why.
+NOT_PHYSICAL = {
+    "window": "which see the last steps, as many as --order says",
+    "layers": "which have one layer for each step ahead",
+    "dropout": "as a state with holes is another state",
+    "season": "which see what is forecast and nothing else",
+    "known": "which see what is forecast and nothing else",
+    "exogenous": "which see what is forecast and nothing else",
+    "node_features": "which see what is forecast and nothing else",
+}
+
+
+class StatesOption(StrEnum):
+    """What c combines."""
+
+    LATENT = "latent"
+    PHYSICAL = "physical"
 
 
 @dataclass(frozen=True)
 class ForecasterOptions:
     """What a user may say about a forecaster. Their defaults are those of `Forecaster`, but for the horizon.
 
-    Only the steps of the horizon have intervals; with one step, the default in Python, most forecasts had none.
+    Only the steps of the horizon have intervals; with one step, the default in Python, most forecasts had none. Where
+    the default depends on the states, or an option makes no sense on some, None is what the user did not say.
     """
 
     PANEL: ClassVar[str] = "The forecaster"
 
+    states: Annotated[
+        StatesOption,
+        typer.Option(
+            help="What c combines: states of the network, or (physical) the observed steps themselves; then "
+            "`tdegnn explain` says of which order in time the data are."
+        ),
+    ] = StatesOption.LATENT
     window: Annotated[
         int | None, typer.Option(help="Steps a forecast sees; chosen by the held-out steps without it.", min=1)
     ] = None
     horizon: Annotated[int, typer.Option(help="Steps that are forecast at once, with intervals.", min=1)] = 4
-    order: Annotated[int, typer.Option(help="Length of the history, at most the window.", min=1)] = 4
+    order: Annotated[
+        int | None,
+        typer.Option(help="Length of the history, at most the window.", min=1, show_default="4, on physical states 2"),
+    ] = None
     coefficients: Annotated[
         SystemOption, typer.Option("--coefficients", "--system", help="c = [1], a learned vector, or attention.")
     ] = SystemOption.DIRECT
@@ -42,46 +72,56 @@ class ForecasterOptions:
         list[str] | None,
         typer.Option(help="Exogenous column whose future will be given to predict; may be given several times."),
     ] = None
-    hidden_channels: Annotated[int, typer.Option(help="Channels of a state.", min=1)] = 32
-    layers: Annotated[int, typer.Option(help="Number of layers.", min=1)] = 2
-    dropout: Annotated[float, typer.Option(help="Part of states dropped in training.", min=0, max=0.99)] = 0.3
-    learning_rate: Annotated[float, typer.Option(help="How fast all but c learns.", min=0)] = 0.003
-    members: Annotated[int, typer.Option(help="Networks whose mean is the forecast.", min=1)] = 3
-    steps: Annotated[int, typer.Option(help="Steps of the optimizer at most.", min=1)] = 300
-    patience: Annotated[int, typer.Option(help="End after so many steps without improvement.", min=1)] = 100
+    hidden_channels: Annotated[
+        int, typer.Option(help="Channels of a state; hidden ones of the spatial term on physical states.", min=1)
+    ] = 32
+    layers: Annotated[int | None, typer.Option(help="Number of layers.", min=1, show_default="2")] = None
+    step_size: Annotated[
+        float, typer.Option(help="h: weight of the spatial term, on physical states the time from step to step.", min=0)
+    ] = 1.0
+    dropout: Annotated[
+        float | None, typer.Option(help="Part of states dropped in training.", min=0, max=0.99, show_default="0.3")
+    ] = None
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(help="How fast all but c learns.", min=0, show_default="0.003, on physical states 0.01"),
+    ] = None
+    members: Annotated[
+        int | None,
+        typer.Option(help="Networks whose mean is the forecast.", min=1, show_default="3, on physical states 1"),
+    ] = None
+    steps: Annotated[
+        int | None,
+        typer.Option(help="Steps of the optimizer at most.", min=1, show_default="300, on physical states 1500"),
+    ] = None
+    patience: Annotated[
+        int | None,
+        typer.Option(
+            help="End after so many steps without improvement.", min=1, show_default="100, on physical states never"
+        ),
+    ] = None
     coverage: Annotated[
         float, typer.Option(help="How often intervals are to hold what is observed.", min=0.01, max=0.999)
     ] = 0.9
 
-    def make(self, seed: int, device: DeviceOption) -> Forecaster:
-        """A forecaster with these settings, not trained yet."""
+    def make(self, seed: int, device: DeviceOption, others: Mapping[str, object]) -> Forecaster:
+        """A forecaster with these settings, not trained yet.
+
+        Args:
+            seed: Seed of everything random.
+            device: Where to compute.
+            others: What else the user said, by the name of the option, for which this forecaster may have no use.
+        """
         from tdegnn.estimators.forecaster import Forecaster
-        from tdegnn.training.device import choose_device
 
-        # A device that is not there should be noticed before there is a run folder.
-        choose_device(device.value)
-        return Forecaster(
-            system=self.coefficients.value,
-            window=self.window,
-            horizon=self.horizon,
-            order=self.order,
-            season=self.season,
-            known=tuple(self.known or ()),
-            hidden_channels=self.hidden_channels,
-            num_layers=self.layers,
-            dropout=self.dropout,
-            learning_rate=self.learning_rate,
-            num_members=self.members,
-            num_steps=self.steps,
-            patience=self.patience,
-            coverage=self.coverage,
-            seed=seed,
-            device=device.value,
-        )
-
-
-def threads_for(panel: Panel) -> AbstractContextManager[None]:
-    """Compute with one thread of the CPU meanwhile, where the panel is small."""
-    from tdegnn.training.threads import single_thread
-
-    return single_thread() if panel.values.size <= SMALL_PANEL else nullcontext()
+        said = {name: value for name, value in vars(self).items() if value is not None and name != "states"}
+        settings: dict[str, Any] = {"seed": seed, "device": device.value}
+        settings |= {ARGUMENTS.get(name, name): value for name, value in said.items()}
+        settings["system"] = self.coefficients.value
+        if self.states is StatesOption.LATENT:
+            return Forecaster(**settings)
+        for name, reason in NOT_PHYSICAL.items():
+            if {**said, **others}.get(name) is not None:
+                option = name.replace("_", "-")
+                raise InputError(f"Expected no --{option} with physical states, {reason}. Leave it out.")
+        return Forecaster.physical(**settings)

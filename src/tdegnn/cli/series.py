@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
 
 from tdegnn.cli.options import (
     CoordinatesFile,
@@ -34,13 +36,23 @@ from tdegnn.errors import InputError
 if TYPE_CHECKING:
     from tdegnn.data.csv_files import CsvFormat
     from tdegnn.data.panel import Panel
+    from tdegnn.estimators.node_features import NodeFeatures
     from tdegnn.graph import Graph
 
 USUAL_NEIGHBORS = 5
 # Arguments that messages speak of, and that are options here.
 ARGUMENT = re.compile(
-    r"\b(decimal|encoding|time_format|time_zone|node|value)=('[^']*')|\b(time_format|time_zone)\b|\b(known|future)="
+    r"\b(decimal|encoding|time_format|time_zone|node|value)=('[^']*')|\b(time_format|time_zone)\b|\b(known|future|node_features)="
 )
+NodeFeaturesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--node-features",
+        help="CSV or Parquet, a row a node: its name, then numbers that do not change, such as its population.",
+        readable=False,
+        rich_help_panel="Your tables",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -77,12 +89,13 @@ class TableOptions:
         """The same about the series alone."""
         return replace(self, edges=None, coordinates=None, neighbors=None, direction=None)
 
-    def to_source(self, series: Path) -> dict[str, Any]:
+    def to_source(self, series: Path, node_features: Path | None = None) -> dict[str, Any]:
         """Where data came from, for the settings of a run folder."""
+        features = {} if node_features is None else {"node_features_file": str(node_features.resolve())}
         if is_benchmark(series):
-            return {"benchmark": str(series)}
+            return {"benchmark": str(series), **features}
         said = {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in self.said.items()}
-        return {"tables": {"series": str(series.resolve()), **said}}
+        return {"tables": {"series": str(series.resolve()), **said}, **features}
 
 
 def read_series(series: Path, options: TableOptions) -> Panel:
@@ -113,6 +126,16 @@ def read_series(series: Path, options: TableOptions) -> Panel:
         note = f"{series} is a file here and also a benchmark: the file was read. Rename it to have the benchmark."
         panel = replace(panel, notes=(*panel.notes, note))
     return panel
+
+
+def read_features(path: Path | None, panel: Panel, options: TableOptions) -> NodeFeatures | None:
+    """What is known of the nodes of a panel, in a file that is written as the other tables are."""
+    from tdegnn.estimators.node_features import read_node_features
+
+    if path is None:
+        return None
+    with in_options():
+        return read_node_features(path, panel, options.csv_format)
 
 
 def is_benchmark(series: Path) -> bool:

@@ -103,8 +103,8 @@ class FixedCoefficients(TemporalCoefficients):
         return self.values.to(history[0])
 
 
-class DirectCoefficients(TemporalCoefficients):
-    """A learned vector divided by its sum. Starts as forward Euler, `(1, 0, ..., 0)`.
+class VectorCoefficients(TemporalCoefficients):
+    """A rule whose c does not look at the history: one vector for all layers, or one for each.
 
     Args:
         order: Number of states that are weighed.
@@ -115,6 +115,47 @@ class DirectCoefficients(TemporalCoefficients):
         super().__init__(order)
         check_count(num_layers=1 if num_layers is None else num_layers)
         self.num_layers = num_layers
+
+    @abstractmethod
+    def vectors(self) -> Float[Tensor, "layers order"]:
+        """Return c of all layers, or the one that they share."""
+
+    def forward(self, history: History, layer: int) -> Float[Tensor, " order"]:  # noqa: ARG002
+        """Return the vector of this layer."""
+        return self._choose(self.vectors(), layer)
+
+    def prepare(self) -> Combine:
+        """Compute the vectors of all layers at once."""
+        vectors = self.vectors()
+
+        def combine(history: History, layer: int) -> tuple[State, Coefficients]:
+            self.check_history(history)
+            coefficients = self._choose(vectors, layer)
+            return weighted_sum(coefficients, history), coefficients
+
+        return combine
+
+    def _choose(self, vectors: Float[Tensor, "layers order"], layer: int) -> Float[Tensor, " order"]:
+        if self.num_layers is None:
+            return vectors[0]
+        check_layer(layer, self.num_layers)
+        return vectors[layer]
+
+    def extra_repr(self) -> str:
+        """Return the sizes shown by `repr`."""
+        return super().extra_repr() + ("" if self.num_layers is None else f", num_layers={self.num_layers}")
+
+
+class DirectCoefficients(VectorCoefficients):
+    """A learned vector divided by its sum. Starts as forward Euler, `(1, 0, ..., 0)`.
+
+    Args:
+        order: Number of states that are weighed.
+        num_layers: One vector for all layers (`None`, as in the paper), or one for each of so many layers.
+    """
+
+    def __init__(self, order: int, num_layers: int | None = None) -> None:
+        super().__init__(order, num_layers)
         self.raw = nn.Parameter(torch.empty(num_layers or 1, order))
         self.reset_parameters()
 
@@ -123,33 +164,9 @@ class DirectCoefficients(TemporalCoefficients):
         with torch.no_grad():
             self.raw.zero_()[:, 0] = 1.0
 
-    def forward(self, history: History, layer: int) -> Float[Tensor, " order"]:  # noqa: ARG002
-        """Return the vector of this layer, divided by its sum."""
-        return self._vector(self._vectors(), layer)
-
-    def prepare(self) -> Combine:
-        """Divide all vectors by their sums at once."""
-        vectors = self._vectors()
-
-        def combine(history: History, layer: int) -> tuple[State, Coefficients]:
-            self.check_history(history)
-            coefficients = self._vector(vectors, layer)
-            return weighted_sum(coefficients, history), coefficients
-
-        return combine
-
-    def _vectors(self) -> Float[Tensor, "order layers"]:
-        return normalize_sum(self.raw.T)
-
-    def _vector(self, vectors: Float[Tensor, "order layers"], layer: int) -> Float[Tensor, " order"]:
-        if self.num_layers is None:
-            return vectors[:, 0]
-        check_layer(layer, self.num_layers)
-        return vectors[:, layer]
-
-    def extra_repr(self) -> str:
-        """Return the sizes shown by `repr`."""
-        return super().extra_repr() + ("" if self.num_layers is None else f", num_layers={self.num_layers}")
+    def vectors(self) -> Float[Tensor, "layers order"]:
+        """Return the raw vectors, each divided by its sum."""
+        return normalize_sum(self.raw.mT).mT
 
 
 class AttentionCoefficients(TemporalCoefficients):

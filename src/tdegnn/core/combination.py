@@ -57,6 +57,17 @@ def attend(score: Score, history: History) -> tuple[State, Float[Tensor, "order 
     return combined, coefficients
 
 
+def mean_scores(score: Score, history: History) -> tuple[Float[Tensor, "order *batch"], State]:
+    """The scores of the current state over the history, mean over nodes, divided by sqrt(channels); and `F[l] M + a`.
+
+    Of states so large that their products overflow, the signs of the scores are left: they stay finite.
+    """
+    current, (num_nodes, channels) = history[0], history[0].shape[-2:]
+    query = nn.functional.linear(current, score.projection.mT, score.query_shift)
+    shift = current.sum(dim=-2) @ score.offset + score.constant * num_nodes
+    return torch.nan_to_num((_inner_products(history, query) + shift) * _scale(num_nodes, channels)), query
+
+
 def _inner_products(history: History, state: State) -> Float[Tensor, "order *batch"]:
     """Inner product of each state of the history with `state`, over nodes and channels."""
     flat = state.flatten(-2)
@@ -120,12 +131,7 @@ class _Attend(torch.autograd.Function):
     def forward(
         projection: Tensor, query_shift: Tensor, offset: Tensor, constant: Tensor, *history: Tensor
     ) -> tuple[Tensor, ...]:
-        current, (num_nodes, channels) = history[0], history[0].shape[-2:]
-        query = torch.nn.functional.linear(current, projection.mT, query_shift)
-        shift = current.sum(dim=-2) @ offset + constant * num_nodes
-        raw = (_inner_products(history, query) + shift) * _scale(num_nodes, channels)
-        # Of states so large that their products overflow, the signs of the scores are left: c must stay finite.
-        raw = torch.nan_to_num(raw)
+        raw, query = mean_scores(Score(projection, query_shift, offset, constant), history)
         coefficients = normalized_values(raw)
         return _accumulate(coefficients, history), coefficients, raw, query
 

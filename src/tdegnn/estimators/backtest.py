@@ -14,6 +14,7 @@ from tdegnn.data.panel import Panel
 from tdegnn.data.splits import rolling_origins
 from tdegnn.data.times import show_time
 from tdegnn.estimators.forecast_parts import naive_methods
+from tdegnn.estimators.node_features import NodeFeatures
 from tdegnn.training.conformal import measure_coverage
 from tdegnn.zoo.series_inputs import SeriesInputs
 
@@ -69,6 +70,7 @@ class Backtest:
 def run_backtest(
     forecaster: Forecaster,
     panel: Panel,
+    features: NodeFeatures | None = None,
     *,
     num_folds: int = 3,
     stride: int | None = None,
@@ -79,6 +81,7 @@ def run_backtest(
     Args:
         forecaster: Its settings are taken, what it has learned is not.
         panel: The series.
+        features: What is known of each node, if anything.
         num_folds: Number of origins.
         stride: Steps from one origin to the next; the horizon without it.
         on_fold: Called after each fold, for a progress bar.
@@ -88,7 +91,7 @@ def run_backtest(
     lines: list[BacktestLine] = []
     for number, fold in enumerate(folds):
         known = panel[: fold.test.start]
-        trained: Any = clone(forecaster).fit(known)
+        trained: Any = clone(forecaster).fit(known, node_features=features)
         observed = panel.values[fold.test.start : fold.test.stop, :, : panel.num_targets]
         ahead = panel[fold.test.start : fold.test.stop] if forecaster.known else None
         forecast = trained.predict(future=ahead)

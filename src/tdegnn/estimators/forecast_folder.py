@@ -1,4 +1,4 @@
-"""What a forecaster keeps besides its weights: how frames are made, the graph, the end of the series, intervals.
+"""What a forecaster keeps besides its weights: how frames are made, graph, features, end of the series, intervals.
 
 Numbers lie with the weights, names and times in the settings of the run folder. Nothing is pickled.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from jaxtyping import Float
 from tdegnn.data.panel import Panel
 from tdegnn.data.scalers import Scaler
 from tdegnn.data.seasons import Season
+from tdegnn.estimators.node_features import NodeFeatures
 from tdegnn.graph import Graph
 from tdegnn.training.conformal import ConformalIntervals
 from tdegnn.training.series_frames import FrameMaker
@@ -28,7 +29,27 @@ KEPT = "kept."
 FEWEST_KEPT = 16
 
 
-def describe_forecast_data(panel: Panel, maker: FrameMaker, source: Mapping[str, Any]) -> dict[str, Any]:
+class ForecastData(NamedTuple):
+    """What a forecaster needs besides its weights.
+
+    Attributes:
+        maker: How frames are made.
+        graph: The graph.
+        features: What is known of each node.
+        tail: The end of the series.
+        widths: Widths of the intervals; None where there are none.
+    """
+
+    maker: FrameMaker
+    graph: Graph
+    features: NodeFeatures
+    tail: Panel
+    widths: Float[np.ndarray, "horizon nodes targets"] | None
+
+
+def describe_forecast_data(
+    panel: Panel, maker: FrameMaker, features: NodeFeatures, source: Mapping[str, Any]
+) -> dict[str, Any]:
     """Names, times and settings of frames, as JSON keeps them."""
     graph = graph_of(panel)
     return {
@@ -37,12 +58,13 @@ def describe_forecast_data(panel: Panel, maker: FrameMaker, source: Mapping[str,
             "steps": panel.num_steps,
             "channels": list(panel.channels),
             "num_targets": panel.num_targets,
+            "node_features": list(features.names),
             "times": [str(time) for time in tail_of(panel, maker.window).times],
             "time_zone": panel.time_zone,
             "edges": graph.num_edges,
             "direction": graph.direction,
             "name": panel.name,
-            "sha256": _checksum(panel, graph),
+            "sha256": _checksum(panel, graph, features),
             **source,
         },
         "frames": {
@@ -56,7 +78,7 @@ def describe_forecast_data(panel: Panel, maker: FrameMaker, source: Mapping[str,
 
 
 def keep_forecast_data(
-    maker: FrameMaker, graph: Graph, tail: Panel, intervals: ConformalIntervals | None
+    maker: FrameMaker, graph: Graph, features: NodeFeatures, tail: Panel, intervals: ConformalIntervals | None
 ) -> dict[str, torch.Tensor]:
     """The numbers, each as one row, as weights are kept."""
     arrays = {
@@ -66,6 +88,8 @@ def keep_forecast_data(
         "edges": graph.edge_index.numpy(),
         "edge_weights": graph.edge_weight.numpy(),
     }
+    if features.names:
+        arrays["node_features"] = features.values
     if intervals is not None:
         arrays["widths"] = intervals.widths
     return {f"{KEPT}{name}": torch.from_numpy(np.ascontiguousarray(array))[None] for name, array in arrays.items()}
@@ -73,14 +97,14 @@ def keep_forecast_data(
 
 def read_forecast_data(
     config: Mapping[str, Any], stored: MutableMapping[str, torch.Tensor], known: Sequence[str]
-) -> tuple[FrameMaker, Graph, Panel, Float[np.ndarray, "horizon nodes targets"] | None]:
-    """How frames are made, the graph, the end of the series and the widths of intervals; `stored` keeps the weights."""
+) -> ForecastData:
+    """What was kept; `stored` has the weights alone afterwards."""
     data, frames = config["data"], config["frames"]
     kept = {name.removeprefix(KEPT): stored.pop(name)[0].numpy() for name in list(stored) if name.startswith(KEPT)}
     maker = FrameMaker(
         frames["window"],
         frames["horizon"],
-        tuple(data["channels"]),
+        (*data["channels"], *data.get("node_features", [])),
         data["num_targets"],
         tuple(known),
         Scaler(kept["center"], kept["scale"]),
@@ -99,7 +123,10 @@ def read_forecast_data(
         graph,
         data["name"],
     )
-    return maker, graph, tail, kept.get("widths")
+    features = NodeFeatures.none(graph.num_nodes)
+    if data.get("node_features"):
+        features = NodeFeatures(kept["node_features"], tuple(data["node_features"]))
+    return ForecastData(maker, graph, features, tail, kept.get("widths"))
 
 
 def tail_of(panel: Panel, window: int) -> Panel:
@@ -128,10 +155,10 @@ def extend_panel(panel: Panel, forecast: Float[np.ndarray, "steps nodes targets"
     return replace(panel, values=values, times=panel.times.union(times), notes=())
 
 
-def _checksum(panel: Panel, graph: Graph) -> str:
-    """SHA-256 of values and graph, so that a training is not resumed with others."""
+def _checksum(panel: Panel, graph: Graph, features: NodeFeatures) -> str:
+    """SHA-256 of values, graph and features, so that a training is not resumed with others."""
     digest = hashlib.sha256()
-    for array in (panel.values, graph.edge_index.numpy(), graph.edge_weight.numpy()):
+    for array in (panel.values, graph.edge_index.numpy(), graph.edge_weight.numpy(), features.values):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 

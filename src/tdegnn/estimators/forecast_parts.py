@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import ceil
 
@@ -12,6 +13,7 @@ from tdegnn.data.scalers import Scaler
 from tdegnn.data.seasons import Season, season_waves
 from tdegnn.errors import InputError, check_count
 from tdegnn.training.series_frames import FrameMaker
+from tdegnn.training.threads import single_thread
 from tdegnn.zoo.lag_features import Feature, KnownChannels, NeighborLags, OwnLags
 from tdegnn.zoo.naive_series import MeanForecast, SeasonalNaive
 from tdegnn.zoo.ridge_series import RidgeForecast
@@ -24,6 +26,8 @@ FEWEST_WINDOWS = 8
 WINDOWS = (4, 8, 13, 26)
 # The window may take this share of the series.
 LARGEST_WINDOW = 0.2
+# Values of a panel up to which it is small: more threads of the CPU gain nothing, and lose much on a busy machine.
+SMALL_PANEL = 2**16
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,11 @@ def choose_window(panel: Panel, horizon: int, seasons: tuple[Season, ...]) -> in
         firsts = range(split.validation.start, split.validation.stop - horizon + 1)
         errors[length] = float(np.nanmean((fitted.predict(series, firsts) - observed) ** 2))
     return min(errors, key=lambda length: errors[length])
+
+
+def threads_for(panel: Panel) -> AbstractContextManager[None]:
+    """Compute with one thread of the CPU meanwhile, where the panel is small."""
+    return single_thread() if panel.values.size <= SMALL_PANEL else nullcontext()
 
 
 def naive_methods(seasons: tuple[Season, ...]) -> dict[str, ForecastMethod]:

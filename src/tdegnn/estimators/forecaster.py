@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median_low
-from typing import Any, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import torch
@@ -35,8 +35,16 @@ from tdegnn.estimators.forecast_folder import (
     read_forecast_data,
     tail_of,
 )
-from tdegnn.estimators.forecast_parts import ForecastSplit, choose_window, measure_naive, split_for_forecast
+from tdegnn.estimators.forecast_inputs import check_is_panel, check_seen, cover_blocks, in_steps_of
+from tdegnn.estimators.forecast_parts import (
+    ForecastSplit,
+    choose_window,
+    measure_naive,
+    split_for_forecast,
+    threads_for,
+)
 from tdegnn.estimators.forecast_plots import plot_forecast
+from tdegnn.estimators.node_features import NodeFeatures, NodeFeaturesSource, read_node_features
 from tdegnn.estimators.saved_weights import take_weights
 from tdegnn.nets.physical_series import PhysicalSeriesNetwork
 from tdegnn.nets.temporal import TemporalNetwork
@@ -45,6 +53,7 @@ from tdegnn.training.device import DeviceName
 from tdegnn.training.fabric import Precision, make_fabric, place, weight_type
 from tdegnn.training.fit import Look, fit
 from tdegnn.training.members import GroupDescent
+from tdegnn.training.ridge_skip import Penalties, start_at_ridge
 from tdegnn.training.run_folder import CONFIG, RunFolder
 from tdegnn.training.series_config import SeriesConfig, Skip, States
 from tdegnn.training.series_frames import FrameMaker, WindowSet
@@ -60,6 +69,26 @@ WINDOWS_A_STEP = 64
 
 ForecastNetwork: TypeAlias = TemporalNetwork | PhysicalSeriesNetwork
 Values = Float[np.ndarray, "*windows horizon nodes targets"]
+
+
+class _Start(NamedTuple):
+    """A training before its first step: all that may be wrong with settings has been looked at.
+
+    Attributes:
+        networks: The members, as they start.
+        windows: All windows of the series.
+        held_out: Those that are held out.
+        training: What is trained first, on the others.
+        penalties: Those of the linear skip, where there is one; chosen on what is held out.
+        fabric: What to compute with.
+    """
+
+    networks: list[ForecastNetwork]
+    windows: WindowSet
+    held_out: WindowSet
+    training: SeriesTraining
+    penalties: Penalties | None
+    fabric: Fabric
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -151,49 +180,58 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         self,
         panel: Panel,
         *,
+        node_features: NodeFeaturesSource = None,
         run: str | Path | None = None,
         resume: bool = False,
         source: Mapping[str, Any] | None = None,
-        on_look: Callable[[Look], None] | None = None,
+        on_look: Callable[[Look], object] = lambda _: None,
+        on_refit: Callable[[int, int], object] = lambda *_: None,
     ) -> Self:
         """Learn to forecast a panel.
 
         Args:
             panel: The series. Without a graph, nodes are forecast each on its own.
+            node_features: What is known of each node and does not change, by its name: a CSV or Parquet file, a frame,
+                or a mapping as in `{"Paris": {"population": 2.1}}`. It is kept: `predict` does not ask for it.
             run: Folder to write to: settings, metrics, weights, checkpoints. A finished one can be loaded.
             resume: Go on with the training in `run`; where there is none, begin it.
             source: Where the data came from, kept in the settings of the run folder.
             on_look: Called with what each look at the held-out windows saw.
+            on_refit: Called with the number of finished steps and of all, while it learns again from everything.
         """
-        if not isinstance(panel, Panel):
-            raise InputError(f"Expected a Panel, got {type(panel).__name__}. Make one with read_panel.")
-        check_count(horizon=self.horizon, order=self.order, num_members=self.num_members, num_steps=self.num_steps)
-        fewest_residuals(self.coverage)  # refuses a coverage that is none before anything is trained
+        check_is_panel(panel)
+        self._check_settings()
+        features = self._take_features(node_features, panel)
         seasons = () if self.states == "physical" else self._seasons(panel)
-        window = choose_window(panel, self.horizon, seasons) if self.window is None else self.window
-        split = split_for_forecast(panel.num_steps, window, self.horizon)
-        maker = FrameMaker.fit(
-            panel[: split.training.stop],
-            window,
-            self.horizon,
-            seasons=seasons,
-            known=self.known,
-            per="all" if self.states == "physical" else "node",
-        )
-        config = {
-            "kind": type(self).__name__,
-            "settings": dict(self.get_params()) | {"known": list(self.known)},
-            **describe_forecast_data(panel, maker, source or {}),
-        }
-        if run is None:
-            self._train(panel, maker, split, config, None, on_look)
-        else:
+        with threads_for(panel):
+            window = choose_window(panel, self.horizon, seasons) if self.window is None else self.window
+            split = split_for_forecast(panel.num_steps, window, self.horizon)
+            maker = FrameMaker.fit(
+                panel[: split.training.stop],
+                window,
+                self.horizon,
+                seasons=seasons,
+                known=self.known,
+                per="all" if self.states == "physical" else "node",
+            )
+            config = {
+                "kind": type(self).__name__,
+                "settings": dict(self.get_params()) | {"known": list(self.known)},
+                **describe_forecast_data(panel, maker, features, source or {}),
+            }
+            self.maker_, self.node_features_, self.graph_ = features.added_to(maker), features, graph_of(panel)
+            self._config_ = config
+            # Before there is a folder: a mistake should leave none behind.
+            start = self._start(panel, split)
+            if run is None:
+                self._train(panel, split, start, None, on_look, on_refit)
+                return self
             is_there = resume and (Path(run) / CONFIG).exists()
             with RunFolder.resume(run, config) if is_there else RunFolder.create(run, config) as folder:
                 if folder.is_finished:
                     self._take(folder)
                 else:
-                    self._train(panel, maker, split, config, folder, on_look)
+                    self._train(panel, split, start, folder, on_look, on_refit)
         return self
 
     def predict(
@@ -205,15 +243,15 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
             horizon: Number of steps; that of the training without it. Further steps are forecast from the forecasts
                 before them, and have no intervals.
             panel: What is known by now; without it what was trained on.
-            future: The channels of `known` in the steps to forecast.
+            future: The channels of `known` in the steps to forecast. Where networks look further ahead, at the end of
+                their own horizon, they go on with the last of it.
         """
         self._check_fitted()
         horizon = self.horizon if horizon is None else horizon
         check_count(horizon=horizon)
         seen = self._tail if panel is None else self._check_panel(panel)
-        if self.known and future is None:
-            raise InputError(f"Expected future values of {', '.join(self.known)}, got none. Pass future=.")
-        values = self._run_freely(seen, horizon, future)
+        with threads_for(seen):
+            values = self._run_freely(seen, horizon, self._check_future(seen, horizon, future))
         low, high = self._intervals(values)
         further = f"Steps after the first {self.horizon} are forecast from forecasts and have no intervals."
         return Forecast(
@@ -230,7 +268,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
     def update(self, panel: Panel, num_steps: int = 30) -> Self:
         """Go on learning with new data, from the weights there are.
 
-        Scales, window and intervals stay as they are.
+        Scales, window, intervals and the linear part of the forecast stay as they are.
 
         Args:
             panel: The series as far as they are known by now, old steps included; the more, the less is forgotten.
@@ -238,20 +276,22 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         """
         self._check_fitted()
         check_count(num_steps=num_steps)
-        self._check_panel(panel)
-        fabric = make_fabric(self.device, self.precision)
-        windows = self.maker_.windows(panel, device=fabric.device, dtype=weight_type(fabric))
-        learned = windows.predicting(range(panel.num_steps))
-        training = self._start_training(self.networks_, learned, learned, fabric)
-        for _ in range(num_steps):
-            training.step()
-        self._learn_from(training, panel, windows)
+        panel = self._check_panel(panel)
+        with threads_for(panel):
+            fabric = make_fabric(self.device, self.precision)
+            windows = self._windows(panel, device=fabric.device, dtype=weight_type(fabric))
+            learned = windows.predicting(range(panel.num_steps))
+            training = self._start_training(self.networks_, learned, learned, fabric)
+            for _ in range(num_steps):
+                training.step()
+            self._learn_from(training, panel, windows)
         return self
 
     def backtest(
         self,
         panel: Panel,
         *,
+        node_features: NodeFeaturesSource = None,
         num_folds: int = 3,
         stride: int | None = None,
         on_fold: Callable[[], object] = lambda: None,
@@ -260,11 +300,16 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
 
         Args:
             panel: The series.
+            node_features: What is known of each node, as in `fit`.
             num_folds: Number of origins, the last of which is `horizon` steps before the end.
             stride: Steps from one origin to the next; the horizon without it.
             on_fold: Called after each fold, for a progress bar.
         """
-        return run_backtest(self, panel, num_folds=num_folds, stride=stride, on_fold=on_fold)
+        check_is_panel(panel)
+        if self.is_fitted:
+            panel = in_steps_of(panel, self._tail)
+        features = None if node_features is None else self._take_features(node_features, panel)
+        return run_backtest(self, panel, features, num_folds=num_folds, stride=stride, on_fold=on_fold)
 
     def plot(
         self,
@@ -321,48 +366,49 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
     def _series_config(self, maker: FrameMaker) -> SeriesConfig:
         groups = GroupDescent(self.learning_rate, self.weight_decay)
         return SeriesConfig(
-            self.system,
-            self.hidden_channels,
-            self.num_layers,
-            1 if self.system == "DE-GNN" else min(self.order, maker.window),
-            self.step_size,
-            self.dropout,
-            self.skip,
-            self.attention,
-            groups,
-            GroupDescent(self.c_learning_rate, self.c_weight_decay),
-            groups,
-            self.num_steps,
-            self.batch_size,
-            self.states,
+            system=self.system,
+            hidden_channels=self.hidden_channels,
+            num_layers=self.num_layers,
+            order=1 if self.system == "DE-GNN" else min(self.order, maker.window),
+            step_size=self.step_size,
+            dropout=self.dropout,
+            skip=self.skip,
+            attention=self.attention,
+            embedding=groups,
+            temporal=GroupDescent(self.c_learning_rate, self.c_weight_decay),
+            spatial=groups,
+            num_steps=self.num_steps,
+            batch_size=self.batch_size,
+            states=self.states,
         )
+
+    def _start(self, panel: Panel, split: ForecastSplit) -> _Start:
+        fabric, settings = make_fabric(self.device, self.precision), self._series_config(self.maker_)
+        windows = self._windows(panel, device=fabric.device, dtype=weight_type(fabric))
+        learned, held_out = windows.predicting(split.training), windows.predicting(split.validation)
+        seeds = range(self.seed, self.seed + self.num_members)
+        networks = [settings.build(self.maker_.sizes(panel.num_nodes), seed).to(fabric.device) for seed in seeds]
+        penalties = start_at_ridge(networks, learned, held_out, self.graph_, self.maker_.target_scales)
+        training = self._start_training(networks, learned, held_out, fabric)
+        return _Start(networks, windows, held_out, training, penalties, fabric)
 
     def _train(
         self,
         panel: Panel,
-        maker: FrameMaker,
         split: ForecastSplit,
-        config: dict[str, Any],
+        start: _Start,
         folder: RunFolder | None,
-        on_look: Callable[[Look], None] | None,
+        on_look: Callable[[Look], object],
+        on_refit: Callable[[int, int], object],
     ) -> None:
-        looks: list[dict[str, Any]] = [] if folder is None else folder.read_metrics()
+        self.history_: list[dict[str, Any]] = [] if folder is None else folder.read_metrics()
 
         def see(look: Look) -> None:
-            looks.append(look.to_record())
-            if on_look is not None:
-                on_look(look)
+            self.history_.append(look.to_record())
+            on_look(look)
 
-        fabric, settings, graph = make_fabric(self.device, self.precision), self._series_config(maker), graph_of(panel)
-        windows = maker.windows(panel, device=fabric.device, dtype=weight_type(fabric))
-        training, held_out = windows.predicting(split.training), windows.predicting(split.validation)
-
-        seeds = range(self.seed, self.seed + self.num_members)
-        networks = [settings.build(maker.sizes(panel.num_nodes), seed) for seed in seeds]
-        self.maker_, self.graph_, self._config_, self.history_ = maker, graph, config, looks
-        first = self._start_training(networks, training, held_out, fabric)
         result = fit(
-            first,
+            start.training,
             num_steps=self.num_steps,
             validate_every=self.validate_every,
             patience=self.patience,
@@ -371,15 +417,19 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         )
         if not result.best_scores.isfinite().all():
             raise TrainingError("Expected forecasts that are numbers, got none. Lower the learning rate or step size.")
-        self.networks_ = [_member(first, member) for member in range(self.num_members)]
-        self._tail = tail_of(panel, maker.window)
+        self.networks_ = [_member(start.training, member) for member in range(self.num_members)]
+        self._tail = tail_of(panel, self.maker_.window)
         self.best_step_ = int(median_low(result.best_steps.tolist()))
-        self._measure(panel, split, held_out)
+        self._measure(panel, split, start.held_out)
         # Again on everything, for as many steps as were best: what is newest says most about what comes next.
-        again = self._start_training(networks, windows.predicting(range(panel.num_steps)), held_out, fabric)
-        for _ in range(self.best_step_):
+        everything = start.windows.predicting(range(panel.num_steps))
+        scales = self.maker_.target_scales
+        start_at_ridge(start.networks, everything, start.held_out, self.graph_, scales, start.penalties)
+        again = self._start_training(start.networks, everything, start.held_out, start.fabric)
+        for step in range(1, self.best_step_ + 1):
             again.step()
-        self._learn_from(again, panel, windows)
+            on_refit(step, self.best_step_)
+        self._learn_from(again, panel, start.windows)
         if folder is not None:
             self._write(folder)
 
@@ -412,9 +462,12 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         residuals = observed - self._forecast(held_out, slice(None))
         own = {"mse": float(np.nanmean(residuals**2)), "mae": float(np.nanmean(np.abs(residuals)))}
         naive = measure_naive(panel, split, held_out.first_target_steps, self.maker_)
-        self.notes_: list[str] = list(panel.notes)
+        self.notes_: list[str] = [*panel.notes, *self.node_features_.notes]
         if panel.graph is None:
             self.notes_.append("There is no graph: nodes are forecast without their neighbors.")
+        others = panel.channels[panel.num_targets :]
+        if self.states == "physical" and others:
+            self.notes_.append(f"States are physical: {', '.join(others)}, which is not forecast, is not seen.")
         self.intervals_ = None
         if np.isfinite(residuals).sum(axis=(0, 2)).min() >= fewest_residuals(self.coverage):
             self.intervals_ = ConformalIntervals.fit(residuals, self.coverage, scale=self.maker_.target_scales)
@@ -436,7 +489,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         """Forecasts one after another, each from what is known and from those before it."""
         known, parts = seen[-self.maker_.window :], [np.empty((0, seen.num_nodes, seen.num_targets))]
         while len(parts) * self.horizon < horizon + self.horizon:
-            windows = self.maker_.windows(known, future=future, dtype=next(self.networks_[0].parameters()).dtype)
+            windows = self._windows(known, future=future, dtype=next(self.networks_[0].parameters()).dtype)
             parts.append(self._forecast(windows, slice(-1, None))[0])
             known = extend_panel(known, parts[-1], future)
         return np.concatenate(parts)[:horizon]
@@ -467,18 +520,53 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
             widths[:num_known] = self.intervals_.widths[:num_known]
         return values - widths, values + widths
 
-    def _check_panel(self, panel: Panel) -> Panel:
-        if not isinstance(panel, Panel):
-            raise InputError(f"Expected a Panel, got {type(panel).__name__}. Make one with read_panel.")
-        if panel.nodes != self._tail.nodes:
-            missing = [node for node in self._tail.nodes if node not in panel.nodes]
-            named = f"{missing[0]!r} is missing" if missing else "their order differs, or there are others"
-            raise InputError(f"Expected the {len(self._tail.nodes)} nodes of the training; {named}.")
-        if panel.num_steps < self.maker_.window:
+    def _windows(
+        self,
+        panel: Panel,
+        *,
+        future: Panel | None = None,
+        device: torch.device | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> WindowSet:
+        """All windows of a panel, with what is known of its nodes in each frame."""
+        joined = self.node_features_.joined_to(panel)
+        return self.maker_.windows(joined, future=future, device=device, dtype=dtype)
+
+    def _take_features(self, node_features: NodeFeaturesSource, panel: Panel) -> NodeFeatures:
+        if node_features is None:
+            return NodeFeatures.none(panel.num_nodes)
+        if self.states == "physical":
             raise InputError(
-                f"Expected at least {self.maker_.window} steps, the window of the training, got {panel.num_steps}."
+                "Expected no node features with physical states, which are what is forecast and nothing else. Leave "
+                "node_features= out."
             )
-        return panel
+        return read_node_features(node_features, panel)
+
+    def _check_settings(self) -> None:
+        """Raise an `InputError` for a setting that is wrong whatever the data, and that no network looks at."""
+        check_count(
+            horizon=self.horizon,
+            order=self.order,
+            num_members=self.num_members,
+            num_steps=self.num_steps,
+            validate_every=self.validate_every,
+            patience=1 if self.patience is None else self.patience,
+            batch_size=1 if self.batch_size is None else self.batch_size,
+        )
+        fewest_residuals(self.coverage)  # refuses a coverage that is none
+
+    def _check_panel(self, panel: Panel) -> Panel:
+        return check_seen(panel, self._tail, self.maker_.window)
+
+    def _check_future(self, seen: Panel, horizon: int, future: Panel | None) -> Panel | None:
+        """What is known of the steps to forecast, in whole blocks where something must be."""
+        if not self.known:
+            return future
+        if future is None:
+            raise InputError(f"Expected future values of {', '.join(self.known)}, got none. Pass future=.")
+        num_blocks = -(-horizon // self.horizon)
+        whole = seen.future_times(num_blocks * self.horizon)
+        return cover_blocks(future, self.known, seen.future_times(horizon), whole)
 
     def _check_fitted(self) -> None:
         if not self.is_fitted:
@@ -488,14 +576,16 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
 
     def _write(self, folder: RunFolder) -> None:
         """The last files of a training, which make its folder a finished one."""
-        folder.write_weights(self._weights | keep_forecast_data(self.maker_, self.graph_, self._tail, self.intervals_))
+        kept = keep_forecast_data(self.maker_, self.graph_, self.node_features_, self._tail, self.intervals_)
+        folder.write_weights(self._weights | kept)
         folder.write_coefficients(self.coefficients_)
         folder.finish(self.summary_)
 
     def _take(self, folder: RunFolder) -> None:
         """What a finished training learned."""
         stored = folder.read_weights()
-        self.maker_, self.graph_, self._tail, widths = read_forecast_data(folder.config, stored, self.known)
+        data = read_forecast_data(folder.config, stored, self.known)
+        self.maker_, self.graph_, self.node_features_, self._tail, widths = data
         settings, sizes = self._series_config(self.maker_), self.maker_.sizes(self.graph_.num_nodes)
         self.networks_ = [settings.build(sizes, self.seed + member) for member in range(self.num_members)]
         for member, network in enumerate(self.networks_):

@@ -5,22 +5,19 @@ One line a training. What is in the file already is not trained again.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.stats
 from lightning_fabric import Fabric
 
 from tdegnn.data.load import load_nodes
+from tdegnn.experiments.gain import Gain
 from tdegnn.experiments.node_systems import AnyConfig, train_together
 from tdegnn.experiments.recipe_files import config_from_record
 from tdegnn.experiments.records import append_lines, describe_environment, read_lines
-
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -54,18 +51,6 @@ class Cell:
         return float(np.std(list(self.test_accuracies.values())))
 
 
-@dataclass(frozen=True)
-class Gain:
-    """What one system adds over another on the same splits: mean difference in points and its confidence interval."""
-
-    mean: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.mean:+.2f} ({self.low:+.2f} to {self.high:+.2f})"
-
-
 def train_row(
     dataset_name: str,
     config: AnyConfig,
@@ -91,11 +76,6 @@ def train_row(
 
 
 def paired_gain(learned: Cell, fixed: Cell) -> Gain:
-    """Mean difference of test accuracy over the splits both have, with a t interval."""
+    """Mean difference of test accuracy over the splits both have."""
     splits = sorted(set(learned.test_accuracies) & set(fixed.test_accuracies))
-    differences = np.array([learned.test_accuracies[split] - fixed.test_accuracies[split] for split in splits])
-    if len(differences) < 2:
-        return Gain(float(differences.mean()), -math.inf, math.inf)
-    spread = scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, len(differences) - 1) * scipy.stats.sem(differences)
-    mean = float(differences.mean())
-    return Gain(mean, mean - float(spread), mean + float(spread))
+    return Gain.of([learned.test_accuracies[split] - fixed.test_accuracies[split] for split in splits])

@@ -8,7 +8,7 @@ over the steps of the training, which is how the published numbers were made. Te
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -24,6 +24,8 @@ from tdegnn.data.splits import ChronologicalSplit, split_chronologically
 from tdegnn.experiments.records import append_lines, describe_environment, read_lines
 from tdegnn.graph import Graph
 from tdegnn.training.fit import fit
+from tdegnn.training.members import GroupDescent
+from tdegnn.training.ridge_skip import Penalties, start_at_ridge
 from tdegnn.training.series_config import AnySeriesConfig, SeriesConfig, SeriesRivalConfig, Skip
 from tdegnn.training.series_frames import FrameMaker, WindowSet
 from tdegnn.training.series_training import SeriesTraining
@@ -41,7 +43,7 @@ NUM_SEEDS = 10
 
 @dataclass(frozen=True)
 class SeriesTask:
-    """A dataset of the table.
+    """A dataset of the table, and the settings of our networks on it, chosen on its validation part.
 
     Attributes:
         seasons: What is known of its calendar.
@@ -49,28 +51,41 @@ class SeriesTask:
         num_steps: Steps of a training.
         batch_size: Windows a step; all without it.
         skip: The linear forecast beside our layers.
+        descent: How embeddings, layers and skip of our networks learn.
+        dropout: Part of our states that is dropped in training.
+        hidden_channels: Channels of a state, ours and rivals'.
     """
 
     seasons: tuple[Season, ...]
     period: int
-    num_steps: int = 300
+    num_steps: int = 600
     batch_size: int | None = None
     skip: Skip = "linear"
+    descent: GroupDescent = field(default_factory=lambda: GroupDescent(0.003, 0.01))
+    dropout: float = 0.3
+    hidden_channels: int = 32
 
     def config(self, system: str) -> AnySeriesConfig:
         """The settings of a system on this dataset."""
         if system in get_args(System):
             return SeriesConfig(
-                cast(System, system), skip=self.skip, num_steps=self.num_steps, batch_size=self.batch_size
+                cast(System, system),
+                self.hidden_channels,
+                skip=self.skip,
+                dropout=self.dropout,
+                embedding=self.descent,
+                spatial=self.descent,
+                num_steps=self.num_steps,
+                batch_size=self.batch_size,
             )
-        return SeriesRivalConfig(system, num_steps=self.num_steps, batch_size=self.batch_size)
+        return SeriesRivalConfig(system, self.hidden_channels, num_steps=self.num_steps, batch_size=self.batch_size)
 
 
 # Weeks are numbered and days are dated in these files; PedalMe is too short for a year to be learned.
 TASKS = {
     "chickenpox": SeriesTask((Season(DAYS_IN_A_YEAR / 7, 3),), 52),
     "pedalme": SeriesTask((), 4, num_steps=150),
-    "wikimath": SeriesTask((Season(7.0, 3),), 7, num_steps=1500, batch_size=4, skip="by node"),
+    "wikimath": SeriesTask((Season(7.0, 3),), 7, num_steps=1500, batch_size=8, skip="by node"),
 }
 OURS: tuple[str, ...] = get_args(System)
 CLASSICAL = tuple(classical_forecasts(period=1))
@@ -130,8 +145,8 @@ def train_row(
     left = [seed for seed in seeds if seed not in done]
     if not left:
         return
-    prepared = prepare_series(dataset, window, fabric)
-    outcomes = (_train_honestly if protocol == "honest" else _train_as_published)(prepared, config, left, fabric)
+    train = train_honestly if protocol == "honest" else _train_as_published
+    outcomes = train(prepare_series(dataset, window, fabric), config, left, fabric)
     environment = describe_environment(fabric.device)
     append_lines(
         path,
@@ -172,17 +187,18 @@ def summarize(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str, i
     return {key: (float(np.mean(values)), float(np.std(values)), len(values)) for key, values in errors.items()}
 
 
-def _train_honestly(
+def train_honestly(
     prepared: PreparedSeries, config: AnySeriesConfig, seeds: Sequence[int], fabric: Fabric
 ) -> list[dict[str, Any]]:
+    """Train seeds together, choosing steps on the validation part; return their errors on both parts."""
     split = prepared.split
     validation, test = prepared.part(split.validation), prepared.part(split.test)
-    first = _start(prepared, config, seeds, prepared.part(split.training), validation, fabric)
+    first, penalties = _start(prepared, config, seeds, split.training, validation, fabric)
     result = fit(first, num_steps=config.num_steps, validate_every=_looks(config))
-    again = _start(prepared, config, seeds, prepared.part(split.training_of_the_paper), validation, fabric)
+    again, _ = _start(prepared, config, seeds, split.training_of_the_paper, validation, fabric, penalties)
     for step in range(1, int(result.best_steps.max()) + 1):
+        again.stop(result.best_steps < step)
         again.step()
-        again.stop(result.best_steps <= step)
     errors = _squared_errors(again, test, prepared.maker)
     return [
         {"validation_mse": float(chosen), **_test_errors(errors[member]), "epoch": int(result.best_steps[member])}
@@ -193,9 +209,9 @@ def _train_honestly(
 def _train_as_published(
     prepared: PreparedSeries, config: AnySeriesConfig, seeds: Sequence[int], fabric: Fabric
 ) -> list[dict[str, Any]]:
-    training, test = prepared.part(prepared.split.training_of_the_paper), prepared.part(prepared.split.test)
+    test = prepared.part(prepared.split.test)
     # Weights are chosen by the test part: that is the protocol, and why its numbers stand in a column of their own.
-    trained = _start(prepared, config, seeds, training, test, fabric)
+    trained, _ = _start(prepared, config, seeds, prepared.split.training_of_the_paper, test, fabric)
     result = fit(trained, num_steps=config.num_steps, validate_every=_looks(config))
     errors = _squared_errors(trained, test, prepared.maker)
     return [
@@ -208,20 +224,21 @@ def _start(
     prepared: PreparedSeries,
     config: AnySeriesConfig,
     seeds: Sequence[int],
-    training: WindowSet,
-    validation: WindowSet,
+    training_steps: range,
+    judged: WindowSet,
     fabric: Fabric,
-) -> SeriesTraining:
+    penalties: Penalties | None = None,
+) -> tuple[SeriesTraining, Penalties | None]:
+    """A training that has not begun, and the penalties of its linear skip, chosen by `judged` where none are given."""
+    graph, units, training = prepared.graph, prepared.maker.target_scales, prepared.part(training_steps)
     sizes = prepared.maker.sizes(prepared.panel.num_nodes)
-    return SeriesTraining(
-        [config.build(sizes, seed) for seed in seeds],
-        [config.descent] * len(seeds),
-        prepared.graph,
-        training,
-        validation,
-        batch_size=config.batch_size,
-        units=prepared.maker.target_scales,
-        fabric=fabric,
+    networks = [config.build(sizes, seed).to(fabric.device) for seed in seeds]
+    penalties = start_at_ridge(networks, training, judged, graph, units, penalties)
+    descents = [config.descent] * len(seeds)
+    batch_size = config.batch_size
+    return (
+        SeriesTraining(networks, descents, graph, training, judged, batch_size=batch_size, units=units, fabric=fabric),
+        penalties,
     )
 
 

@@ -41,6 +41,7 @@ class SeriesSizes(NamedTuple):
         num_channels: Channels of a frame it sees, the targets first.
         num_known: Channels that are known of a frame it forecasts.
         num_targets: Channels it forecasts.
+        num_waves: The last so many of both, `num_channels` and `num_known`, are those of the calendar.
     """
 
     window: int
@@ -49,6 +50,7 @@ class SeriesSizes(NamedTuple):
     num_channels: int = 1
     num_known: int = 0
     num_targets: int = 1
+    num_waves: int = 0
 
 
 class SeriesNetwork(nn.Module, ABC):
@@ -67,8 +69,9 @@ class SeriesNetwork(nn.Module, ABC):
 
     def __init__(self, sizes: SeriesSizes, hidden_channels: int, *, dropout: float = 0.0, seed: int = 0) -> None:
         super().__init__()
-        check_count(**{name: size for name, size in sizes._asdict().items() if name != "num_known"})
-        check_count(minimum=0, num_known=sizes.num_known)
+        may_be_zero = {"num_known": sizes.num_known, "num_waves": sizes.num_waves}
+        check_count(**{name: size for name, size in sizes._asdict().items() if name not in may_be_zero})
+        check_count(minimum=0, **may_be_zero)
         check_count(hidden_channels=hidden_channels)
         if not 0.0 <= dropout < 1.0:
             raise InputError(f"Expected dropout to be at least 0 and below 1, got {dropout}.")

@@ -142,6 +142,10 @@ class TemporalNetwork(SeriesNetwork):
             reset = getattr(part, "reset_parameters", None)
             if reset is not None:
                 reset()
+        if self.skip is not None:
+            # The skip forecasts alone at first; the layers add to it what helps.
+            nn.init.zeros_(self.readout.weight)
+            nn.init.zeros_(self.readout.bias)
 
     def forward(self, frames: Frames, graph: Graph) -> Float[Tensor, "batch horizon nodes targets"]:
         """Return the forecasts of each window."""
@@ -174,7 +178,8 @@ class TemporalNetwork(SeriesNetwork):
 class LinearSkip(nn.Module):
     """A linear forecast of each node: from its own window, its neighbors' and the mean of all nodes', and the future.
 
-    It is what a ridge regression on lags sees; beside it, the layers learn what is not linear.
+    It is what a ridge regression on lags sees, and may start as its solution (`training/ridge_skip.py`); beside it, the
+    layers learn what is not linear.
 
     Args:
         sizes: The sizes of the task.
@@ -184,7 +189,7 @@ class LinearSkip(nn.Module):
     def __init__(self, sizes: SeriesSizes, *, is_by_node: bool = False) -> None:
         super().__init__()
         self.sizes = sizes
-        num_own = sizes.window * sizes.num_channels + sizes.horizon * sizes.num_known
+        num_own = sizes.window * (sizes.num_channels - sizes.num_waves) + sizes.horizon * sizes.num_known
         num_others = 2 * sizes.window * sizes.num_targets
         num_outputs = sizes.horizon * sizes.num_targets
         self.shared = nn.Linear(num_own + num_others, num_outputs)
@@ -196,16 +201,24 @@ class LinearSkip(nn.Module):
         for weight in (self.shared.weight, self.shared.bias, self.by_node):
             nn.init.zeros_(weight)
 
-    def forward(self, frames: Frames, graph: Graph) -> Float[Tensor, "batch horizon nodes targets"]:
-        """Return the linear forecasts."""
+    def inputs(
+        self, frames: Frames, graph: Graph
+    ) -> tuple[Float[Tensor, "batch nodes own"], Float[Tensor, "batch nodes others"]]:
+        """What a node sees of itself and of the future, with a one for the offset; and what it sees of others."""
         targets = frames.window[..., : self.sizes.num_targets]
+        # Waves of the past say nothing that those of the future do not.
+        without_waves = frames.window[..., : self.sizes.num_channels - self.sizes.num_waves]
         of_all = targets.mean(dim=-2, keepdim=True).expand_as(targets)
         own, future, neighbors, mean = (
-            part.movedim(1, 2).flatten(2) for part in (*frames, graph.propagate(targets), of_all)
+            part.movedim(1, 2).flatten(2) for part in (without_waves, frames.future, graph.propagate(targets), of_all)
         )
-        flat: Tensor = self.shared(torch.cat([own, future, neighbors, mean], dim=-1))
+        return torch.cat([own, future, torch.ones_like(own[..., :1])], dim=-1), torch.cat([neighbors, mean], dim=-1)
+
+    def forward(self, frames: Frames, graph: Graph) -> Float[Tensor, "batch horizon nodes targets"]:
+        """Return the linear forecasts."""
+        own, others = self.inputs(frames, graph)
+        flat: Tensor = self.shared(torch.cat([own[..., :-1], others], dim=-1))
         if len(self.by_node):
-            inputs = torch.cat([own, future, torch.ones_like(own[..., :1])], dim=-1)
-            flat = flat + torch.einsum("bni,nio->bno", inputs, self.by_node)
+            flat = flat + torch.einsum("bni,nio->bno", own, self.by_node)
         by_step: Tensor = flat.unflatten(-1, (self.sizes.horizon, self.sizes.num_targets))
         return by_step.movedim(2, 1)

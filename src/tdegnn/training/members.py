@@ -24,6 +24,7 @@ from tdegnn.training.memory import keep_freed_memory
 
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
+ANCHORED = ("coefficients.raw", "skip.")
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,13 @@ class GroupDescent:
 
 @dataclass(frozen=True)
 class GroupedAdam:
-    """Adam with the paper's three groups: embeddings and readout, temporal coefficients, spatial term.
+    """Adam with the paper's three groups: embeddings and readout, temporal coefficients, spatial term; and the skip.
 
     Attributes:
         embedding: How embeddings and readout learn.
         temporal: How the coefficients learn.
         spatial: How the spatial term learns.
+        skip: How a linear skip learns, where a network has one; not at all without it, for it starts as solved.
         averaging: Part of the past in the running mean of the weights, with which networks answer; 0 for the last ones.
     """
 
@@ -49,6 +51,7 @@ class GroupedAdam:
     temporal: GroupDescent = field(default_factory=GroupDescent)
     spatial: GroupDescent = field(default_factory=GroupDescent)
     averaging: float = 0.0
+    skip: GroupDescent = field(default_factory=lambda: GroupDescent(0.0))
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.averaging < 1.0:
@@ -57,7 +60,8 @@ class GroupedAdam:
     def group_of(self, parameter_name: str) -> GroupDescent:
         """The group a parameter of a network belongs to, by its name."""
         prefix = parameter_name.split(".", maxsplit=1)[0]
-        return {"coefficients": self.temporal, "operator": self.spatial}.get(prefix, self.embedding)
+        groups = {"coefficients": self.temporal, "operator": self.spatial, "skip": self.skip}
+        return groups.get(prefix, self.embedding)
 
 
 class Members:
@@ -225,13 +229,14 @@ class Members:
 
 
 def _anchors(parameters: dict[str, Tensor]) -> Float[Tensor, "members weights"]:
-    """Where decay pulls: to zero, but direct coefficients to forward Euler, where they start.
+    """Where decay pulls: to zero, but what has a meaningful start to where it starts.
 
-    Toward zero their decay would do nothing: c does not depend on the scale of the raw vector.
+    Direct coefficients start as forward Euler (toward zero their decay would do nothing: c does not depend on the scale
+    of the raw vector), and a linear skip as the solution of a ridge regression.
     """
     return torch.cat(
         [
-            _as_rows(stacked.detach() if name.endswith("coefficients.raw") else torch.zeros_like(stacked))
+            _as_rows(stacked.detach() if name.startswith(ANCHORED) else torch.zeros_like(stacked))
             for name, stacked in parameters.items()
         ],
         dim=1,

@@ -5,12 +5,25 @@ A step of small networks is hundreds of operations, each of which takes longer t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 
 # Steps that run plainly before one is recorded: libraries set themselves up in the first.
 NUM_WARM_UP = 3
+
+
+@contextmanager
+def _nothing_deleted() -> Iterator[None]:
+    """Collect no garbage meanwhile: an earlier record that is deleted while a new one is made spoils it."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 class Replayed:
@@ -37,7 +50,7 @@ class Replayed:
             return
         if self._graph is None:
             self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph):
+            with _nothing_deleted(), torch.cuda.graph(self._graph):
                 self._run()
         self._graph.replay()
 

@@ -35,9 +35,10 @@ class SeriesConfig:
         dropout: Part of states that is dropped in training.
         skip: The linear forecast beside the layers: none, the same for all nodes, or with weights of each node's own.
         attention: For TDE-GNN_A: that of the paper, or behind a gate that starts closed, as forward Euler.
-        embedding: How embeddings, skip and readout learn.
+        embedding: How embeddings and readout learn.
         temporal: How c learns.
         spatial: How the layers learn.
+        linear: How the skip learns after it was solved (`ridge_skip.py`); not at all by default.
         num_steps: Number of steps of the optimizer at most.
         batch_size: Windows a step; all without it.
         states: What c combines: states of the network's own, or the observed frames themselves. The latter have no
@@ -55,6 +56,7 @@ class SeriesConfig:
     embedding: GroupDescent = field(default_factory=lambda: GroupDescent(0.003, 0.01))
     temporal: GroupDescent = field(default_factory=lambda: GroupDescent(0.001, 0.01))
     spatial: GroupDescent = field(default_factory=lambda: GroupDescent(0.003, 0.01))
+    linear: GroupDescent = field(default_factory=lambda: GroupDescent(0.0))
     num_steps: int = 300
     batch_size: int | None = None
     states: States = "latent"
@@ -68,7 +70,7 @@ class SeriesConfig:
     @property
     def descent(self) -> GroupedAdam:
         """How the network learns."""
-        return GroupedAdam(self.embedding, self.temporal, self.spatial)
+        return GroupedAdam(self.embedding, self.temporal, self.spatial, skip=self.linear)
 
     def build(self, sizes: SeriesSizes, seed: int) -> TemporalNetwork | PhysicalSeriesNetwork:
         """A network of these sizes, its weights drawn from the seed."""

@@ -136,6 +136,7 @@ class FrameMaker:
             num_channels=len(self.channels) + num_masks + self.num_waves,
             num_known=len(self.known) + self.num_waves,
             num_targets=self.num_targets,
+            num_waves=self.num_waves,
         )
 
     def windows(

@@ -161,8 +161,10 @@ class SeriesTraining(MembersTraining):
     def _numbers(self) -> Tensor:
         """Which windows the next step sees: a function of seed and step alone, so that a training can be resumed."""
         epoch, place = divmod(self._num_steps, self.steps_an_epoch)
-        order = torch.arange(len(self._parts[0]))
+        num_windows = len(self._parts[0])
+        # In the order of time, those that fill no batch are the oldest: the newest matter most.
+        order = torch.arange(num_windows - self.steps_an_epoch * self._batch_size, num_windows)
         if self._is_shuffled:
-            order = torch.from_numpy(np.random.default_rng([self._seed, epoch]).permutation(len(self._parts[0])))
+            order = torch.from_numpy(np.random.default_rng([self._seed, epoch]).permutation(num_windows))
         chosen = order[place * self._batch_size : (place + 1) * self._batch_size]
         return chosen.to(self._targets.device)

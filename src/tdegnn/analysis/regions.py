@@ -1,0 +1,134 @@
+"""How large a step a vector c allows: the stability region of the recursion with a linear spatial term, `s = lambda F`.
+
+With `z = h lambda` the recursion has the polynomial `x^o - sum_p c_p x^(o-p) - z x^(o-1)`, whose roots move with z.
+The region is the set of all complex z for which the root condition holds: every root in the closed unit disc, and
+those on the circle simple. Its edge lies on the curve of those z that have a root on the circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from jaxtyping import Bool, Complex, Float
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from numpy.polynomial import Chebyshev
+from numpy.typing import ArrayLike
+
+from tdegnn.analysis.order import as_array, as_coefficients, check_tolerance
+from tdegnn.analysis.plots import BLUE, new_figure, styled
+from tdegnn.errors import InputError, check_count
+
+# What rounding makes of a double root on the circle must not count as two, or as one outside.
+ROUNDING = 1e-6
+
+
+def stability_region(
+    coefficients: ArrayLike, real: ArrayLike, imaginary: ArrayLike, tolerance: float = ROUNDING
+) -> Bool[np.ndarray, "imaginary real"]:
+    """Which `z = real + i imaginary` belong to the stability region, on the grid of the two axes.
+
+    Args:
+        coefficients: c, newest state first.
+        real: Real parts, in any order.
+        imaginary: Imaginary parts, in any order.
+        tolerance: How far outside the disc a root may lie, and how close two roots count as one.
+    """
+    along, up = _as_axis("real", real), _as_axis("imaginary", imaginary)
+    grid = along[None, :] + 1j * up[:, None]
+    return _is_stable(as_coefficients(coefficients), grid, check_tolerance(tolerance))
+
+
+def boundary(coefficients: ArrayLike, num_points: int = 512) -> Complex[np.ndarray, " points"]:
+    """The z for which `exp(i theta)` is a root, with theta from 0 to 2 pi: a closed curve through 0.
+
+    The region is made of whole pieces of the plane between its windings, and possibly parts of the curve itself.
+    """
+    check_count(2, num_points=num_points)
+    vector = as_coefficients(coefficients)
+    x = np.exp(1j * np.linspace(0.0, 2 * np.pi, num_points))
+    # (x^o - sum_p c_p x^(o-p)) / x^(o-1)
+    return np.asarray(x - np.polyval(vector[::-1], 1 / x))
+
+
+def real_limit(coefficients: ArrayLike, tolerance: float = ROUNDING) -> float:
+    """How far z may go on the negative real axis: the region holds every z between the returned one and 0.
+
+    -2 for forward Euler, -4 for leapfrog, 0 where no decay is allowed, however slow. Whether the two ends belong to the
+    region too, `stability_region` says.
+    """
+    vector = as_coefficients(coefficients)
+    check_tolerance(tolerance)
+    crossings = np.unique(_real_crossings(vector))
+    ends = np.append(0.0, crossings[crossings < -tolerance][::-1])
+    # Between two z with a root on the circle none crosses it: one z speaks for all, unless there is only rounding.
+    is_stable = _is_stable(vector, (ends[1:] + ends[:-1]) / 2, tolerance) | (ends[:-1] - ends[1:] < tolerance)
+    return float(ends[np.argmin(np.append(is_stable, False))])
+
+
+@styled
+def plot_stability_regions(vectors: Mapping[str, ArrayLike], num_points: int = 121) -> Figure:
+    """The stability region of each vector in the plane of `z = h lambda`, and the curve on which its edge lies."""
+    check_count(2, num_points=num_points)
+    figure, panels = new_figure(len(vectors), (3.4, 3.7))
+    for panel, (name, vector) in zip(panels, vectors.items(), strict=True):
+        curve = boundary(vector)
+        reach = 0.62 * max(np.ptp(curve.real), np.ptp(curve.imag), 1.0)
+        axis = np.linspace(-reach, reach, num_points)
+        real = axis + (curve.real.max() + curve.real.min()) / 2
+        panel.imshow(
+            stability_region(vector, real, axis),
+            cmap=ListedColormap(["white", "#dbeafe"]),
+            vmin=0,
+            vmax=1,
+            extent=(real[0], real[-1], -reach, reach),
+            origin="lower",
+        )
+        panel.plot(curve.real, curve.imag, color=BLUE, linewidth=1.5)
+        panel.set(title=name, xlabel="real part of hλ")
+        limit = real_limit(vector)
+        interval = f"all real hλ from {limit:.3g} to 0" if limit else "no real hλ below 0"
+        panel.text(0.03, 0.99, interval, transform=panel.transAxes, va="top", fontsize=9)
+    panels[0].set_ylabel("imaginary part of hλ")
+    return figure
+
+
+def _as_axis(name: str, values: ArrayLike) -> Float[np.ndarray, " axis"]:
+    try:
+        axis = as_array(values)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"Expected {name} to be a vector of numbers, got {values!r}.") from error
+    if axis.ndim != 1 or not np.isfinite(axis).all():
+        raise InputError(f"Expected {name} to be a vector of finite numbers, got shape {axis.shape}. Take np.linspace.")
+    return axis
+
+
+def _is_stable(
+    vector: Float[np.ndarray, " order"], z: Complex[np.ndarray, "*grid"] | Float[np.ndarray, "*grid"], tolerance: float
+) -> Bool[np.ndarray, "*grid"]:
+    order = len(vector)
+    companion = np.zeros((*z.shape, order, order), dtype=z.dtype)
+    companion[..., 0, :] = vector
+    companion[..., 0, 0] += z
+    companion[..., range(1, order), range(order - 1)] = 1.0
+    roots = np.linalg.eigvals(companion)
+    moduli = np.abs(roots)
+    distances = np.abs(roots[..., :, None] - roots[..., None, :]) + np.diag(np.full(order, np.inf))
+    is_repeated = (distances <= tolerance).any(axis=-1) & (moduli >= 1 - tolerance)
+    return np.asarray((moduli.max(axis=-1) <= 1 + tolerance) & ~is_repeated.any(axis=-1))
+
+
+def _real_crossings(vector: Float[np.ndarray, " order"]) -> Float[np.ndarray, " crossings"]:
+    """All real z that have a root on the circle, perhaps with a few others.
+
+    With t = cos(theta), the real part of the curve is `t - sum_p c_p T_(p-1)(t)`, and its imaginary part vanishes at
+    sin(theta) = 0 and where `1 + sum_p c_p U_(p-2)(t)` does; the U are derivatives, `T_n' = n U_(n-1)`.
+    """
+    real_part = -np.append(vector, 0.0)
+    real_part[1] += 1.0
+    degrees = np.arange(1, len(vector) + 1)
+    primitive = np.append(0.0, np.append(vector[1:], 0.0) / degrees)
+    primitive[1] += 1.0
+    inner = Chebyshev(primitive).deriv().trim(ROUNDING).roots().real
+    return np.asarray(Chebyshev(real_part)(np.append(np.clip(inner, -1.0, 1.0), [-1.0, 1.0])))

@@ -1,0 +1,60 @@
+"""`tdegnn reproduce series-ablation`: what the graph, learned coefficients and the order add to a forecast."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, choose_names
+from tdegnn.cli.output import print_json, print_table, progress_bar
+from tdegnn.errors import InputError
+
+
+def series_ablation(
+    dataset: Annotated[
+        list[str] | None, typer.Option("--dataset", help="Name of a dataset; may be given several times. All without.")
+    ] = None,
+    window: Annotated[int, typer.Option(help="Steps a forecast sees, at least 4.", min=4)] = 4,
+    seeds: Annotated[int, typer.Option(help="Number of seeds, trained together.", min=2)] = 10,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="File of result lines; what is in it is not trained again.")
+    ] = Path("runs/series_ablation.jsonl"),
+    report: Annotated[bool, typer.Option("--report", help="Train nothing; show what the file holds.")] = False,
+    device: Device = DeviceOption.AUTO,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """The forecaster without edges, with attention, with shorter histories; order 1 is c = [1]. Honest protocol."""
+    from tdegnn.experiments.records import read_lines
+    from tdegnn.experiments.series_ablation import summarize_variants, train_variant, variants
+    from tdegnn.experiments.table2 import TASKS
+    from tdegnn.training.fabric import make_fabric
+
+    datasets = choose_names(dataset, tuple(TASKS), "dataset")
+    if report and not out.exists():
+        raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to train.")
+    if not report:
+        fabric = make_fabric(device.value)
+        jobs = [(name, variant) for name in datasets for variant in variants(name)]
+        with progress_bar(len(jobs), "variants", is_quiet=quiet or as_json) as tick:
+            for name, variant in jobs:
+                train_variant(name, variant, window, out, fabric=fabric, seeds=range(seeds))
+                tick(f"{name} {variant}")
+    cells = summarize_variants([line for line in read_lines(out) if line["dataset"] in datasets])
+    records = [
+        {"dataset": name, "window": size, "variant": variant, "test_mse": cell.mean, "worse": cell.worse.text(4)}
+        for (name, size, variant), cell in cells.items()
+    ]
+    if as_json:
+        print_json(records)
+        return
+    if not quiet:
+        header = ["dataset", "window", "variant", "test error", "more than the full one (95 % interval)"]
+        rows = [
+            [name, str(size), variant, f"{cell.mean:.4f}", cell.worse.text(4)]
+            for (name, size, variant), cell in cells.items()
+        ]
+        print_table("Forecasting one step ahead, mean squared error, paired over the seeds", header, rows)
+    typer.echo(f"{len(cells)} rows in {out}.")

@@ -1,0 +1,163 @@
+"""Temporal coefficients c that are zero-stable whatever their parameters: a learned vector, and attention.
+
+Both learn the factors of the characteristic polynomial (`core/stable_factors.py`) in place of c, so that every root but
+the m-fold 1 stays inside the unit disc. What that promises, and what not, is in `docs/stability.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from tdegnn.core.checks import check_fits
+from tdegnn.core.coefficients import (
+    SUM_TOLERANCE,
+    AttentionCoefficients,
+    Combine,
+    FixedCoefficients,
+    VectorCoefficients,
+)
+from tdegnn.core.combination import join, mean_scores, weighted_sum
+from tdegnn.core.history import Coefficients, History, State
+from tdegnn.core.stable_factors import (
+    check_stable,
+    divide_by_ones,
+    factor_parameters,
+    stable_coefficients,
+    start_parameters,
+)
+from tdegnn.errors import InputError
+
+
+class StableCoefficients(VectorCoefficients):
+    """A learned vector c that satisfies the root condition, whatever its parameters.
+
+    `x^o - sum_p c_p x^(o-p) = (x - 1)^m prod_i (x^2 + a_i x + b_i)` with `b = tanh u` and `a = (1 + b) tanh v`, and
+    all roots but 1 scaled by `1 - margin`. With parameters of zero it is `(x - 1)^m x^(o-m)`: forward Euler for m = 1,
+    leapfrog for m = 2. There the rule starts, or, with four free roots and more, next to it (`START`).
+
+    Deviation: the paper divides a raw vector by its sum. That may be unstable, and is undefined where the sum is zero.
+
+    Args:
+        order: Number of states that are weighed.
+        multiplicity: m, how often 1 is a root: the order of the recursion where its lower derivatives vanish.
+        margin: How far all other roots stay from the unit circle.
+        num_layers: One vector for all layers (`None`), or one for each of so many layers.
+    """
+
+    def __init__(self, order: int, multiplicity: int = 1, margin: float = 1e-3, num_layers: int | None = None) -> None:
+        super().__init__(order, num_layers)
+        check_stable(order, multiplicity, margin)
+        self.multiplicity, self.margin = multiplicity, margin
+        self.raw = nn.Parameter(torch.empty(num_layers or 1, order - multiplicity))
+        self.reset_parameters()
+
+    @classmethod
+    def from_coefficients(
+        cls,
+        values: Sequence[float] | Tensor,
+        multiplicity: int | None = None,
+        margin: float = 1e-3,
+        num_layers: int | None = None,
+    ) -> StableCoefficients:
+        """Start from a given stable c, in its own precision where it is a tensor.
+
+        Args:
+            values: c, newest state first.
+            multiplicity: How often 1 is a root. Without it, as often as it is one to rounding; with it, to be one to
+                1e-4 is enough, and c is moved accordingly.
+            margin: How far all other roots stay from the unit circle; those of c must.
+            num_layers: As of the class; every layer starts from c.
+        """
+        given = FixedCoefficients(values).values
+        check_stable(len(given), 1 if multiplicity is None else multiplicity, margin)
+        dtype = values.dtype if isinstance(values, Tensor) and values.is_floating_point() else None
+        rounding = 32 * torch.finfo(dtype or given.dtype).eps
+        tolerance = min(rounding, SUM_TOLERANCE) if multiplicity is None else SUM_TOLERANCE
+        polynomial = torch.cat([given.new_ones(1), -given]).cpu().numpy()
+        found, rest = divide_by_ones(polynomial, multiplicity, tolerance)
+        if multiplicity not in (None, found):
+            raise InputError(
+                f"Expected coefficients that have 1 as a {multiplicity}-fold root, got {given.tolist()}, which have it "
+                f"{found}-fold. Leave multiplicity out."
+            )
+        rule = cls(len(given), found, margin, num_layers).to(given.device, dtype)
+        with torch.no_grad():
+            rule.raw.copy_(torch.from_numpy(factor_parameters(rest, margin)))
+        return rule
+
+    def reset_parameters(self) -> None:
+        """Return to `(x - 1)^m x^(o-m)`, or next to it."""
+        with torch.no_grad():
+            self.raw.copy_(torch.from_numpy(start_parameters(self.raw.shape[-1], self.margin)))
+
+    def vectors(self) -> Float[Tensor, "layers order"]:
+        """Return the product of the factors of each vector."""
+        return stable_coefficients(self.raw, self.multiplicity, self.margin)
+
+    def extra_repr(self) -> str:
+        """Return the sizes shown by `repr`."""
+        return f"{super().extra_repr()}, multiplicity={self.multiplicity}, margin={self.margin:g}"
+
+
+class StableAttention(AttentionCoefficients):
+    """Attention that chooses the factors of the characteristic polynomial, so that c is zero-stable at every layer.
+
+    The scores s of the current state over the history, those of `AttentionCoefficients`, become `s / sqrt(1 + |s|^2)`,
+    a vector shorter than one. The parameters of the factors are a linear function of it, which starts as a constant, so
+    that the rule starts as `StableCoefficients` does. One vector c a layer and batch element.
+
+    Args:
+        order: Number of states that are weighed.
+        channels: Channels of a state.
+        multiplicity: m, how often 1 is a root.
+        margin: How far all other roots stay from the unit circle.
+    """
+
+    def __init__(self, order: int, channels: int, multiplicity: int = 1, margin: float = 1e-3) -> None:
+        super().__init__(order, channels)
+        check_stable(order, multiplicity, margin)
+        self.multiplicity, self.margin = multiplicity, margin
+        num_free = order - multiplicity
+        self.raw, self.slope = nn.Parameter(torch.empty(num_free)), nn.Parameter(torch.empty(num_free, order))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw query and key anew, and let c not yet depend on them."""
+        super().reset_parameters()
+        if hasattr(self, "raw"):  # not yet while the attention itself is made
+            with torch.no_grad():
+                self.raw.copy_(torch.from_numpy(start_parameters(len(self.raw), self.margin)))
+                self.slope.zero_()
+
+    def prepare(self) -> Combine:
+        """Join query and key."""
+        device_type = self.query.weight.device.type
+        # c needs all digits, also where the rest of a network runs in half precision.
+        with torch.autocast(device_type, enabled=False):
+            score = join(self.query, self.key)
+
+        def combine(history: History, layer: int) -> tuple[State, Coefficients]:  # noqa: ARG001
+            self.check_history(history)
+            check_fits(history[0], self.query.weight, self.channels)
+            with torch.autocast(device_type, enabled=False):
+                raw = self.raw + _bounded(mean_scores(score, history)[0]).movedim(0, -1) @ self.slope.mT
+                coefficients = stable_coefficients(raw, self.multiplicity, self.margin).movedim(-1, 0)
+                return weighted_sum(coefficients, history), coefficients
+
+        return combine
+
+    def extra_repr(self) -> str:
+        """Return the sizes shown by `repr`."""
+        return f"{super().extra_repr()}, multiplicity={self.multiplicity}, margin={self.margin:g}"
+
+
+def _bounded(scores: Float[Tensor, "order *batch"]) -> Float[Tensor, "order *batch"]:
+    """`s / sqrt(1 + |s|^2)`."""
+    # The result does not depend on `size`, so that is a constant to the gradient. It keeps squares from overflowing.
+    size = scores.detach().abs().amax(dim=0, keepdim=True).clamp(min=1.0)
+    scaled = scores / size
+    return scaled * torch.rsqrt(size**-2 + scaled.square().sum(dim=0, keepdim=True))

@@ -1,0 +1,121 @@
+"""Stable polynomials as products of factors, and the factors of a given stable polynomial.
+
+`x^o - sum_p c_p x^(o-p) = (x - 1)^m prod_i (x^2 + a_i x + b_i)`. A real quadratic has both roots inside the unit disc
+just where (a, b) lies in the triangle `|b| < 1`, `|a| < 1 + b`. So `b = tanh u` and `a = (1 + b) tanh v` reach all such
+factors and no others, and c, the product, needs no division. All roots but the m fixed ones are then scaled
+by `1 - margin`: a tanh that has become 1 in floating point still leaves them off the circle.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from tdegnn.errors import InputError, check_count, check_finite
+
+# Factors that start alike learn alike, as if there were fewer of them. So from four roots on they start spread over a
+# small circle, as the roots of `x^d + START`. In c that is only felt in the oldest weights.
+START = 1e-4
+
+
+class Factors(NamedTuple):
+    """The factors `x^2 + a x + b`. Of an odd number of roots the last one has b = 0: it is `x (x + a)`."""
+
+    linear: Float[Tensor, "*batch factors"]  # a
+    constant: Float[Tensor, "*batch factors"]  # b
+
+
+def check_stable(order: int, multiplicity: int, margin: float) -> None:
+    """Raise an `InputError` where no stable polynomial has this degree, root 1 so often, and this margin."""
+    check_count(order=order, multiplicity=multiplicity)
+    if multiplicity > order:
+        raise InputError(f"Expected multiplicity to be at most the order {order}, got {multiplicity}.")
+    check_finite(margin=margin)
+    if not 0 < margin < 1:
+        raise InputError(f"Expected margin to be above 0 and below 1, got {margin}. Take 1e-3.")
+
+
+def stable_factors(raw: Float[Tensor, "*batch free"], margin: float) -> Factors:
+    """The factors, given the numbers `(v_1, v_2, ..., u_1, u_2, ...)`, as many as there are roots and of any size."""
+    is_odd = raw.shape[-1] % 2
+    v, u = raw.tanh().tensor_split(((raw.shape[-1] + 1) // 2,), dim=-1)
+    u = nn.functional.pad(u, (0, is_odd))
+    radius = 1.0 - margin
+    return Factors((1.0 + u) * v * radius, u * radius**2)
+
+
+def stable_coefficients(
+    raw: Float[Tensor, "*batch free"], multiplicity: int, margin: float
+) -> Float[Tensor, "*batch order"]:
+    """c, newest state first, of the polynomial with these factors and the `multiplicity`-fold root 1."""
+    # In ascending powers of 1 / x. There b = 0 makes a linear factor of a quadratic one: the last coefficient is zero.
+    polynomial = raw.new_ones(*raw.shape[:-1], 1)
+    for a, b in zip(*(part.unsqueeze(-1).unbind(-2) for part in stable_factors(raw, margin)), strict=True):
+        padded = nn.functional.pad(polynomial, (2, 2))
+        polynomial = torch.addcmul(torch.addcmul(padded[..., 2:], a, padded[..., 1:-1]), b, padded[..., :-2])
+    polynomial = polynomial[..., : raw.shape[-1] + 1]
+    for _ in range(multiplicity - 1):
+        polynomial = nn.functional.pad(polynomial, (0, 1)) - nn.functional.pad(polynomial, (1, 0))
+    # The last factor 1 - 1 / x, without the leading 1 and with its sign turned: a sum that telescopes to 1.
+    return polynomial - nn.functional.pad(polynomial[..., 1:], (0, 1))
+
+
+def start_parameters(num_free: int, margin: float) -> Float[np.ndarray, " free"]:
+    """What `stable_factors` needs to give `x^num_free`, or nearly so where factors would start alike."""
+    polynomial = np.zeros(num_free + 1)
+    polynomial[0] = 1.0
+    if num_free > 3:
+        polynomial[-1] = min(START, (0.5 * (1.0 - margin)) ** num_free)
+    return factor_parameters(polynomial, margin)
+
+
+def divide_by_ones(
+    polynomial: Float[np.ndarray, " length"], multiplicity: int | None, tolerance: float
+) -> tuple[int, Float[np.ndarray, " rest"]]:
+    """Divide by x - 1 once, and again as long as 1 is a root; return how often, and what is left.
+
+    Args:
+        polynomial: Highest power first.
+        multiplicity: How often at most.
+        tolerance: How exact the coefficients are: one part in so many.
+    """
+    count, rest, sizes = 0, polynomial, np.abs(polynomial)
+    while len(rest) > 1 and count != multiplicity:
+        # Synthetic division; the last sum is the value at 1. The same of the sizes bounds what comes of rounding.
+        sums, bounds = np.cumsum(rest), np.cumsum(sizes)
+        if count and abs(sums[-1]) > tolerance * bounds[-1]:
+            break
+        count, rest, sizes = count + 1, sums[:-1], bounds[:-1]
+    return count, rest
+
+
+def factor_parameters(polynomial: Float[np.ndarray, " length"], margin: float) -> Float[np.ndarray, " free"]:
+    """What `stable_factors` needs to give this polynomial, highest power first, with all roots inside the disc.
+
+    Conjugate roots make a factor. Real ones are paired as they come in order: any two of them make one.
+    """
+    roots = np.roots(polynomial) / (1.0 - margin)
+    _check_inside(float(np.abs(roots).max(initial=0.0)) * (1.0 - margin), margin)
+    upper, real = roots[roots.imag > 0], np.sort(roots[roots.imag == 0].real)
+    paired = len(real) // 2 * 2
+    first, second = real[:paired].reshape(-1, 2).T
+    constant = np.concatenate([np.abs(upper) ** 2, first * second])
+    linear = np.concatenate([-2 * upper.real, -first - second]) / (1 + constant)
+    # Rounding may put a point of the open triangle on its edge, where the parameter would be infinite.
+    edge = 1.0 - np.finfo(np.float64).epsneg
+    inside = np.clip(np.concatenate([linear, -real[paired:], constant]), -edge, edge)
+    return np.asarray(np.arctanh(inside))
+
+
+def _check_inside(modulus: float, margin: float) -> None:
+    if modulus < 1.0 - margin:
+        return
+    remedy = "Take a smaller margin" if modulus < 1 else "It is not stable: take FixedCoefficients"
+    raise InputError(
+        f"Expected coefficients whose roots, apart from 1, have a modulus below 1 - margin = {1.0 - margin:g}, "
+        f"got one of {modulus:.6g}. {remedy}."
+    )
