@@ -17,7 +17,7 @@ def _same_task(monkeypatch, made_up):  # noqa: F811
 
 
 def test_each_variant_changes_one_thing():
-    full, *others = series_ablation.variants("chickenpox").values()
+    full, *others = series_ablation.variants("chickenpox", 4).values()
     assert (full.config.system, full.config.order, full.has_edges) == ("TDE-GNN_D", 4, True)
     for variant in others:
         settings = zip(full.config.to_record().items(), variant.config.to_record().items(), strict=True)
@@ -45,7 +45,7 @@ def test_order_one_is_the_network_with_one_state(tmp_path):
     """A learned vector of one entry is divided by itself: c = [1] is no other network."""
     path = tmp_path / "lines.jsonl"
     series_ablation.train_variant("chickenpox", "order 1, c = [1]", 4, path, fabric=CPU, seeds=[0])
-    config = series_ablation.replace(series_ablation.variants("chickenpox")["full"].config, order=1)
+    config = series_ablation.replace(series_ablation.variants("chickenpox", 4)["full"].config, order=1)
     prepared = table2.prepare_series("chickenpox", 4, CPU)
     (outcome,) = table2.train_honestly(prepared, config, [0], CPU)
     assert outcome["test_mse"] == pytest.approx(records.read_lines(path)[0]["test_mse"], rel=1e-6)
@@ -58,7 +58,7 @@ def test_the_command_trains_and_reports(capsys, tmp_path):
     assert (code, err) == (0, "")
     assert "without edges" in out
     code, out, _ = run(capsys, *arguments, "--report", "--json")
-    assert {record["variant"] for record in json.loads(out)} == set(series_ablation.variants("chickenpox"))
+    assert {record["variant"] for record in json.loads(out)} == set(series_ablation.variants("chickenpox", 4))
     code, _, err = run(capsys, "reproduce", "series-ablation", "--report", "--out", "nothing.jsonl")
     assert (code, err.count("\n")) == (2, 1)
     assert "Expected result lines in nothing.jsonl" in err

@@ -50,7 +50,7 @@ def table2(
                 for row in systems:
                     for kind in protocols:
                         if row not in CLASSICAL:
-                            config = TASKS[name].config(row)
+                            config = TASKS[name].config(row, window)
                             train_row(
                                 name, config, out, fabric=fabric, window=window, protocol=kind, seeds=range(seeds)
                             )

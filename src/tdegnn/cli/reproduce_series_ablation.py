@@ -37,7 +37,7 @@ def series_ablation(
         raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to train.")
     if not report:
         fabric = make_fabric(device.value)
-        jobs = [(name, variant) for name in datasets for variant in variants(name)]
+        jobs = [(name, variant) for name in datasets for variant in variants(name, window)]
         with progress_bar(len(jobs), "variants", is_quiet=quiet or as_json) as tick:
             for name, variant in jobs:
                 train_variant(name, variant, window, out, fabric=fabric, seeds=range(seeds))

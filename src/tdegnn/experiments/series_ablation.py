@@ -36,9 +36,9 @@ class Variant:
     has_edges: bool = True
 
 
-def variants(dataset: str) -> dict[str, Variant]:
+def variants(dataset: str, window: int) -> dict[str, Variant]:
     """The variants on a dataset, by name."""
-    full = TASKS[dataset].config("TDE-GNN_D")
+    full = TASKS[dataset].config("TDE-GNN_D", window)
     assert isinstance(full, SeriesConfig)
     return {
         FULL: Variant(full),
@@ -54,7 +54,7 @@ def train_variant(
     dataset: str, name: str, window: int, path: Path, *, fabric: Fabric, seeds: Sequence[int] = range(NUM_SEEDS)
 ) -> None:
     """Train one variant with the seeds that have no line in `path` yet, all together, and add their lines."""
-    variant = variants(dataset)[name]
+    variant = variants(dataset, window)[name]
     row = {"dataset": dataset, "variant": name, "window": window, "configuration": variant.config.to_record()}
     done = {line["seed"] for line in read_lines(path) if all(line[key] == value for key, value in row.items())}
     left = [seed for seed in seeds if seed not in done]
@@ -87,7 +87,7 @@ def summarize_variants(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, in
     errors: dict[tuple[str, int, str], dict[int, float]] = {}
     for line in lines:
         dataset, window, name = line["dataset"], line["window"], line["variant"]
-        if line["configuration"] == variants(dataset)[name].config.to_record():
+        if line["configuration"] == variants(dataset, window)[name].config.to_record():
             errors.setdefault((dataset, window, name), {})[line["seed"]] = line["test_mse"]
     cells = {}
     for (dataset, window, name), by_seed in errors.items():

@@ -43,6 +43,7 @@ class SeriesConfig:
         batch_size: Windows a step; all without it.
         states: What c combines: states of the network's own, or the observed frames themselves. The latter have no
             layers, no skip and no dropout; then c can be read.
+        averaging: Part of the past in the running mean of the weights that are kept; 0 keeps the last ones.
     """
 
     system: System = "TDE-GNN_D"
@@ -60,6 +61,7 @@ class SeriesConfig:
     num_steps: int = 300
     batch_size: int | None = None
     states: States = "latent"
+    averaging: float = 0.0
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -70,7 +72,7 @@ class SeriesConfig:
     @property
     def descent(self) -> GroupedAdam:
         """How the network learns."""
-        return GroupedAdam(self.embedding, self.temporal, self.spatial, skip=self.linear)
+        return GroupedAdam(self.embedding, self.temporal, self.spatial, self.averaging, self.linear)
 
     def build(self, sizes: SeriesSizes, seed: int) -> TemporalNetwork | PhysicalSeriesNetwork:
         """A network of these sizes, its weights drawn from the seed."""
