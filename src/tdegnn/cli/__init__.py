@@ -19,6 +19,7 @@ from tdegnn.cli.fit import fit
 from tdegnn.cli.predict import predict
 from tdegnn.cli.reproduce import reproduce
 from tdegnn.cli.reproduce_ablation import ablation
+from tdegnn.cli.reproduce_coverage import coverage
 from tdegnn.cli.reproduce_nodes import runtimes, table1
 from tdegnn.cli.reproduce_series import table2
 from tdegnn.cli.reproduce_series_ablation import series_ablation
@@ -42,6 +43,7 @@ reproduce.command()(table1)
 reproduce.command()(table2)
 reproduce.command()(ablation)
 reproduce.command()(series_ablation)
+reproduce.command()(coverage)
 reproduce.command()(runtimes)
 app.command()(fit)
 app.command()(predict)

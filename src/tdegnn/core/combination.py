@@ -7,7 +7,7 @@ and another for the sum, and then add them. Here each state gets its gradient in
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -17,6 +17,9 @@ from torch import Tensor, nn
 from tdegnn.core.history import Coefficients, History, State
 from tdegnn.core.normalization import normalized_values, pull_back
 from tdegnn.functions import quick_to_call
+
+# Numbers in a state: up to so many a call costs more than the copy of a history.
+SMALL_STATE = 2**14
 
 
 def weighted_sum(coefficients: Coefficients, history: History) -> State:
@@ -68,21 +71,47 @@ def mean_scores(score: Score, history: History) -> tuple[Float[Tensor, "order *b
     return torch.nan_to_num((_inner_products(history, query) + shift) * _scale(num_nodes, channels)), query
 
 
+def _is_small(state: State) -> bool:
+    """Whether calls cost more than what they compute: then the history is stacked, and one call does for all states."""
+    return state.numel() <= SMALL_STATE
+
+
+def _spread(weights: Coefficients, state: State) -> Float[Tensor, "order *batch_or_ones 1 1"]:
+    """Weights with the axes of a stack of states, whether or not each batch element has its own."""
+    return weights.view(*weights.shape, *[1] * (state.dim() + 1 - weights.dim()))
+
+
 def _inner_products(history: History, state: State) -> Float[Tensor, "order *batch"]:
     """Inner product of each state of the history with `state`, over nodes and channels."""
     flat = state.flatten(-2)
+    if _is_small(state):
+        products: Tensor = torch.linalg.vecdot(torch.stack(history).flatten(-2), flat)
+        return products
     inner_product: Callable[[Tensor, Tensor], Tensor]
     inner_product = torch.dot if flat.dim() == 1 else torch.linalg.vecdot
     return torch.stack([inner_product(past.flatten(-2), flat) for past in history])
 
 
 def _accumulate(weights: Coefficients, history: History) -> State:
+    if _is_small(history[0]):
+        return (_spread(weights, history[0]) * torch.stack(history)).sum(dim=0)
     first, *others = weights[..., None, None].unbind(0)
     add_product = _product_adder()
     total = first * history[0]
     for weight, state in zip(others, history[1:], strict=True):
         total = add_product(total, weight, state)
     return total
+
+
+def _sums_of_two(
+    weights: Coefficients, first: State, more_weights: Coefficients, second: State
+) -> Sequence[Float[Tensor, "*batch nodes channels"]]:
+    """`w_p first + v_p second` for each p."""
+    add_product = _product_adder()
+    if _is_small(first):
+        return add_product(_spread(weights, first) * first, _spread(more_weights, first), second).unbind(0)
+    pairs = zip(weights[..., None, None].unbind(0), more_weights[..., None, None].unbind(0), strict=True)
+    return [add_product(weight * first, more, second) for weight, more in pairs]
 
 
 def _product_adder() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
@@ -116,6 +145,8 @@ class _WeightedSum(torch.autograd.Function):
             inner = _inner_products(tuple(history), gradient)
             # One vector for the whole batch collects the gradient of every batch element.
             to_coefficients = inner if coefficients.dim() > 1 else inner.reshape(len(history), -1).sum(dim=1)
+        if _is_small(gradient):
+            return (to_coefficients, *(_spread(coefficients, gradient) * gradient).unbind(0))
         to_history = [
             weight * gradient if needed else None
             for weight, needed in zip(coefficients[..., None, None], ctx.needs_input_grad[1:], strict=True)
@@ -156,13 +187,9 @@ class _Attend(torch.autograd.Function):
         to_query = through_raw if to_query is None else through_raw + to_query
         to_shift = share.sum(dim=0)
 
-        add_product = _product_adder()
-        weights, parts = coefficients[..., None, None].unbind(0), share[..., None, None].unbind(0)
-        to_past = [add_product(w * to_combined, part, query) for w, part in zip(weights[1:], parts[1:], strict=True)]
+        to_current, *to_past = _sums_of_two(coefficients, to_combined, share, query)
         # The current state is also seen through the query and through the shift of all scores.
-        to_current = add_product(to_query @ projection.mT, to_shift[..., None, None], offset)
-        to_current = add_product(to_current, weights[0], to_combined)
-        to_current = add_product(to_current, parts[0], query)
+        to_current = to_current + torch.addcmul(to_query @ projection.mT, to_shift[..., None, None], offset)
 
         query_rows = to_query.reshape(-1, channels)
         return (

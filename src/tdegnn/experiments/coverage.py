@@ -1,0 +1,142 @@
+"""Do intervals hold what they promise on a series that changes? Coverage on the test part, by step of the horizon.
+
+A network is trained on the training part; how far off it is on the validation part gives the widths of 90 % intervals.
+*split*: these widths for the whole test part. *adaptive*: the level moves after each step that was observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from lightning_fabric import Fabric
+
+from tdegnn.data.load import load_panel
+from tdegnn.data.splits import split_chronologically
+from tdegnn.experiments.records import append_lines, describe_environment, read_lines
+from tdegnn.experiments.table2 import PAPER_WINDOW, TASKS
+from tdegnn.training.conformal import AdaptiveIntervals, ConformalIntervals, measure_coverage
+from tdegnn.training.fit import fit
+from tdegnn.training.ridge_skip import start_at_ridge
+from tdegnn.training.series_config import SeriesConfig
+from tdegnn.training.series_frames import FrameMaker
+from tdegnn.training.series_training import SeriesTraining
+
+HORIZON, COVERAGE, NUM_SEEDS = 4, 0.9, 5
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Forecasts of one network on windows it did not see, in the units of the series.
+
+    Attributes:
+        forecasts: For each window.
+        observed: What came.
+    """
+
+    forecasts: Float[np.ndarray, "windows horizon nodes targets"]
+    observed: Float[np.ndarray, "windows horizon nodes targets"]
+
+    @property
+    def residuals(self) -> Float[np.ndarray, "windows horizon nodes targets"]:
+        """Observed minus forecast."""
+        return np.asarray(self.observed - self.forecasts)
+
+
+def measure_dataset(
+    dataset: str, path: Path, *, fabric: Fabric, window: int = PAPER_WINDOW, seeds: Sequence[int] = range(NUM_SEEDS)
+) -> None:
+    """Train the seeds that have no line in `path` yet, all together, and add a line for each."""
+    config = TASKS[dataset].config("TDE-GNN_D", window)
+    assert isinstance(config, SeriesConfig)
+    row = {"dataset": dataset, "system": config.system, "window": window, "horizon": HORIZON}
+    row |= {"aimed_coverage": COVERAGE, "protocol": "honest", "configuration": config.to_record()}
+    done = {line["seed"] for line in read_lines(path) if all(line[key] == value for key, value in row.items())}
+    left = [seed for seed in seeds if seed not in done]
+    if left:
+        parts = _train(dataset, config, window, left, fabric)
+        shared = row | describe_environment(fabric.device)
+        append_lines(
+            path,
+            [{"seed": seed} | _measure(*part) | shared for seed, part in zip(left, parts, strict=True)],
+        )
+
+
+def summarize_coverage(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int, str], Float[np.ndarray, " horizon"]]:
+    """Mean coverage over the seeds by step of the horizon, by dataset, window and kind of interval."""
+    reached: dict[tuple[str, int, str], list[list[float]]] = {}
+    for line in lines:
+        for kind in ("split", "adaptive"):
+            reached.setdefault((line["dataset"], line["window"], kind), []).append(line[f"{kind}_coverage"])
+    return {key: np.mean(values, axis=0) for key, values in reached.items()}
+
+
+def adaptive_widths(
+    validation: HeldOut, test: HeldOut, step_size: float = 0.02
+) -> Float[np.ndarray, "windows horizon nodes targets"]:
+    """The width of each interval as it was known when its forecast was made: nothing of the future is in it."""
+    intervals = AdaptiveIntervals.start(validation.residuals, COVERAGE, step_size)
+    widths = []
+    for origin in range(len(test.forecasts)):
+        widths.append(intervals.widths)
+        # What is observed now was forecast one step ago as the first step, two steps ago as the second, and so on.
+        now = np.full(intervals.levels.shape, np.nan)
+        for ahead in range(min(origin + 1, len(now))):
+            now[ahead] = test.residuals[origin - ahead, ahead]
+        intervals = intervals.update(now)
+    return np.stack(widths)
+
+
+def _measure(validation: HeldOut, test: HeldOut) -> dict[str, Any]:
+    split = ConformalIntervals.fit(validation.residuals, COVERAGE)
+    by_kind = {
+        "split": np.broadcast_to(split.widths, test.forecasts.shape),
+        "adaptive": adaptive_widths(validation, test),
+    }
+    outcome: dict[str, Any] = {"test_mse": np.nanmean(test.residuals**2, axis=(0, 2, 3)).tolist()}
+    for kind, widths in by_kind.items():
+        low, high = test.forecasts - widths, test.forecasts + widths
+        outcome[f"{kind}_coverage"] = [
+            measure_coverage(low[:, step], high[:, step], test.observed[:, step]) for step in range(HORIZON)
+        ]
+        finite = np.where(np.isfinite(widths), widths, np.nan)
+        outcome[f"{kind}_width"] = (2 * np.nanmean(finite, axis=(0, 2, 3))).tolist()
+        outcome[f"{kind}_unbounded"] = float(np.mean(~np.isfinite(widths)))
+    return outcome
+
+
+def _train(
+    dataset: str, config: SeriesConfig, window: int, seeds: Sequence[int], fabric: Fabric
+) -> list[tuple[HeldOut, HeldOut]]:
+    """Forecasts of each seed on the validation and on the test part."""
+    panel = load_panel(dataset)
+    assert panel.graph is not None  # every series of the catalogue has one
+    split = split_chronologically(panel.num_steps, PAPER_WINDOW)
+    maker = FrameMaker.fit(panel[: split.training.stop], window, HORIZON, seasons=TASKS[dataset].seasons)
+    windows = maker.windows(panel, device=fabric.device)
+    training, validation, test = (
+        windows.predicting(steps) for steps in (range(window, split.training.stop), split.validation, split.test)
+    )
+    networks = [config.build(maker.sizes(panel.num_nodes), seed).to(fabric.device) for seed in seeds]
+    start_at_ridge(networks, training, validation, panel.graph, maker.target_scales)
+    trained = SeriesTraining(
+        networks,
+        [config.descent] * len(seeds),
+        panel.graph,
+        training,
+        validation,
+        batch_size=config.batch_size,
+        units=maker.target_scales,
+        fabric=fabric,
+    )
+    fit(trained, num_steps=config.num_steps, validate_every=max(1, config.num_steps // 30))
+    forecasts = [maker.to_units(trained.forecast(part).double().cpu().numpy()) for part in (validation, test)]
+    observed = [maker.to_units(part.targets.double().cpu().numpy()) for part in (validation, test)]
+    return [
+        (HeldOut(forecasts[0][member], observed[0]), HeldOut(forecasts[1][member], observed[1]))
+        for member in range(len(seeds))
+    ]

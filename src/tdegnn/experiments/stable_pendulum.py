@@ -1,0 +1,253 @@
+"""The pendulum at order 5, where the paper's c is unstable: relearned with stable coefficients, and with free ones.
+
+Data, split, network, effort and choice by validation are those of `pendulum.py`; only the rule for c differs. Beside the
+two stands the c that the paper prints, with its spatial term learned anew and without one. After training each model
+runs on its own predictions, ten times as long as the pendulum was observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from tdegnn.analysis.report import CoefficientReport, explain
+from tdegnn.core.coefficients import DirectCoefficients, FixedCoefficients, TemporalCoefficients
+from tdegnn.core.operators import HiddenDiffusionOperator
+from tdegnn.core.stable import StableCoefficients
+from tdegnn.data.physics import simulate_pendulum
+from tdegnn.errors import InputError
+from tdegnn.experiments.paper import PENDULUM_COEFFICIENTS
+from tdegnn.experiments.pendulum import (
+    BOB,
+    ROLL_OUT_STEPS,
+    Effort,
+    ModelResult,
+    PendulumData,
+    _measure,
+    _pinned,
+    _train_best,
+)
+from tdegnn.nets.physical import PhysicalNetwork
+from tdegnn.nets.rollout import PinnedPredictor, roll_out
+from tdegnn.training.threads import single_thread
+
+ORDER = 5
+RUN_STEPS, LONG_RUN_STEPS = 1000, 10_000
+# Beyond so many times the true amplitude a run is not bounded.
+BOUND = 2.0
+# Longer than a swing, which takes 67 steps.
+SWING_STEPS = 100
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A rule for c at order 5, and whether it has a spatial term.
+
+    Attributes:
+        make_rule: Makes the rule.
+        num_fixed_roots: How often the rule has 1 as a root, whatever it learns.
+        has_operator: Whether a spatial term is learned; without it nothing is.
+    """
+
+    make_rule: Callable[[], TemporalCoefficients]
+    num_fixed_roots: int = 1
+    has_operator: bool = True
+
+
+FREE, STABLE, PRINTED, PRINTED_ALONE = "free", "stable", "printed", "printed, s = 0"
+CONTESTANTS = {
+    FREE: Contestant(partial(DirectCoefficients, ORDER)),
+    STABLE: Contestant(partial(StableCoefficients, ORDER, multiplicity=2), num_fixed_roots=2),
+    PRINTED: Contestant(partial(FixedCoefficients, PENDULUM_COEFFICIENTS[ORDER])),
+    PRINTED_ALONE: Contestant(partial(FixedCoefficients, PENDULUM_COEFFICIENTS[ORDER]), has_operator=False),
+}
+
+
+@dataclass(frozen=True)
+class FreeRun:
+    """A model on its own predictions, from the first window of the test part on, beside the true pendulum.
+
+    Attributes:
+        angles: The bob's predicted angle.
+        truth: Its true angle.
+    """
+
+    angles: Float[np.ndarray, " steps"]
+    truth: Float[np.ndarray, " steps"]
+
+    @property
+    def relative_angles(self) -> Float[np.ndarray, " steps"]:
+        """Predicted angles without their sign, in units of the true amplitude."""
+        return np.asarray(np.abs(self.angles) / np.abs(self.truth).max())
+
+    def largest_angle(self, num_steps: int) -> float:
+        """The largest of the first so many relative angles."""
+        return float(self.relative_angles[:num_steps].max())
+
+    def last_swing(self, num_steps: int) -> float:
+        """The largest relative angle just before so many steps are over: whether the swing grew or died."""
+        return float(self.relative_angles[max(0, num_steps - SWING_STEPS) : num_steps].max())
+
+    @property
+    def num_bounded_steps(self) -> int:
+        """Steps before the run is beyond the bound for the first time; all where it never is."""
+        is_beyond = ~(self.relative_angles <= BOUND)  # so that what is no number is beyond
+        return int(np.argmax(is_beyond)) if is_beyond.any() else len(is_beyond)
+
+    def mse(self, num_steps: int) -> float:
+        """Mean squared error of the first so many steps."""
+        return float(np.square(self.angles - self.truth)[:num_steps].mean())
+
+
+@dataclass(frozen=True)
+class StablePendulumResult:
+    """How one contestant did with one seed.
+
+    Attributes:
+        contestant: Its name.
+        rule: Its rule for c, in words.
+        seed: Seed of the initial weights; none where nothing was learned.
+        effort: What it got.
+        model: Errors and c, as in the pendulum experiment.
+        run: It on its own predictions.
+    """
+
+    contestant: str
+    rule: str
+    seed: int | None
+    effort: Effort
+    model: ModelResult
+    run: FreeRun = field(repr=False)
+
+    @property
+    def report(self) -> CoefficientReport:
+        """The analysis of c."""
+        assert self.model.coefficients is not None  # all contestants have one
+        return explain(self.model.coefficients)
+
+    @property
+    def max_free_root_modulus(self) -> float:
+        """Largest modulus of a root, apart from those that the rule holds at 1."""
+        roots = np.array(self.report.roots)
+        nearest_first = roots[np.argsort(np.abs(roots - 1), kind="stable")]
+        return float(np.abs(nearest_first[CONTESTANTS[self.contestant].num_fixed_roots :]).max())
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the run of 1,000 steps never goes beyond the bound."""
+        return self.run.num_bounded_steps >= min(RUN_STEPS, len(self.run.angles))
+
+    def to_record(self) -> dict[str, Any]:
+        """A result line. Weights were chosen on validation; errors are those of the test part and of what follows."""
+        report, model = self.report, self.model
+        return {
+            "experiment": "stable pendulum",
+            "protocol": "honest",
+            "model": self.contestant,
+            "rule": self.rule,
+            "order": model.order,
+            "seed": self.seed,
+            "num_steps": self.effort.num_steps,
+            "descents": [repr(descent) for descent in self.effort.descents],
+            "descent": model.descent,
+            "num_parameters": model.num_parameters,
+            "validation_mse": model.validation_mse,
+            "one_step_mse": model.one_step_mse,
+            "explained_share": model.explained_share,
+            "coefficients": model.coefficients,
+            "roots": [[root.real, root.imag] for root in report.roots],
+            "max_root_modulus": report.max_root_modulus,
+            "max_free_root_modulus": self.max_free_root_modulus,
+            "root_multiplicity": report.root_multiplicity,
+            "is_zero_stable": report.is_stable,
+            "tolerance": report.tolerance,
+            "roll_out_mse": model.roll_out_mse,
+            "run_mse_100": self.run.mse(ROLL_OUT_STEPS),
+            "run_mse_1000": self.run.mse(RUN_STEPS),
+            "largest_angle": self.run.largest_angle(RUN_STEPS),
+            "is_bounded": self.is_bounded,
+            "last_swing": self.run.last_swing(RUN_STEPS),
+            "num_bounded_steps": self.run.num_bounded_steps,
+            "last_swing_of_10000": self.run.last_swing(LONG_RUN_STEPS),
+            "seconds": model.seconds,
+        }
+
+
+@single_thread()
+def run_contestant(
+    name: str,
+    data: PendulumData,
+    seed: int = 0,
+    effort: Effort | None = None,
+    on_step: Callable[[str], None] | None = None,
+    num_run_steps: int = LONG_RUN_STEPS,
+) -> StablePendulumResult:
+    """Train one contestant as the models of the pendulum experiment are trained, and let it run.
+
+    Args:
+        name: One of `CONTESTANTS`.
+        data: From `make_pendulum`; the angle is observed.
+        seed: Seed of the initial weights.
+        effort: What the contestant gets.
+        on_step: Called with the name after every training step.
+        num_run_steps: How long it runs on its own predictions.
+    """
+    if name not in CONTESTANTS:
+        raise InputError(f"Expected a contestant among {', '.join(CONTESTANTS)}, got {name!r}.")
+    contestant, effort = CONTESTANTS[name], effort or Effort()
+    make = partial(_make_network, contestant, data, effort)
+    if contestant.has_operator:
+        tick = None if on_step is None else partial(on_step, name)
+        model, descent, seconds, fitted = _train_best(make, data, effort, seed, tick)
+        measured = _measure(name, model, data, descent, seconds, fitted)
+    else:
+        model = _pinned(make(), data)
+        measured = _measure(name, model, data, None, 0.0, None)
+    rule = repr(contestant.make_rule())
+    run = _run_freely(model, data, num_run_steps)
+    return StablePendulumResult(name, rule, seed if contestant.has_operator else None, effort, measured, run)
+
+
+def run_stable_pendulum(
+    data: PendulumData,
+    seeds: Sequence[int],
+    effort: Effort | None = None,
+    on_step: Callable[[str], None] | None = None,
+) -> list[StablePendulumResult]:
+    """All contestants with all seeds; what learns nothing has no seed, and is run once."""
+    trained = [name for name, contestant in CONTESTANTS.items() if contestant.has_operator]
+    results = [run_contestant(name, data, seed, effort, on_step) for seed in seeds for name in trained]
+    return results + [run_contestant(name, data, 0, effort) for name in CONTESTANTS if name not in trained]
+
+
+def count_steps(effort: Effort, num_seeds: int) -> int:
+    """Number of training steps `run_stable_pendulum` makes."""
+    num_trained = sum(contestant.has_operator for contestant in CONTESTANTS.values())
+    return effort.num_steps * len(effort.descents) * num_trained * num_seeds
+
+
+def _make_network(contestant: Contestant, data: PendulumData, effort: Effort) -> PhysicalNetwork:
+    operator = HiddenDiffusionOperator(data.states.shape[-1], effort.hidden_channels)
+    if not contestant.has_operator:
+        nn.init.zeros_(operator.readout.weight)
+    return PhysicalNetwork(contestant.make_rule(), operator, data.simulation.step_size)
+
+
+def _run_freely(model: PinnedPredictor, data: PendulumData, num_steps: int) -> FreeRun:
+    start, _ = data.bounds["test"]
+    history = tuple(data.states[0, start - 1 - past] for past in range(model.order))
+    predicted = roll_out(model, history, data.simulation.graph, num_steps)
+    # The observed pendulum ends long before the run does: it is let swing on.
+    longer = simulate_pendulum(start + num_steps, data.simulation.step_size).states
+    return FreeRun(_angles_of(predicted), _angles_of(longer[0, start:]))
+
+
+def _angles_of(states: Float[Tensor, "steps nodes 1"]) -> Float[np.ndarray, " steps"]:
+    return states[:, BOB, 0].cpu().numpy()
