@@ -50,10 +50,3 @@ def test_members_get_what_they_get_alone(monkeypatch, limit):
         alone = torch.func.grad(loss, argnums=(0, 2))(*(state[member] for state in members))
         for one, other in zip(together, alone, strict=True):
             torch.testing.assert_close(one[member], other)
-
-
-def test_a_state_is_small_by_its_own_size_not_by_that_of_all_members():
-    seen = []
-    torch.func.vmap(lambda state: (seen.append(combination._is_small(state)), state)[1])(torch.zeros(10_000, 4, 4))
-    assert seen == [True]
-    assert not combination._is_small(torch.zeros(10_000, 4, 4))

@@ -381,9 +381,9 @@ def test_attention_keeps_its_digits_under_autocast(device):
 def check_compiled(device):
     """Compile both rules and compare values and gradients with the plain ones; called in a process of its own."""
     torch.manual_seed(0)
-    rules = torch.nn.ModuleList([StableCoefficients(5), StableAttention(6, CHANNELS, 2)]).to(device)
+    rules = torch.nn.ModuleList([StableCoefficients(5), StableAttention(6, CHANNELS, 2)]).double().to(device)
     shaken(rules)
-    history = random_history(6, dtype=torch.float32, device=device)
+    history = random_history(6, dtype=torch.float64, device=device)
 
     def combined(*states):
         return [rule.combine(states[: rule.order], 0) for rule in rules]

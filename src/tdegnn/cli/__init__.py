@@ -23,6 +23,7 @@ from tdegnn.cli.reproduce_coverage import coverage
 from tdegnn.cli.reproduce_nodes import runtimes, table1
 from tdegnn.cli.reproduce_series import table2
 from tdegnn.cli.reproduce_series_ablation import series_ablation
+from tdegnn.cli.reproduce_stability import stable_pendulum
 from tdegnn.cli.sweep import sweep
 from tdegnn.errors import InputError, TdegnnError
 from tdegnn.version import __version__
@@ -44,6 +45,7 @@ reproduce.command()(table2)
 reproduce.command()(ablation)
 reproduce.command()(series_ablation)
 reproduce.command()(coverage)
+reproduce.command()(stable_pendulum)
 reproduce.command()(runtimes)
 app.command()(fit)
 app.command()(predict)

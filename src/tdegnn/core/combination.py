@@ -32,13 +32,13 @@ class Score(NamedTuple):
     """How alike the current state and a past one are: `(F[l] M + a) . F[l-p+1] + F[l] . b + d`, summed over nodes.
 
     It is `q . k_p` with `q = F[l] Wq^T + bq` and `k_p = F[l-p+1] Wk^T + bk`, the two projections as one: one product
-    with F[l] in place of one for every state.
+    with F[l] in place of one for every state. Members that are trained together have scores of their own.
     """
 
-    projection: Float[Tensor, "channels channels"]  # M = Wq^T Wk
-    query_shift: Float[Tensor, " channels"]  # a = Wk^T bq
-    offset: Float[Tensor, " channels"]  # b = Wq^T bk
-    constant: Float[Tensor, ""]  # d = bq . bk
+    projection: Float[Tensor, "*members channels channels"]  # M = Wq^T Wk
+    query_shift: Float[Tensor, "*members channels"]  # a = Wk^T bq
+    offset: Float[Tensor, "*members channels"]  # b = Wq^T bk
+    constant: Float[Tensor, "*members"]  # d = bq . bk
 
 
 def join(query: nn.Linear, key: nn.Linear) -> Score:
@@ -66,9 +66,17 @@ def mean_scores(score: Score, history: History) -> tuple[Float[Tensor, "order *b
     Of states so large that their products overflow, the signs of the scores are left: they stay finite.
     """
     current, (num_nodes, channels) = history[0], history[0].shape[-2:]
-    query = nn.functional.linear(current, score.projection.mT, score.query_shift)
-    shift = current.sum(dim=-2) @ score.offset + score.constant * num_nodes
+    members = score.projection.shape[:-2]
+    rows = _rows(current, members) @ score.projection + score.query_shift[..., None, :]
+    query = rows.view(current.shape)
+    shift = _rows(current.sum(dim=-2), members) @ score.offset[..., None] + score.constant[..., None, None] * num_nodes
+    shift = shift.view(current.shape[:-2])
     return torch.nan_to_num((_inner_products(history, query) + shift) * _scale(num_nodes, channels)), query
+
+
+def _rows(values: Float[Tensor, "*axes channels"], members: torch.Size) -> Float[Tensor, "*members rows channels"]:
+    """All axes but those of members, which have scores of their own, as one: then one product does for all of them."""
+    return values.reshape(*members, -1, values.shape[-1])
 
 
 def _is_small(state: State) -> bool:
@@ -127,8 +135,6 @@ def _product_adder() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
 
 @quick_to_call
 class _WeightedSum(torch.autograd.Function):
-    generate_vmap_rule = True
-
     @staticmethod
     def forward(coefficients: Tensor, *history: Tensor) -> Tensor:
         return _accumulate(coefficients, history)
@@ -153,10 +159,27 @@ class _WeightedSum(torch.autograd.Function):
         ]
         return (to_coefficients, *to_history)
 
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], coefficients: Tensor, *history: Tensor) -> tuple[Tensor, int]:
+        """Members are one more batch axis, each with weights of its own."""
+        states = _members_first(info.batch_size, in_dims[1:], history)
+        weights = _members_first(info.batch_size, in_dims[:1], (coefficients,))[0].movedim(0, 1)
+        batch = states[0].shape[:-2]
+        weights = weights.view(*weights.shape, *[1] * (len(batch) + 1 - weights.dim())).expand(len(history), *batch)
+        return _WeightedSum.apply(weights, *states), 0  # type: ignore[no-untyped-call]
+
+
+def _members_first(num_members: int, axes: Sequence[int | None], tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Tensors with the axis of members in front; what all members share is repeated, without a copy."""
+    return [
+        tensor.expand(num_members, *tensor.shape) if axis is None else tensor.movedim(axis, 0)
+        for axis, tensor in zip(axes, tensors, strict=True)
+    ]
+
 
 @quick_to_call
 class _Attend(torch.autograd.Function):
-    generate_vmap_rule = True
+    """Members that have scores of their own are the first batch axes; the others share them."""
 
     @staticmethod
     def forward(
@@ -189,17 +212,25 @@ class _Attend(torch.autograd.Function):
 
         to_current, *to_past = _sums_of_two(coefficients, to_combined, share, query)
         # The current state is also seen through the query and through the shift of all scores.
-        to_current = to_current + torch.addcmul(to_query @ projection.mT, to_shift[..., None, None], offset)
+        members = projection.shape[:-2]
+        query_rows = _rows(to_query, members)
+        through_query = (query_rows @ projection.mT).view(current.shape)
+        through_shift = _rows(to_shift[..., None], members) @ offset[..., None, :]
+        to_current = to_current + through_query + through_shift.view(*current.shape[:-2], 1, channels)
 
-        query_rows = to_query.reshape(-1, channels)
         return (
-            current.reshape(-1, channels).mT @ query_rows,
-            query_rows.sum(dim=0),
-            (to_shift[..., None] * current.sum(dim=-2)).reshape(-1, channels).sum(dim=0),
-            to_shift.sum() * num_nodes,
+            _rows(current, members).mT @ query_rows,
+            query_rows.sum(dim=-2),
+            _rows(to_shift[..., None] * current.sum(dim=-2), members).sum(dim=-2),
+            to_shift.reshape(*members, -1).sum(dim=-1) * num_nodes,
             to_current,
             *to_past,
         )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        """Members are one more axis in front; that of c comes after the order."""
+        return _Attend.apply(*_members_first(info.batch_size, in_dims, inputs)), (0, 1, 1, 0)  # type: ignore[no-untyped-call]
 
 
 def _scale(num_nodes: int, channels: int) -> float:

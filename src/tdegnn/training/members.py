@@ -192,18 +192,20 @@ class Members:
         return answers
 
     def _descend(self, gradient: Float[Tensor, "members weights"]) -> None:
-        """Adam with decay as part of the gradient, the same formulas as `torch.optim.Adam`."""
-        gradient = torch.addcmul(gradient, self._weight_decays, self.weights - self._anchors)
+        """Adam with decay as part of the gradient, the same formulas as `torch.optim.Adam`.
+
+        In place, `gradient` too: with many members this reads and writes more memory than the networks do.
+        """
+        gradient.addcmul_(self._weight_decays, self.weights - self._anchors)
         self._num_steps += 1
         self._mean.lerp_(gradient, 1 - BETAS[0])
         self._square.mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
         correction = 1 - torch.pow(BETAS[0], self._num_steps)
         root_correction = (1 - torch.pow(BETAS[1], self._num_steps)).sqrt()
-        update = self._mean / (self._square.sqrt() / root_correction + EPSILON)
-        is_moving = self.is_active[:, None]
+        divisor = self._square.sqrt().div_(root_correction).add_(EPSILON).mul_(correction)
+        change = (self._mean * self._learning_rates).div_(divisor)
         # Not a product: a member whose gradient is NaN has stopped, and must not become NaN after all.
-        change = torch.where(is_moving, update * (self._learning_rates / correction), 0.0)
-        self.weights -= change
+        self.weights -= change.masked_fill_(~self.is_active[:, None], 0.0)
 
     def _average(self) -> None:
         """Move the running means toward the present, fast in the first steps, whose weights are far from good."""

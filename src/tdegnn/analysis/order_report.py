@@ -1,0 +1,158 @@
+"""What the search for the order of data found: as numbers, as text, and in one sentence."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tdegnn.analysis.report import ordinal
+from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH, LOOSE_TOLERANCE
+
+
+@dataclass(frozen=True)
+class OrderTrial:
+    """One order that was tried.
+
+    Attributes:
+        order: m.
+        explained_share: Share of the m-th difference that a fit explains on data it has not seen, less what noise must
+            leave unexplained (so it may pass 1 a little); median over the resamples. `None` where noise hides it.
+        low: Lower end of its 95 % interval over the resamples.
+        high: Upper end.
+        chosen: Share of the resamples of which this is the order.
+        noise: Share of noise in what is to be explained, at the scale where it is lowest.
+        half_widths: Half widths, in steps, of the test sequences that were used.
+    """
+
+    order: int
+    explained_share: float | None
+    low: float | None
+    high: float | None
+    chosen: float
+    noise: float
+    half_widths: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LowerDerivative:
+    """The weight of a lower derivative beside that of the m-th one.
+
+    Attributes:
+        order: j.
+        weight: `D_j`, where `D_m` is 1, as in `D_1 h F' + ... + D_m h^m F^(m) = h s`.
+        low: Lower end of its 95 % interval.
+        high: Upper end.
+        rate: The same in the equation `F^(m) + ... + rate F^(j) + ... = s`, in units of time and not of steps.
+        size: How large the term is beside the m-th one, as standard deviations.
+    """
+
+    order: int
+    weight: float
+    low: float
+    high: float
+    rate: float
+    size: float
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether it is neither zero, by its interval, nor too small to matter."""
+        return not self.low <= 0 <= self.high and self.size >= LOOSE_TOLERANCE
+
+
+@dataclass(frozen=True)
+class OrderFound:
+    """The order of data, and how sure it is.
+
+    Attributes:
+        order: The order; `None` where the data cannot tell.
+        trials: Every order that was tried.
+        derivatives: Weights of the lower derivatives; none where the data cannot tell.
+        noise_share: Standard deviation of the noise, over that of the series without it.
+        num_pieces: Number of pieces the data were cut into.
+        num_resamples: How often they were drawn.
+        step_size: Time between two observations.
+        notes: What was done to the data, and should be known.
+    """
+
+    order: int | None
+    trials: tuple[OrderTrial, ...]
+    derivatives: tuple[LowerDerivative, ...]
+    noise_share: float
+    num_pieces: int
+    num_resamples: int
+    step_size: float
+    notes: tuple[str, ...]
+
+    @property
+    def agreement(self) -> float:
+        """Share of the resamples that agree on the order, or on the one that is chosen most."""
+        return max(trial.chosen for trial in self.trials)
+
+    @property
+    def shares(self) -> dict[int, float | None]:
+        """Explained share by order."""
+        return {trial.order: trial.explained_share for trial in self.trials}
+
+    @property
+    def reason(self) -> str | None:
+        """Why the data cannot tell; `None` where they can."""
+        if self.order is not None:
+            return None
+        seen = [trial for trial in self.trials if trial.explained_share is not None]
+        hidden = [trial for trial in self.trials if trial.explained_share is None]
+        undecided = [f"order {trial.order} in {trial.chosen:.0%}" for trial in self.trials if trial.chosen >= 0.05]
+        noise = f"noise ({self.noise_share:.0%} of the signal)" if self.noise_share < 10 else "noise"
+        if undecided:
+            return f"the resamples disagree: {', '.join(undecided)}, none in the rest"
+        if not seen:
+            return f"{noise} hides even the first differences"
+        best = max(seen, key=lambda trial: trial.explained_share or 0.0)
+        most = f"at most {max(best.explained_share or 0.0, 0.0):.0%} (order {best.order}) where {EXPLAINED_ENOUGH:.0%} are needed"
+        if hidden:
+            return f"orders up to {seen[-1].order} explain too little, {most}, and {noise} hides the higher ones"
+        return f"no order up to {seen[-1].order} explains enough, {most}: chance, or something not in the data, drives them"
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        if self.order is None:
+            return f"The data cannot tell their order: {self.reason}."
+        return f"{ordinal(self.order).capitalize()} order, in {self.agreement:.0%} of the resamples."
+
+    @property
+    def equation(self) -> str | None:
+        """The equation with the lower derivatives that take part, in units of time; `None` where there is no order."""
+        if self.order is None:
+            return None
+        terms = [f"F{_primes(self.order)}"]
+        for derivative in reversed(self.derivatives):
+            if derivative.takes_part:
+                sign = "-" if derivative.rate < 0 else "+"
+                terms.append(f"{sign} {abs(derivative.rate):.3g} F{_primes(derivative.order)}")
+        return f"{' '.join(terms)} = s(F; G)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields, the verdict and the reason in types that JSON knows."""
+        return {
+            "order": self.order,
+            "agreement": self.agreement,
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "equation": self.equation,
+            "noise_share": self.noise_share,
+            "trials": [asdict(trial) for trial in self.trials],
+            "derivatives": [asdict(entry) | {"takes_part": entry.takes_part} for entry in self.derivatives],
+            "num_pieces": self.num_pieces,
+            "num_resamples": self.num_resamples,
+            "step_size": self.step_size,
+            "notes": list(self.notes),
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as a JSON text."""
+        return json.dumps(self.to_dict(), indent=2)
+
+
+def _primes(order: int) -> str:
+    return "'" * order if order <= 3 else f"^({order})"

@@ -1,0 +1,271 @@
+"""Observed series made ready for the search of their order: gaps, levels, scales, the cut into pieces, the noise.
+
+Levels of nodes and the scale of a channel are taken out, so that the verdict does not depend on them. Short gaps are
+filled; windows that touch a longer one are left out later. The noise is what high differences do not make small: it is
+white, or it is not seen as noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, comb, sqrt
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from jaxtyping import Bool, Float
+from numpy.typing import ArrayLike
+from scipy.interpolate import Akima1DInterpolator
+
+from tdegnn.analysis.order import as_array
+from tdegnn.analysis.weak_form import Piece
+from tdegnn.errors import InputError
+
+Values: TypeAlias = Float[np.ndarray, "trajectories time nodes channels"]
+Known: TypeAlias = Bool[np.ndarray, "trajectories time nodes"]
+
+LONGEST_FILLED_GAP = 3
+# So many pieces are wanted, for drawing them again; with fewer than the second number nothing could be said.
+NUM_PIECES, FEWEST_PIECES, MOST_PIECES = 12, 4, 48
+# Fewer pieces rather than shorter ones than this.
+USUAL_PIECE = 24
+HIGHEST_DIFFERENCE = 8
+# A node whose values spread less than this, beside their size, does not change.
+ROUNDING = 1e-12
+
+
+@runtime_checkable
+class HasLaplacian(Protocol):
+    """A graph: what knows its number of nodes and its Laplacian."""
+
+    num_nodes: int
+
+    def laplacian(self, state: Any) -> Any:
+        """`L F` of a tensor (*batch, nodes, channels)."""
+
+
+@runtime_checkable
+class HasSeries(Protocol):
+    """A panel: series (time, nodes, channels), the first channels of which are meant, on a graph or none."""
+
+    @property
+    def values(self) -> Any:
+        """The series."""
+
+    @property
+    def num_targets(self) -> int:
+        """How many channels are meant."""
+
+    @property
+    def graph(self) -> Any:
+        """The graph; `None` where none is known."""
+
+
+class ReadyStates(NamedTuple):
+    """What the search works on.
+
+    Attributes:
+        pieces: The series, cut into pieces.
+        num_channels: Number of channels of the state, the first of the pieces' variables.
+        noise_share: Standard deviation of the noise, over that of the series without it.
+        notes: What was done to the series, and should be known.
+    """
+
+    pieces: tuple[Piece, ...]
+    num_channels: int
+    noise_share: float
+    notes: tuple[str, ...]
+
+
+def make_ready(states: ArrayLike | HasSeries, graph: HasLaplacian | None, shortest_piece: int) -> ReadyStates:
+    """Fill, center, scale and cut.
+
+    Args:
+        states: (time, nodes), (time, nodes, channels) or (trajectories, time, nodes, channels), NaN where nothing was
+            observed; or a panel.
+        graph: The graph of the nodes; that of the panel, or none, without it.
+        shortest_piece: Number of steps that a piece must have.
+    """
+    values, graph = _take_apart(states, graph)
+    cuts = _plan_cuts(values.shape[0], values.shape[1], shortest_piece)
+    notes: list[str] = []
+    values = _fill_short_gaps(values, notes)
+    state, is_silent = _center(values, notes)
+    # Of a node that is silent all is known.
+    is_known = ~np.isnan(values).any(axis=-1) | is_silent
+    state = np.where(is_known[..., None], state, 0.0)
+    variables = _scale(state, is_known & ~is_silent)
+    if graph is None:
+        notes.append("There is no graph: each node was judged alone. If nodes act on each other, the order may look higher.")
+    else:
+        laplacian, is_known = _laplacian(state, is_known, graph)
+        variables = np.concatenate([variables, _scale(laplacian, is_known & ~is_silent)], axis=-1)
+    stretches = _cut(variables, is_known & ~is_silent, cuts, notes)
+    noises = _estimate_noise(stretches, num_channels=values.shape[-1])
+    pieces = tuple(Piece(*stretch, noise) for stretch, noise in zip(stretches, noises, strict=True))
+    # The variables of the state have variance one, noise included.
+    noise_variance = float(np.mean([np.diag(noise)[: values.shape[-1]] for noise in noises]))
+    noise_share = sqrt(noise_variance / (1.0 - noise_variance)) if noise_variance < 1 else float("inf")
+    return ReadyStates(pieces, values.shape[-1], noise_share, tuple(notes))
+
+
+def _take_apart(states: ArrayLike | HasSeries, graph: HasLaplacian | None) -> tuple[Values, HasLaplacian | None]:
+    if isinstance(states, HasSeries):
+        graph = states.graph if graph is None else graph
+        states = np.asarray(states.values)[..., : states.num_targets]
+    try:
+        values = as_array(states)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"Expected states to be an array of numbers, got {type(states).__name__}.") from error
+    if values.ndim == 2:
+        values = values[..., None]
+    if values.ndim == 3:
+        values = values[None]
+    if values.ndim != 4 or not values.size:
+        raise InputError(
+            "Expected states of shape (time, nodes), (time, nodes, channels) or (trajectories, time, nodes, channels), "
+            f"got {values.shape}."
+        )
+    if np.isinf(values).any():
+        raise InputError("Expected finite states, got an infinite one. Use NaN where nothing was observed.")
+    if graph is not None and not isinstance(graph, HasLaplacian):
+        raise InputError(f"Expected graph to be a Graph, got {type(graph).__name__}.")
+    if graph is not None and graph.num_nodes != values.shape[2]:
+        raise InputError(f"Expected states of {graph.num_nodes} nodes, as the graph has, got {values.shape[2]}.")
+    return values, graph
+
+
+class _CutPlan(NamedTuple):
+    """Which trajectories and which steps make a piece."""
+
+    trajectories: slice
+    steps: slice
+
+
+def _plan_cuts(num_trajectories: int, num_steps: int, shortest_piece: int) -> list[_CutPlan]:
+    """Whole trajectories, several in one piece where they are very many; parts of them where they are few."""
+    needed = ceil(FEWEST_PIECES / num_trajectories)
+    num_parts = min(ceil(NUM_PIECES / num_trajectories), max(num_steps // USUAL_PIECE, needed))
+    length = num_steps // num_parts
+    if length < shortest_piece:
+        raise InputError(
+            f"Expected at least {needed * shortest_piece} steps, {FEWEST_PIECES} pieces of {shortest_piece} to judge by, "
+            f"got {num_steps}. Take a longer series or a lower max_order."
+        )
+    edges = np.linspace(0, num_trajectories, min(num_trajectories, MOST_PIECES) + 1).astype(int).tolist()
+    return [
+        _CutPlan(slice(first, last), slice(part * length, (part + 1) * length))
+        for first, last in zip(edges[:-1], edges[1:], strict=True)
+        for part in range(num_parts)
+    ]
+
+
+def _fill_short_gaps(values: Values, notes: list[str]) -> Values:
+    """Fill gaps of a few steps from the values around them, and say what was filled and what was not."""
+    is_missing = np.isnan(values)
+    if not is_missing.any():
+        return values
+    filled = values.copy()
+    for trajectory, node, channel in np.argwhere(is_missing.any(axis=1)):
+        series = filled[trajectory, :, node, channel]
+        series[:] = _fill(series)
+    num_filled = int(is_missing.sum() - np.isnan(filled).sum())
+    share = np.isnan(filled).mean()
+    notes.append(
+        f"{num_filled:,} missing values in gaps of at most {LONGEST_FILLED_GAP} steps were filled; "
+        f"windows that touch a longer gap ({share:.1%} of the values) were left out."
+    )
+    return filled
+
+
+def _fill(series: Float[np.ndarray, " time"]) -> Float[np.ndarray, " time"]:
+    is_missing = np.isnan(series)
+    # Akima's interpolation, of the fourth order, looks at two values on either side.
+    if (~is_missing).sum() < 2:
+        return series
+    steps = np.arange(len(series))
+    edges = np.flatnonzero(np.diff(np.r_[False, is_missing, False].astype(int)))
+    is_short = np.zeros(len(series), dtype=bool)
+    for first, last in edges.reshape(-1, 2):
+        is_short[first:last] = last - first <= LONGEST_FILLED_GAP
+    curve = Akima1DInterpolator(steps[~is_missing], series[~is_missing], extrapolate=False)
+    return np.where(is_short, curve(steps), series)
+
+
+def _center(values: Values, notes: list[str]) -> tuple[Values, Bool[np.ndarray, " nodes"]]:
+    """Subtract each node's mean, and find the nodes that never change."""
+    is_seen = ~np.isnan(values)
+    counts = np.maximum(is_seen.sum(axis=(0, 1)), 1)
+    means = np.where(is_seen, values, 0.0).sum(axis=(0, 1)) / counts
+    centered = values - means
+    spreads = np.max(np.abs(centered), axis=(0, 1), initial=0.0, where=is_seen)
+    is_silent = np.asarray((spreads <= ROUNDING * np.abs(means)).all(axis=-1))
+    if is_silent.all():
+        raise InputError("Expected series that change, got constant ones: such data have no order.")
+    if is_silent.any():
+        notes.append(f"{is_silent.sum()} of {len(is_silent)} nodes never change: only their neighbors were judged.")
+    return np.where(is_silent[:, None], 0.0, centered), is_silent
+
+
+def _scale(values: Values, is_known: Known) -> Values:
+    """Divide channels by their standard deviation; a channel without any is left out."""
+    deviations = np.sqrt(np.mean(np.square(values[is_known]), axis=0)) if is_known.any() else np.zeros(values.shape[-1])
+    return np.asarray(values[..., deviations > 0] / deviations[deviations > 0])
+
+
+def _laplacian(state: Values, is_known: Known, graph: HasLaplacian) -> tuple[Values, Known]:
+    """`L F`, and where it is known: where nothing is missing that it sees."""
+    import torch
+
+    laplacian = as_array(graph.laplacian(torch.as_tensor(state)))
+    if not is_known.all():
+        is_missing = (~is_known)[..., None].astype(np.float64)
+        # I - L has no negative entries: what comes through it says who sees something missing.
+        seen = is_missing - as_array(graph.laplacian(torch.as_tensor(is_missing)))
+        is_known = is_known & ~(seen[..., 0] > 0)
+    return laplacian, is_known
+
+
+def _cut(variables: Values, is_known: Known, cuts: list[_CutPlan], notes: list[str]) -> list[tuple[Values, Known]]:
+    """The pieces of which at least half is known."""
+    pieces = [(variables[cut], is_known[cut]) for cut in cuts]
+    num_nodes = np.count_nonzero(is_known.any(axis=(0, 1)))
+    kept = [piece for piece in pieces if piece[1].sum() >= 0.5 * piece[1][..., 0].size * num_nodes > 0]
+    if len(kept) < FEWEST_PIECES:
+        raise InputError(
+            f"Expected at least {FEWEST_PIECES} pieces of the series with half of their values (and their neighbors') "
+            f"observed, got {len(kept)} of {len(pieces)}. Fill the gaps or take a longer series."
+        )
+    if len(kept) < len(pieces):
+        notes.append(f"{len(pieces) - len(kept)} of {len(pieces)} pieces of the series are mostly gaps: left out.")
+    return kept
+
+
+def _estimate_noise(
+    stretches: list[tuple[Values, Known]], num_channels: int
+) -> list[Float[np.ndarray, "variables variables"]]:
+    """Covariance of the white noise in the variables, piece by piece, from their k-th differences.
+
+    White noise of variance v gives them `v binomial(2k, k)`; what is smooth adds less and less as k grows, but the
+    estimate becomes less certain. So k is the smallest whose estimate is as low as the lowest, but for chance.
+    """
+    by_order = []
+    for k in range(1, HIGHEST_DIFFERENCE + 1):
+        rows = [_differences(*stretch, k) for stretch in stretches]
+        num_rows = sum(len(row) for row in rows)
+        if min(len(row) for row in rows) == 0:
+            break
+        covariances = [row.T @ row / len(row) / comb(2 * k, k) for row in rows]
+        estimate = float(np.mean([np.trace(covariance[:num_channels, :num_channels]) for covariance in covariances]))
+        uncertainty = sqrt(2 * comb(4 * k, 2 * k) / comb(2 * k, k) ** 2 / (num_rows * num_channels))
+        by_order.append((estimate, uncertainty, covariances))
+    if not by_order:
+        raise InputError("Expected neighboring steps that were observed, got none in some part of the series.")
+    lowest, uncertainty, _ = min(by_order, key=lambda entry: entry[0])
+    return next(entry[2] for entry in by_order if entry[0] <= lowest * (1 + 2 * uncertainty))
+
+
+def _differences(variables: Values, is_known: Known, k: int) -> Float[np.ndarray, "rows variables"]:
+    """All k-th differences between steps that are known."""
+    marked = np.where(is_known[..., None], variables, np.nan)
+    rows = np.diff(marked, k, axis=1).reshape(-1, variables.shape[-1])
+    return np.asarray(rows[~np.isnan(rows[:, 0])])

@@ -1,0 +1,200 @@
+"""An equation tested against smooth sequences of compact support: nothing noisy is differenced.
+
+For `F^(m) + D_(m-1) F^(m-1) + ... + D_1 F' = s(F; G)`, in units of the step, and a test sequence psi, summation by
+parts moves every central difference onto psi: `sum_t psi delta^j F = (-1)^j sum_t F delta^j psi`, exactly. With
+`psi(t) = (1 - (t/w)^2)^m` the noise in the m-th term falls as `w^(-m-1/2)`, while the term itself stays as long as psi
+is short for the data. So w is what a stride is to differences. s is linear in its weights: a dictionary of monomials
+of the state and its Laplacian. White noise adds a known matrix to the second moments of the terms; it is subtracted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from math import comb
+
+import numpy as np
+import scipy.linalg
+from jaxtyping import Bool, Float
+from scipy.ndimage import correlate1d, minimum_filter1d
+
+# Beyond so many standard deviations nonlinear terms stay constant, so that one outlier does not decide their weight.
+CLIPPED_AT = 4.0
+HIGHEST_DEGREE = 3
+MOST_MONOMIALS = 50
+# Windows this share of their half width apart say nearly the same.
+SHARE_OF_STRIDE = 8
+# A direction of the terms that is weaker than this, with terms of variance one, is rounding.
+ROUNDING = 1e-10
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Trajectories, or parts of them, that are drawn or left out together.
+
+    Attributes:
+        variables: The state's channels, then those of its Laplacian, centered and of one scale.
+        is_known: Where they were observed and say something: not where a node never changes.
+        noise: Covariance of the white noise in the variables.
+    """
+
+    variables: Float[np.ndarray, "trajectories time nodes variables"]
+    is_known: Bool[np.ndarray, "trajectories time nodes"]
+    noise: Float[np.ndarray, "variables variables"]
+
+
+def difference_kernels(order: int, half_width: int) -> Float[np.ndarray, "order_plus_one window"]:
+    """`(-1)^j delta^j psi` for j = 0, ..., order, with `psi(t) = (1 - (t / half_width)^2)^order` of sum one.
+
+    Applied to a series they give psi-weighted means of its j-th central differences, to polynomials exactly so.
+    """
+    reach = half_width + (order - 1) // 2
+    steps = np.arange(-reach, reach + 1)
+
+    def psi(times: Float[np.ndarray, " window"]) -> Float[np.ndarray, " window"]:
+        return np.asarray(np.maximum(1.0 - (times / half_width) ** 2, 0.0) ** order)
+
+    rows = [
+        sum((-1) ** (i + j) * comb(j, i) * psi(steps + j / 2 - i) for i in range(j + 1)) for j in range(order + 1)
+    ]
+    return np.asarray(rows) / np.sum(rows[0])
+
+
+def monomials(variables: Float[np.ndarray, "*rows variables"]) -> Float[np.ndarray, "*rows monomials"]:
+    """The dictionary of s: the variables, then their products up to degree three, or fewer where these were too many."""
+    num_variables = variables.shape[-1]
+    degree = next(d for d in range(HIGHEST_DEGREE, 0, -1) if d == 1 or comb(num_variables + d, d) <= MOST_MONOMIALS)
+    clipped = np.clip(variables, -CLIPPED_AT, CLIPPED_AT)
+    products = [
+        np.prod(clipped[..., list(chosen)], axis=-1)
+        for power in range(2, degree + 1)
+        for chosen in combinations_with_replacement(range(num_variables), power)
+    ]
+    return np.concatenate([variables, *[product[..., None] for product in products]], axis=-1)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums of products of the tested terms, piece by piece, so that drawing pieces again costs nothing.
+
+    The terms: the dictionary (once for each channel of the state), the differences of order 1 to m - 1, and at last
+    the m-th, which is to be explained. Means are taken for each node and channel by itself: levels say nothing.
+
+    Attributes:
+        order: m.
+        half_width: w, in steps.
+        products: Sums of products.
+        sums: Sums, by node and channel.
+        counts: Number of windows, by node and channel.
+        noise: What noise adds to the covariances.
+    """
+
+    order: int
+    half_width: int
+    products: Float[np.ndarray, "pieces terms terms"]
+    sums: Float[np.ndarray, "pieces groups terms"]
+    counts: Float[np.ndarray, "pieces groups"]
+    noise: Float[np.ndarray, "pieces terms terms"]
+
+    def means(self, weights: Float[np.ndarray, " pieces"]) -> Float[np.ndarray, "groups terms"]:
+        """Mean of the terms, by node and channel; zero where no window is."""
+        counts = weights @ self.counts
+        return np.asarray(np.tensordot(weights, self.sums, 1) / np.maximum(counts, 1.0)[:, None])
+
+    def covariance(
+        self, weights: Float[np.ndarray, " pieces"], means: Float[np.ndarray, "groups terms"]
+    ) -> Float[np.ndarray, "terms terms"]:
+        """Mean product of deviations from `means`, which may be those of other pieces."""
+        counts, sums = weights @ self.counts, np.tensordot(weights, self.sums, 1)
+        crossed = sums.T @ means
+        total = np.tensordot(weights, self.products, 1) - crossed - crossed.T + (means * counts[:, None]).T @ means
+        return np.asarray(total / counts.sum())
+
+    def noise_covariance(self, weights: Float[np.ndarray, " pieces"]) -> Float[np.ndarray, "terms terms"]:
+        """What noise adds to the covariances."""
+        return np.asarray(np.tensordot(weights, self.noise, 1) / weights.sum())
+
+
+def tested_moments(pieces: Sequence[Piece], num_channels: int, order: int, half_width: int) -> Moments | None:
+    """Test every piece at every place; `None` where some piece has no place without a gap."""
+    kernels = difference_kernels(order, half_width)
+    if any(piece.variables.shape[1] < kernels.shape[1] for piece in pieces):
+        return None
+    parts = [_test_piece(piece, num_channels, kernels, max(1, half_width // SHARE_OF_STRIDE)) for piece in pieces]
+    products, sums, counts, noise = (np.stack(values) for values in zip(*parts, strict=True))
+    if not (counts.sum(axis=1) > 0).all():
+        return None
+    return Moments(order, half_width, products, sums, counts, noise)
+
+
+def _test_piece(
+    piece: Piece, num_channels: int, kernels: Float[np.ndarray, "order_plus_one window"], stride: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Products, sums, counts and noise of one piece."""
+    order, window = kernels.shape[0] - 1, kernels.shape[1]
+    places = slice(window // 2, -(window // 2), stride)
+    is_whole = minimum_filter1d(piece.is_known.astype(np.uint8), window, axis=1)[:, places].astype(bool)
+    dictionary = correlate1d(monomials(piece.variables), kernels[0], axis=1)[:, places]
+    num_nodes, size = dictionary.shape[2:]
+    num_terms = num_channels * size + order
+    products, noise = np.zeros((2, num_terms, num_terms))
+    sums = np.zeros((num_channels, num_nodes, num_terms))
+    for channel in range(num_channels):
+        differences = [
+            correlate1d(piece.variables[..., channel], kernel, axis=1)[:, places, :, None] for kernel in kernels[1:]
+        ]
+        rows = np.concatenate([dictionary, *differences], axis=-1) * is_whole[..., None]
+        own = np.r_[channel * size : (channel + 1) * size, num_terms - order : num_terms]
+        flat = rows.reshape(-1, size + order)
+        products[np.ix_(own, own)] += flat.T @ flat
+        sums[channel][:, own] = rows.sum(axis=(0, 1))
+        noise[np.ix_(own, own)] += _term_noise(piece.noise, channel, size, kernels) / num_channels
+    counts = np.tile(is_whole.sum(axis=(0, 1)), num_channels)
+    return products, sums.reshape(-1, num_terms), counts.astype(np.float64), noise
+
+
+def _term_noise(
+    noise: Float[np.ndarray, "variables variables"],
+    channel: int,
+    dictionary_size: int,
+    kernels: Float[np.ndarray, "order_plus_one window"],
+) -> Float[np.ndarray, "terms terms"]:
+    """Noise of the linear terms and the differences; that of products, averaged over a window, is left out as small."""
+    num_variables, order = len(noise), len(kernels) - 1
+    overlaps = kernels @ kernels.T
+    result = np.zeros((dictionary_size + order, dictionary_size + order))
+    result[:num_variables, :num_variables] = noise * overlaps[0, 0]
+    result[:num_variables, dictionary_size:] = np.outer(noise[:, channel], overlaps[0, 1:])
+    result[dictionary_size:, :num_variables] = result[:num_variables, dictionary_size:].T
+    result[dictionary_size:, dictionary_size:] = noise[channel, channel] * overlaps[1:, 1:]
+    return result
+
+
+def solve(
+    covariance: Float[np.ndarray, "terms terms"], noise: Float[np.ndarray, "terms terms"]
+) -> Float[np.ndarray, " terms_but_one"]:
+    """Weights of the other terms that explain the last one best, had there been no noise.
+
+    Noise is subtracted along each direction of the terms, seen in units of the noise there; but a direction in which
+    less than the noise would be left keeps as much as the noise is. What is lost in noise gets a small weight so.
+    """
+    matrix, target = covariance[:-1, :-1], covariance[:-1, -1] - noise[:-1, -1]
+    scale = np.sqrt(np.diag(matrix))
+    scale = 1.0 / np.where(scale > 0, scale, 1.0)
+    unit = noise[:-1, :-1] * np.outer(scale, scale) + ROUNDING * np.eye(len(scale))
+    strengths, directions = scipy.linalg.eigh(matrix * np.outer(scale, scale), unit)
+    weights = directions @ ((directions.T @ (target * scale)) / np.maximum(strengths - 1.0, 1.0))
+    return np.asarray(weights * scale)
+
+
+def explained_without_noise(
+    covariance: Float[np.ndarray, "terms terms"],
+    noise: Float[np.ndarray, "terms terms"],
+    weights: Float[np.ndarray, " terms_but_one"],
+) -> float:
+    """Share of the last term that the weights explain, had there been no noise: `R2_m` of held-out data."""
+    clean = covariance - noise
+    residual = np.append(-weights, 1.0)
+    # Where there is nothing but noise, nothing is explained.
+    return float(1.0 - residual @ clean @ residual / clean[-1, -1]) if clean[-1, -1] > 0 else -np.inf
