@@ -108,10 +108,11 @@ class OrderFound:
         if not seen:
             return f"{noise} hides even the first differences"
         best = max(seen, key=lambda trial: trial.explained_share or 0.0)
-        most = f"at most {max(best.explained_share or 0.0, 0.0):.0%} (order {best.order}) where {EXPLAINED_ENOUGH:.0%} are needed"
+        share = f"{max(best.explained_share or 0.0, 0.0):.0%}"
+        little = f"explains enough, at most {share} (order {best.order}) where {EXPLAINED_ENOUGH:.0%} are needed"
         if hidden:
-            return f"orders up to {seen[-1].order} explain too little, {most}, and {noise} hides the higher ones"
-        return f"no order up to {seen[-1].order} explains enough, {most}: chance, or something not in the data, drives them"
+            return f"no order up to {seen[-1].order} {little}, and {noise} hides the higher ones"
+        return f"no order up to {seen[-1].order} {little}; chance, or something that is not in the data, drives them"
 
     @property
     def verdict(self) -> str:

@@ -38,8 +38,14 @@ LARGEST_WINDOW = 0.6
 # A scale is used where noise is at most so much of what is to be explained; failing that, the best of all, up to the
 # second number: there, the noise is subtracted from what is half of it, which is not to be trusted any more.
 LITTLE_NOISE, MOST_NOISE = 0.1, 0.5
-# Coarse scales that keep less than this of the finest one's variance would judge another, slower system.
+# Coarse scales that keep less than this of the variance would judge another, slower system.
 KEPT_VARIANCE = 0.5
+# Of the scales that are left, the finest, the coarsest and one between them judge.
+MOST_SCALES = 3
+COARSE = (
+    "The series change about as fast as they are observed, so that differences are poor derivatives: observe more "
+    "often to be sure."
+)
 
 
 def find_order(
@@ -80,8 +86,8 @@ def find_order(
     ready = make_ready(states, graph, shortest)
     resamples = _draw(len(ready.pieces), num_resamples, seed)
     judged = []
-    for order in range(1, max_order + 1):
-        judged.append(_judge(order, ready, resamples))
+    for tried in range(1, max_order + 1):
+        judged.append(_judge(tried, ready, resamples))
         if on_order is not None:
             on_order()
     orders = _orders_of_resamples(judged)
@@ -96,7 +102,7 @@ def find_order(
         num_pieces=len(ready.pieces),
         num_resamples=num_resamples,
         step_size=step_size,
-        notes=ready.notes,
+        notes=(*ready.notes, *([COARSE] if any(entry.scales.is_coarse for entry in judged[: order or None]) else [])),
     )
 
 
@@ -118,22 +124,34 @@ def _draw(num_pieces: int, num_resamples: int, seed: int) -> list[_Resample]:
     return resamples
 
 
+class _Scales(NamedTuple):
+    """Where an order is judged.
+
+    Attributes:
+        moments: The scales that are used, finest first; none where noise allows none.
+        noise: Share of noise in what is to be explained, at the scale where it is lowest.
+        is_coarse: Whether all but the finest scale lose most of what is to be explained.
+    """
+
+    moments: tuple[Moments, ...]
+    noise: float
+    is_coarse: bool
+
+
 @dataclass(frozen=True)
 class _Judged:
     """One order on all resamples.
 
     Attributes:
         order: m.
-        scales: The scales that noise allows; none where it allows none.
-        noise: Share of noise in what is to be explained, at the scale where it is lowest.
+        scales: The scales that were used.
         shares: Explained share in each resample, at the scale where it is lowest.
         weights: D_j in each resample, mean over the scales.
         estimates: D_j of all data, mean over the scales.
     """
 
     order: int
-    scales: Sequence[Moments]
-    noise: float
+    scales: _Scales
     shares: Float[np.ndarray, " resamples"]
     weights: Float[np.ndarray, "resamples lower"]
     estimates: Float[np.ndarray, " lower"]
@@ -141,25 +159,34 @@ class _Judged:
     def to_trial(self, chosen: float) -> OrderTrial:
         """Summarize; `chosen` is the share of resamples that have this order."""
         quantiles = (0.5, 0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2)
-        middle, low, high = np.quantile(self.shares, quantiles).tolist() if self.scales else (None, None, None)
-        half_widths = tuple(moments.half_width for moments in self.scales)
-        return OrderTrial(self.order, middle, low, high, chosen, self.noise, half_widths)
+        is_judged = bool(self.scales.moments)
+        middle, low, high = np.quantile(self.shares, quantiles).tolist() if is_judged else (None, None, None)
+        half_widths = tuple(moments.half_width for moments in self.scales.moments)
+        return OrderTrial(self.order, middle, low, high, chosen, self.scales.noise, half_widths)
 
     def derivatives(self, step_size: float) -> tuple[LowerDerivative, ...]:
-        """The lower derivatives, with t intervals by the spread over the resamples."""
-        clean = _clean_variances(self.scales[0])[-self.order :]
-        num_pieces = len(self.scales[0].counts)
-        reach = scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, num_pieces - 1) * self.weights.std(axis=0, ddof=1)
+        """The lower derivatives, with t intervals by the spread over the resamples.
+
+        A central difference is a derivative but for `m / 24` of the (m + 2)-th one: a bound on what D_j can mean.
+        """
+        if self.order == 1:
+            return ()
+        deviations = np.sqrt(_clean_variances(self.scales.moments[0])[-self.order :])
+        bias = self.order / 24 * (deviations[-1] / deviations[-2]) ** 2
+        num_pieces = len(self.scales.moments[0].counts)
+        spreads = scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, num_pieces - 1) * self.weights.std(axis=0, ddof=1)
         return tuple(
             LowerDerivative(
                 order=j,
                 weight=float(weight),
-                low=float(weight - spread),
-                high=float(weight + spread),
+                low=float(weight - spread - bias * unit),
+                high=float(weight + spread + bias * unit),
                 rate=float(weight / step_size ** (self.order - j)),
-                size=float(abs(weight) * np.sqrt(max(variance, 0.0) / clean[-1])),
+                size=float(abs(weight) / unit),
             )
-            for j, (weight, spread, variance) in enumerate(zip(self.estimates, reach, clean[:-1], strict=True), start=1)
+            for j, (weight, spread, unit) in enumerate(
+                zip(self.estimates, spreads, deviations[-1] / deviations[:-1], strict=True), start=1
+            )
         )
 
 
@@ -170,30 +197,32 @@ def _orders_of_resamples(judged: Sequence[_Judged]) -> Int[np.ndarray, " resampl
     """
     found = np.zeros(len(judged[0].shares), dtype=np.int64)
     for entry in judged:
-        if not entry.scales:
+        if not entry.scales.moments:
             break
         found = np.where((found == 0) & (entry.shares >= EXPLAINED_ENOUGH), entry.order, found)
     return found
 
 
 def _judge(order: int, ready: ReadyStates, resamples: Sequence[_Resample]) -> _Judged:
-    scales, noise = _choose_scales(order, ready)
-    num_lower = order - 1
-    shares = np.full((len(scales), len(resamples)), np.nan)
-    weights = np.full((len(scales), len(resamples), num_lower), np.nan)
-    estimates = np.full((len(scales), num_lower), np.nan)
-    for row, moments in enumerate(scales):
-        everything = np.ones(len(ready.pieces))
-        estimates[row] = _lower(_fit(moments, everything, moments.means(everything)), num_lower)
+    scales = _choose_scales(order, ready)
+    num_scales = len(scales.moments)
+    shares = np.empty((num_scales, len(resamples)))
+    weights = np.empty((num_scales, len(resamples), order - 1))
+    estimates = np.empty((num_scales, order - 1))
+    everything = np.ones(len(ready.pieces))
+    for row, moments in enumerate(scales.moments):
+        estimates[row] = _lower(_fit(moments, everything, moments.means(everything)), order)
         for column, resample in enumerate(resamples):
             means = moments.means(resample.fitted)
             fitted = _fit(moments, resample.fitted, means)
             judging = moments.covariance(resample.judging, means)
             shares[row, column] = explained_without_noise(judging, moments.noise_covariance(resample.fitted), fitted)
-            weights[row, column] = _lower(fitted, num_lower)
+            weights[row, column] = _lower(fitted, order)
     # An equation holds at every scale; what is explained at one only is none.
     lowest = shares.min(axis=0, initial=np.inf)
-    return _Judged(order, scales, noise, lowest, *(values.sum(axis=0) / max(len(scales), 1) for values in (weights, estimates)))
+    return _Judged(
+        order, scales, lowest, weights.sum(axis=0) / max(1, num_scales), estimates.sum(axis=0) / max(1, num_scales)
+    )
 
 
 def _fit(
@@ -202,31 +231,45 @@ def _fit(
     return solve(moments.covariance(weights, means), moments.noise_covariance(weights))
 
 
-def _lower(fitted: Float[np.ndarray, " terms_but_one"], num_lower: int) -> Float[np.ndarray, " lower"]:
+def _lower(fitted: Float[np.ndarray, " terms_but_one"], order: int) -> Float[np.ndarray, " lower"]:
     """D_j of the lower differences, which are the last terms: they stand on the other side of the equation."""
-    return -fitted[len(fitted) - num_lower :]
+    return -fitted[len(fitted) - (order - 1) :]
 
 
-def _choose_scales(order: int, ready: ReadyStates) -> tuple[list[Moments], float]:
-    """The scales at which an order is judged, finest first, and the lowest share of noise among all scales."""
-    length = min(piece.variables.shape[1] for piece in ready.pieces)
-    by_noise: list[tuple[float, float, Moments]] = []
-    for half_width in _half_widths(order, length):
+class _Scale(NamedTuple):
+    """Moments at one scale, the share of noise in what is to be explained, and the variance of the rest of it."""
+
+    moments: Moments
+    noise: float
+    signal: float
+
+
+def _choose_scales(order: int, ready: ReadyStates) -> _Scales:
+    """The scales at which an order is judged."""
+    scales = _all_scales(order, ready)
+    best = min(scales, key=lambda scale: scale.noise)
+    usable = [scale for scale in scales if scale.noise <= LITTLE_NOISE]
+    if not usable and best.noise <= MOST_NOISE:
+        usable = [best]
+    strongest = max((scale.signal for scale in usable), default=0.0)
+    kept = [scale.moments for scale in usable if scale.signal >= KEPT_VARIANCE * strongest]
+    is_coarse = len(kept) == 1 < len(usable) and kept[0].half_width == FINEST
+    chosen = sorted({round(place) for place in np.linspace(0, len(kept) - 1, MOST_SCALES)}) if kept else []
+    return _Scales(tuple(kept[place] for place in chosen), best.noise, is_coarse)
+
+
+def _all_scales(order: int, ready: ReadyStates) -> list[_Scale]:
+    everything = np.ones(len(ready.pieces))
+    scales = []
+    for half_width in _half_widths(order, min(piece.variables.shape[1] for piece in ready.pieces)):
         moments = tested_moments(ready.pieces, ready.num_channels, order, half_width)
         if moments is not None:
-            everything = np.ones(len(ready.pieces))
-            variance = moments.covariance(everything, moments.means(everything))[-1, -1]
-            signal = variance - moments.noise_covariance(everything)[-1, -1]
-            by_noise.append((1.0 - signal / variance if variance > 0 else 1.0, signal, moments))
-    if not by_noise:
+            variance = float(moments.covariance(everything, moments.means(everything))[-1, -1])
+            noise = float(moments.noise_covariance(everything)[-1, -1])
+            scales.append(_Scale(moments, noise / variance if variance > 0 else 1.0, variance - noise))
+    if not scales:
         raise InputError("Expected windows without gaps in every part of the series, got none. Fill the gaps first.")
-    lowest = min(by_noise, key=lambda entry: entry[0])
-    usable = [entry for entry in by_noise if entry[0] <= LITTLE_NOISE]
-    if not usable and lowest[0] <= MOST_NOISE:
-        usable = [lowest]
-    strongest = max((signal for _, signal, _ in usable), default=0.0)
-    kept = [moments for _, signal, moments in usable if signal >= KEPT_VARIANCE * strongest]
-    return kept, float(lowest[0])
+    return scales
 
 
 def _half_widths(order: int, length: int) -> list[int]:
@@ -241,6 +284,7 @@ def _half_widths(order: int, length: int) -> list[int]:
 
 
 def _clean_variances(moments: Moments) -> Float[np.ndarray, " terms"]:
+    """Variances of the terms without noise."""
     everything = np.ones(len(moments.counts))
     covariance = moments.covariance(everything, moments.means(everything))
-    return np.asarray(np.diag(covariance - moments.noise_covariance(everything)))
+    return np.maximum(np.diag(covariance - moments.noise_covariance(everything)), np.finfo(float).tiny)

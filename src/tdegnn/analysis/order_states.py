@@ -7,7 +7,7 @@ white, or it is not seen as noise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil, comb, sqrt
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -95,7 +95,9 @@ def make_ready(states: ArrayLike | HasSeries, graph: HasLaplacian | None, shorte
     state = np.where(is_known[..., None], state, 0.0)
     variables = _scale(state, is_known & ~is_silent)
     if graph is None:
-        notes.append("There is no graph: each node was judged alone. If nodes act on each other, the order may look higher.")
+        notes.append(
+            "There is no graph: each node was judged alone. If nodes act on each other, the order may look higher."
+        )
     else:
         laplacian, is_known = _laplacian(state, is_known, graph)
         variables = np.concatenate([variables, _scale(laplacian, is_known & ~is_silent)], axis=-1)
@@ -148,13 +150,13 @@ def _plan_cuts(num_trajectories: int, num_steps: int, shortest_piece: int) -> li
     length = num_steps // num_parts
     if length < shortest_piece:
         raise InputError(
-            f"Expected at least {needed * shortest_piece} steps, {FEWEST_PIECES} pieces of {shortest_piece} to judge by, "
-            f"got {num_steps}. Take a longer series or a lower max_order."
+            f"Expected at least {needed * shortest_piece} steps, for {FEWEST_PIECES} pieces of {shortest_piece} to judge "
+            f"by, got {num_steps}. Take a longer series or a lower max_order."
         )
     edges = np.linspace(0, num_trajectories, min(num_trajectories, MOST_PIECES) + 1).astype(int).tolist()
     return [
         _CutPlan(slice(first, last), slice(part * length, (part + 1) * length))
-        for first, last in zip(edges[:-1], edges[1:], strict=True)
+        for first, last in pairwise(edges)
         for part in range(num_parts)
     ]
 

@@ -55,14 +55,12 @@ def difference_kernels(order: int, half_width: int) -> Float[np.ndarray, "order_
     def psi(times: Float[np.ndarray, " window"]) -> Float[np.ndarray, " window"]:
         return np.asarray(np.maximum(1.0 - (times / half_width) ** 2, 0.0) ** order)
 
-    rows = [
-        sum((-1) ** (i + j) * comb(j, i) * psi(steps + j / 2 - i) for i in range(j + 1)) for j in range(order + 1)
-    ]
-    return np.asarray(rows) / np.sum(rows[0])
+    rows = [sum((-1) ** (i + j) * comb(j, i) * psi(steps + j / 2 - i) for i in range(j + 1)) for j in range(order + 1)]
+    return np.asarray(np.asarray(rows) / np.sum(rows[0]))
 
 
 def monomials(variables: Float[np.ndarray, "*rows variables"]) -> Float[np.ndarray, "*rows monomials"]:
-    """The dictionary of s: the variables, then their products up to degree three, or fewer where these were too many."""
+    """The dictionary of s: the variables, then their products up to degree three, or less where they were too many."""
     num_variables = variables.shape[-1]
     degree = next(d for d in range(HIGHEST_DEGREE, 0, -1) if d == 1 or comb(num_variables + d, d) <= MOST_MONOMIALS)
     clipped = np.clip(variables, -CLIPPED_AT, CLIPPED_AT)
@@ -197,4 +195,4 @@ def explained_without_noise(
     clean = covariance - noise
     residual = np.append(-weights, 1.0)
     # Where there is nothing but noise, nothing is explained.
-    return float(1.0 - residual @ clean @ residual / clean[-1, -1]) if clean[-1, -1] > 0 else -np.inf
+    return float(1.0 - residual @ clean @ residual / clean[-1, -1]) if clean[-1, -1] > 0 else 0.0

@@ -104,7 +104,7 @@ class FreeRun:
 
     def mse(self, num_steps: int) -> float:
         """Mean squared error of the first so many steps."""
-        return float(np.square(self.angles - self.truth)[:num_steps].mean())
+        return float(np.square(self.angles[:num_steps] - self.truth[:num_steps]).mean())
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,6 @@ def run_contestant(
     seed: int = 0,
     effort: Effort | None = None,
     on_step: Callable[[str], None] | None = None,
-    num_run_steps: int = LONG_RUN_STEPS,
 ) -> StablePendulumResult:
     """Train one contestant as the models of the pendulum experiment are trained, and let it run.
 
@@ -198,7 +197,6 @@ def run_contestant(
         seed: Seed of the initial weights.
         effort: What the contestant gets.
         on_step: Called with the name after every training step.
-        num_run_steps: How long it runs on its own predictions.
     """
     if name not in CONTESTANTS:
         raise InputError(f"Expected a contestant among {', '.join(CONTESTANTS)}, got {name!r}.")
@@ -212,7 +210,7 @@ def run_contestant(
         model = _pinned(make(), data)
         measured = _measure(name, model, data, None, 0.0, None)
     rule = repr(contestant.make_rule())
-    run = _run_freely(model, data, num_run_steps)
+    run = _run_freely(model, data, LONG_RUN_STEPS)
     return StablePendulumResult(name, rule, seed if contestant.has_operator else None, effort, measured, run)
 
 

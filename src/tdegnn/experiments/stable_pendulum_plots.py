@@ -103,7 +103,9 @@ def _draw_swings(panel: Axes, by_name: Mapping[str, list[StablePendulumResult]])
         for result in by_name[name]:
             angles = result.run.relative_angles
             swings = angles[: len(angles) // SWING_STEPS * SWING_STEPS].reshape(-1, SWING_STEPS).max(axis=1)
-            panel.loglog(SWING_STEPS * np.arange(1, len(swings) + 1), swings, color=COLORS[name], linewidth=1.5)
+            # What has left the picture may be too large to draw.
+            drawn = np.fmin(swings, 100.0)
+            panel.loglog(SWING_STEPS * np.arange(1, len(drawn) + 1), drawn, color=COLORS[name], linewidth=1.5)
     panel.axhline(1.0, color=INK, linewidth=5, alpha=0.25, zorder=1)
     panel.axhline(BOUND, color=GRAY, linestyle="--", linewidth=1)
     panel.axvline(RUN_STEPS, color=GRAY, linestyle="--", linewidth=1)
