@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import numpy as np
@@ -23,27 +22,28 @@ from tdegnn.experiments.stable_pendulum_plots import plot_stable_pendulum
 from tdegnn.training.optimizers import CosineAdam
 from tests.cli.test_commands import run
 
-QUICK = Effort(num_steps=60, descents=(CosineAdam(0.03),), hidden_channels=8)
+QUICK = Effort(num_steps=40, descents=(CosineAdam(0.03),), hidden_channels=8)
 RESULTS = read_lines(Path(__file__).parents[2] / "results" / "stable_pendulum.jsonl")
 DATA = make_pendulum()
+TICKS = []
 
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch):
-    monkeypatch.setattr(stable_pendulum, "LONG_RUN_STEPS", 300)
+    monkeypatch.setattr(stable_pendulum, "LONG_RUN_STEPS", 220)
 
 
 @pytest.fixture(scope="module")
 def results():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stable_pendulum, "LONG_RUN_STEPS", 300)
-        return run_stable_pendulum(DATA, [0, 1], QUICK)
+        patch.setattr(stable_pendulum, "LONG_RUN_STEPS", 220)
+        return run_stable_pendulum(DATA, [2], QUICK, on_step=TICKS.append)
 
 
-def test_free_coefficients_are_those_of_the_pendulum_experiment():
+def test_free_coefficients_are_those_of_the_pendulum_experiment(results):
     """Same data, split, network, seed and effort: the same numbers."""
     known = run_pendulum(DATA, seed=2, effort=QUICK, orders=(5,))["TDE-GNN, order 5"]
-    came = run_contestant(FREE, DATA, seed=2, effort=QUICK).model
+    came = next(result.model for result in results if result.contestant == FREE)
     assert came.one_step_mse == pytest.approx(known.one_step_mse, rel=1e-9)
     assert came.coefficients == pytest.approx(known.coefficients, rel=1e-9)
 
@@ -59,7 +59,7 @@ def test_stable_coefficients_keep_their_double_root_whatever_they_learn(results)
 
 def test_the_printed_vector_stays_as_printed_and_leaves(results):
     printed = [result for result in results if result.contestant.startswith(PRINTED)]
-    assert len(printed) == 3  # two seeds, and one without anything to learn
+    assert [result.seed for result in printed] == [2, None]  # without a spatial term there is nothing to learn
     for result in printed:
         assert result.model.coefficients == PENDULUM_COEFFICIENTS[5]
         assert result.max_free_root_modulus == pytest.approx(1.4007, abs=1e-4)
@@ -77,9 +77,9 @@ def test_without_a_spatial_term_the_run_is_the_plain_recursion():
 
 def test_the_true_pendulum_swings_on_after_the_observed_one(results):
     truth = results[0].run.truth
-    assert len(truth) == 300
+    assert len(truth) == 220
     np.testing.assert_array_equal(truth[:200], DATA.states[0, 800:, 1, 0].numpy())
-    assert 0.95 < np.abs(truth[200:]).max() < 1.05
+    assert 0.01 < np.abs(np.diff(truth[198:])).max() < 0.11  # and without a jump
 
 
 def test_a_run_is_bounded_until_it_is_beyond_twice_the_amplitude():
@@ -98,13 +98,10 @@ def test_the_last_swing_tells_a_run_that_dies_from_one_that_grows(monkeypatch):
     assert FreeRun(np.array([1.0, 0.9, 0.5, 0.4, 0.2, -0.3]), truth).last_swing(4) == 0.5
 
 
-def test_all_get_the_same_number_of_steps():
-    ticks = []
-    run_stable_pendulum(DATA, [0], Effort(3, (CosineAdam(0.01),), 4), on_step=ticks.append)
-    assert {name: ticks.count(name) for name in ticks} == {
-        name: 3 for name, contestant in CONTESTANTS.items() if contestant.has_operator
-    }
-    assert len(ticks) == count_steps(Effort(3, (CosineAdam(0.01),), 4), 1)
+def test_all_get_the_same_number_of_steps(results):
+    trained = [name for name, contestant in CONTESTANTS.items() if contestant.has_operator]
+    assert {name: TICKS.count(name) for name in TICKS} == dict.fromkeys(trained, 40)
+    assert len(TICKS) == count_steps(QUICK, 1)
 
 
 def test_mistakes_are_named(results):
@@ -115,7 +112,8 @@ def test_mistakes_are_named(results):
 
 
 def test_the_command_prints_draws_and_writes_lines(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(pendulum, "Effort", lambda: QUICK)
+    monkeypatch.setattr(pendulum, "Effort", lambda: Effort(2, (CosineAdam(0.03),), 4))
+    monkeypatch.setattr(stable_pendulum, "LONG_RUN_STEPS", 60)
     arguments = ("reproduce", "stable-pendulum", "--seeds", "1", "--device", "cpu", "--out", str(tmp_path))
     code, out, err = run(capsys, *arguments)
     assert (code, err) == (0, "")
@@ -123,9 +121,6 @@ def test_the_command_prints_draws_and_writes_lines(capsys, tmp_path, monkeypatch
     lines = read_lines(tmp_path / "stable_pendulum.jsonl")
     assert [line["model"] for line in lines] == list(CONTESTANTS)
     assert (tmp_path / "stable_pendulum.png").stat().st_size > 50_000
-    code, out, _ = run(capsys, *arguments, "--json")
-    again = json.loads(out)["runs"]
-    assert [line["one_step_mse"] for line in again] == [line["one_step_mse"] for line in lines]
 
 
 @pytest.mark.parametrize("optimizer", ["CosineAdam", "QuasiNewton"])

@@ -3,8 +3,9 @@ import pytest
 import torch
 
 from tdegnn import Graph, Panel
+from tdegnn.nets.series_network import SeriesSizes
 from tdegnn.nets.temporal import LinearSkip
-from tdegnn.training.ridge_skip import SHARED_PENALTIES, Penalties, start_at_ridge
+from tdegnn.training.ridge_skip import SHARED_PENALTIES, Penalties, fits_by_node, start_at_ridge
 from tdegnn.training.series_config import SeriesConfig
 from tdegnn.training.series_frames import FrameMaker
 from tdegnn.training.series_training import SeriesTraining
@@ -130,3 +131,10 @@ def test_waves_of_the_past_are_not_seen_twice():
     assert (sizes.num_channels, sizes.num_known, sizes.num_waves) == (5, 4, 4)
     # Three own lags, four waves, three lags of neighbors and three of the mean.
     assert LinearSkip(sizes).shared.in_features == 3 + 4 + 3 + 3
+
+
+def test_weights_by_node_are_left_out_where_they_need_too_much_memory():
+    few = SeriesSizes(window=4, horizon=2, num_nodes=100)
+    assert fits_by_node(few)
+    assert fits_by_node(few._replace(window=52, num_nodes=1_000))
+    assert not fits_by_node(few._replace(window=52, num_nodes=100_000))

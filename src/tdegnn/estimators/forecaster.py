@@ -53,7 +53,7 @@ from tdegnn.training.device import DeviceName
 from tdegnn.training.fabric import Precision, make_fabric, place, weight_type
 from tdegnn.training.fit import Look, fit
 from tdegnn.training.members import GroupDescent
-from tdegnn.training.ridge_skip import Penalties, start_at_ridge
+from tdegnn.training.ridge_skip import Penalties, fits_by_node, start_at_ridge
 from tdegnn.training.run_folder import CONFIG, RunFolder
 from tdegnn.training.series_config import SeriesConfig, Skip, States
 from tdegnn.training.series_frames import FrameMaker, WindowSet
@@ -108,7 +108,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         num_layers: Number of layers.
         step_size: h.
         dropout: Part of states that is dropped in training.
-        skip: The linear forecast beside the layers: `"none"`, `"linear"`, or `"by node"`.
+        skip: The linear forecast beside the layers: `"none"`, `"linear"`, or `"by node"`, with weights of each node's
+            own as far as the held-out steps want them. Without it, by node where that fits into memory.
         attention: For TDE-GNN_A: that of the paper, `"plain"`, or `"gated"`, which starts as forward Euler.
         learning_rate: How fast all but c learns.
         weight_decay: How strongly it is pulled to zero.
@@ -136,7 +137,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
     num_layers: int = 2
     step_size: float = 1.0
     dropout: float = 0.3
-    skip: Skip = "linear"
+    skip: Skip | None = None
     attention: Attention = "gated"
     learning_rate: float = 0.003
     weight_decay: float = 0.01
@@ -372,7 +373,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
             order=1 if self.system == "DE-GNN" else min(self.order, maker.window),
             step_size=self.step_size,
             dropout=self.dropout,
-            skip=self.skip,
+            skip=self.skip or ("by node" if fits_by_node(maker.sizes(self.graph_.num_nodes)) else "linear"),
             attention=self.attention,
             embedding=groups,
             temporal=GroupDescent(self.c_learning_rate, self.c_weight_decay),
@@ -388,7 +389,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         learned, held_out = windows.predicting(split.training), windows.predicting(split.validation)
         seeds = range(self.seed, self.seed + self.num_members)
         networks = [settings.build(self.maker_.sizes(panel.num_nodes), seed).to(fabric.device) for seed in seeds]
-        penalties = start_at_ridge(networks, learned, held_out, self.graph_, self.maker_.target_scales)
+        penalties = self._solve_skips(networks, learned, held_out)
         training = self._start_training(networks, learned, held_out, fabric)
         return _Start(networks, windows, held_out, training, penalties, fabric)
 
@@ -423,8 +424,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         self._measure(panel, split, start.held_out)
         # Again on everything, for as many steps as were best: what is newest says most about what comes next.
         everything = start.windows.predicting(range(panel.num_steps))
-        scales = self.maker_.target_scales
-        start_at_ridge(start.networks, everything, start.held_out, self.graph_, scales, start.penalties)
+        self._solve_skips(start.networks, everything, start.held_out, start.penalties)
         again = self._start_training(start.networks, everything, start.held_out, start.fabric)
         for step in range(1, self.best_step_ + 1):
             again.step()
@@ -432,6 +432,17 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         self._learn_from(again, panel, start.windows)
         if folder is not None:
             self._write(folder)
+
+    def _solve_skips(
+        self,
+        networks: Sequence[ForecastNetwork],
+        learned: WindowSet,
+        held_out: WindowSet,
+        penalties: Penalties | None = None,
+    ) -> Penalties | None:
+        # Judged as the training is: nodes count alike, whatever their units.
+        units = np.ones_like(self.maker_.target_scales)
+        return start_at_ridge(networks, learned, held_out, self.graph_, units, penalties)
 
     def _start_training(
         self, networks: Sequence[ForecastNetwork], learned: WindowSet, held_out: WindowSet, fabric: Fabric

@@ -94,7 +94,7 @@ class FreeRun:
 
     def last_swing(self, num_steps: int) -> float:
         """The largest relative angle just before so many steps are over: whether the swing grew or died."""
-        return float(self.relative_angles[max(0, num_steps - SWING_STEPS) : num_steps].max())
+        return float(self.relative_angles[:num_steps][-SWING_STEPS:].max())
 
     @property
     def num_bounded_steps(self) -> int:

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tdegnn.graph import Graph
+from tdegnn.nets.series_network import SeriesSizes
 from tdegnn.nets.temporal import LinearSkip
 from tdegnn.training.series_frames import WindowSet
 
@@ -22,6 +23,8 @@ SHARED_PENALTIES = (1.0, 10.0, 100.0, 1e3, 1e4)
 # What a node has of its own is learned from few steps and needs more. The last leaves it nothing.
 OWN_PENALTIES = (3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4, torch.inf)
 ROWS_AT_ONCE = 100_000
+# Numbers in the products of inputs, of all nodes: a gigabyte.
+LARGEST_PRODUCTS = 2**27
 
 
 class Penalties(NamedTuple):
@@ -77,6 +80,12 @@ def start_at_ridge(
             skip.shared.bias.copy_(shared[offset])
             skip.by_node.copy_(own)
     return penalties
+
+
+def fits_by_node(sizes: SeriesSizes) -> bool:
+    """Whether weights of each node's own can be solved in memory."""
+    num_inputs = LinearSkip(sizes._replace(num_nodes=1), is_by_node=True).shared.in_features + 1
+    return sizes.num_nodes * num_inputs**2 <= LARGEST_PRODUCTS
 
 
 def _choose(
