@@ -108,7 +108,7 @@ TASKS = {
         windows=(7, 14, 21, 28),
     ),
 }
-OURS: tuple[str, ...] = get_args(System)
+OURS = ("DE-GNN", "TDE-GNN_D", "TDE-GNN_A")
 CLASSICAL = tuple(classical_forecasts(period=1))
 SYSTEMS = (*CLASSICAL, *SERIES_NETWORKS, *OURS)
 
