@@ -113,7 +113,6 @@ def test_mistakes_are_named(results):
 
 def test_the_command_prints_draws_and_writes_lines(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(pendulum, "Effort", lambda: Effort(2, (CosineAdam(0.03),), 4))
-    monkeypatch.setattr(stable_pendulum, "LONG_RUN_STEPS", 60)
     arguments = ("reproduce", "stable-pendulum", "--seeds", "1", "--device", "cpu", "--out", str(tmp_path))
     code, out, err = run(capsys, *arguments)
     assert (code, err) == (0, "")

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from math import floor
 from typing import Any
 
+from tdegnn.analysis.order_limits import ABLE_ENOUGH
 from tdegnn.analysis.report import ordinal
 from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH, LOOSE_TOLERANCE
+
+
+def percent_reached(share: float) -> str:
+    """Rounded down: what is not enough must not look like enough."""
+    return f"{floor(100 * share + 1e-9)} %"
 
 
 @dataclass(frozen=True)
@@ -20,7 +27,7 @@ class OrderTrial:
             leave unexplained (so it may pass 1 a little); median over the resamples. `None` where noise hides it.
         low: Lower end of its 95 % interval over the resamples.
         high: Upper end.
-        chosen: Share of the resamples of which this is the order.
+        chosen: Share of the resamples, of those that were able to judge, of which this is the order.
         noise: Share of noise in what is to be explained, at the scale where it is lowest.
         half_widths: Half widths, in steps, of the test sequences that were used.
     """
@@ -59,6 +66,15 @@ class LowerDerivative:
         """Whether it is neither zero, by its interval, nor too small to matter."""
         return not self.low <= 0 <= self.high and self.size >= LOOSE_TOLERANCE
 
+    @property
+    def meaning(self) -> str:
+        """The same in words."""
+        if self.takes_part:
+            return f"takes part, {self.size:.2g} times the size of the leading derivative"
+        if self.low <= 0 <= self.high:
+            return "may be zero"
+        return f"not zero, but too small to matter, {self.size:.1%} of the leading derivative"
+
 
 @dataclass(frozen=True)
 class OrderFound:
@@ -68,9 +84,11 @@ class OrderFound:
         order: The order; `None` where the data cannot tell.
         trials: Every order that was tried.
         derivatives: Weights of the lower derivatives; none where the data cannot tell.
+        has_graph: Whether nodes saw others; else the order is that of each node by itself.
         noise_share: Standard deviation of the noise, over that of the series without it.
         num_pieces: Number of pieces the data were cut into.
         num_resamples: How often they were drawn.
+        able: Share of the resamples that were able to judge; the others had noise only, to learn from or to judge by.
         step_size: Time between two observations.
         notes: What was done to the data, and should be known.
     """
@@ -78,9 +96,11 @@ class OrderFound:
     order: int | None
     trials: tuple[OrderTrial, ...]
     derivatives: tuple[LowerDerivative, ...]
+    has_graph: bool
     noise_share: float
     num_pieces: int
     num_resamples: int
+    able: float
     step_size: float
     notes: tuple[str, ...]
 
@@ -101,8 +121,12 @@ class OrderFound:
             return None
         seen = [trial for trial in self.trials if trial.explained_share is not None]
         hidden = [trial for trial in self.trials if trial.explained_share is None]
-        undecided = [f"order {trial.order} in {trial.chosen:.0%}" for trial in self.trials if trial.chosen >= 0.05]
+        undecided = [
+            f"order {trial.order} in {percent_reached(trial.chosen)}" for trial in self.trials if trial.chosen >= 0.05
+        ]
         noise = f"noise ({self.noise_share:.0%} of the signal)" if self.noise_share < 10 else "noise"
+        if self.able < ABLE_ENOUGH and seen:
+            return f"only {percent_reached(self.able)} of the resamples could judge, the others saw little but {noise}"
         if undecided:
             return f"the resamples disagree: {', '.join(undecided)}, none in the rest"
         if not seen:
@@ -110,16 +134,18 @@ class OrderFound:
         best = max(seen, key=lambda trial: trial.explained_share or 0.0)
         share = f"{max(best.explained_share or 0.0, 0.0):.0%}"
         little = f"explains enough, at most {share} (order {best.order}) where {EXPLAINED_ENOUGH:.0%} are needed"
-        if hidden:
-            return f"no order up to {seen[-1].order} {little}, and {noise} hides the higher ones"
-        return f"no order up to {seen[-1].order} {little}; chance, or something that is not in the data, drives them"
+        rest = f"and {noise} hides the higher ones" if hidden else "so chance, or what is not in the data, is at work"
+        return f"no order up to {seen[-1].order} {little}, {rest}"
 
     @property
     def verdict(self) -> str:
         """One sentence."""
         if self.order is None:
             return f"The data cannot tell their order: {self.reason}."
-        return f"{ordinal(self.order).capitalize()} order, in {self.agreement:.0%} of the resamples."
+        alone = "" if self.has_graph else ", each node by itself"
+        return (
+            f"{ordinal(self.order).capitalize()} order{alone}, in {percent_reached(self.agreement)} of the resamples."
+        )
 
     @property
     def equation(self) -> str | None:
@@ -131,7 +157,7 @@ class OrderFound:
             if derivative.takes_part:
                 sign = "-" if derivative.rate < 0 else "+"
                 terms.append(f"{sign} {abs(derivative.rate):.3g} F{_primes(derivative.order)}")
-        return f"{' '.join(terms)} = s(F; G)"
+        return f"{' '.join(terms)} = {'s(F; G)' if self.has_graph else 's(F)'}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields, the verdict and the reason in types that JSON knows."""
@@ -141,11 +167,13 @@ class OrderFound:
             "verdict": self.verdict,
             "reason": self.reason,
             "equation": self.equation,
+            "has_graph": self.has_graph,
             "noise_share": self.noise_share,
             "trials": [asdict(trial) for trial in self.trials],
             "derivatives": [asdict(entry) | {"takes_part": entry.takes_part} for entry in self.derivatives],
             "num_pieces": self.num_pieces,
             "num_resamples": self.num_resamples,
+            "able": self.able,
             "step_size": self.step_size,
             "notes": list(self.notes),
         }

@@ -2,46 +2,43 @@
 
 For each order m the m-th difference is to be explained by the state, its Laplacian and the lower differences, all
 tested against smooth sequences (`weak_form`). Pieces of the data are drawn again and again; what was drawn is fitted,
-in closed form, and what was not is judged: by the explained share, less what noise must leave unexplained. The order of
-a drawing is the smallest that explains enough; the order of the data is the one on which most drawings agree.
+in closed form, and what was not judges it: by the explained share, less what noise must leave unexplained. The order of
+a resample is the smallest that explains enough; the order of the data is the one on which most resamples agree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import count
 from math import ceil
 from typing import NamedTuple
 
 import numpy as np
 import scipy.stats
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
+from tdegnn.analysis.order_limits import (
+    ABLE_ENOUGH,
+    AGREED_ENOUGH,
+    CONFIDENCE,
+    FEWEST_PIECES,
+    FINEST,
+    HIGHEST_ORDER,
+    LARGEST_WINDOW,
+    MOST_NOISE,
+    NUM_RESAMPLES,
+    USUAL_MAX_ORDER,
+)
 from tdegnn.analysis.order_report import LowerDerivative, OrderFound, OrderTrial
+from tdegnn.analysis.order_scales import Scales, choose_scales
 from tdegnn.analysis.order_states import HasLaplacian, HasSeries, ReadyStates, make_ready
 from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH
-from tdegnn.analysis.weak_form import Moments, difference_kernels, explained_without_noise, solve, tested_moments
+from tdegnn.analysis.weak_form import Moments, difference_kernels, explained_without_noise, solve
 from tdegnn.errors import InputError, check_count, check_finite
 
-USUAL_MAX_ORDER = 4
-# Among derivatives of a smooth series the higher ones follow from the lower, whatever made it: from order five or six
-# on, that explains enough.
-HIGHEST_ORDER = 6
-NUM_RESAMPLES = 200
-AGREED_ENOUGH = 0.8
-CONFIDENCE = 0.95
-FINEST = 3
-# A window may be so much of a piece, so that pieces have several.
-LARGEST_WINDOW = 0.6
-# A scale is used where noise is at most so much of what is to be explained; failing that, the best of all, up to the
-# second number: there, the noise is subtracted from what is half of it, which is not to be trusted any more.
-LITTLE_NOISE, MOST_NOISE = 0.1, 0.5
-# Coarse scales that keep less than this of the variance would judge another, slower system.
-KEPT_VARIANCE = 0.5
-# Of the scales that are left, the finest, the coarsest and one between them judge.
-MOST_SCALES = 3
+# What a resample says in place of an order.
+NO_ORDER, UNABLE = 0, -1
 COARSE = (
     "The series change about as fast as they are observed, so that differences are poor derivatives: observe more "
     "often to be sure."
@@ -67,12 +64,18 @@ def find_order(
         step_size: Time between two observations. It only scales the equation that is reported.
         max_order: Largest order to try, at most 6.
         num_resamples: How often pieces of the data are drawn.
-        seed: Seed of the drawings.
+        seed: Seed of the resamples.
         on_order: Called after each order.
 
     Returns:
-        The order, or that the data cannot tell, with what was explained, how many drawings agree, and the weights
+        The order, or that the data cannot tell, with what was explained, how many resamples agree, and the weights
         `D_j` of the lower derivatives.
+
+    Example:
+        >>> time = torch.arange(400)[:, None]
+        >>> find_order(torch.sin(0.1 * time + torch.arange(3))).verdict
+        'Second order, each node by itself, in 100 % of the resamples.'
+
     """
     check_count(max_order=max_order)
     check_count(2, num_resamples=num_resamples)
@@ -91,19 +94,42 @@ def find_order(
         if on_order is not None:
             on_order()
     orders = _orders_of_resamples(judged)
-    trials = tuple(entry.to_trial(float(np.mean(orders == entry.order))) for entry in judged)
+    orders = orders[orders != UNABLE]
+    trials = tuple(entry.to_trial(_share(orders == entry.order)) for entry in judged)
     best = max(trials, key=lambda trial: trial.chosen)
-    order = best.order if best.chosen >= AGREED_ENOUGH else None
+    is_agreed = best.chosen >= AGREED_ENOUGH and len(orders) >= ABLE_ENOUGH * num_resamples
+    order = best.order if is_agreed else None
     return OrderFound(
         order=order,
         trials=trials,
         derivatives=() if order is None else judged[order - 1].derivatives(step_size),
+        has_graph=ready.has_graph,
         noise_share=ready.noise_share,
         num_pieces=len(ready.pieces),
         num_resamples=num_resamples,
+        able=len(orders) / num_resamples,
         step_size=step_size,
-        notes=(*ready.notes, *([COARSE] if any(entry.scales.is_coarse for entry in judged[: order or None]) else [])),
+        notes=(*ready.notes, *_notice(judged, order)),
     )
+
+
+def _notice(judged: Sequence[_Judged], order: int | None) -> list[str]:
+    """What should be known of the data before the verdict is believed."""
+    notes = []
+    if any(entry.scales.is_coarse for entry in judged[: order or len(judged)]):
+        notes.append(COARSE)
+    first = judged[0].scales.moments
+    if order is None and first:
+        variances = np.maximum(
+            first[0].products[:, -1, -1] - first[0].noise[:, -1, -1] * first[0].counts.sum(axis=1), 0
+        )
+        num_full = variances.sum() ** 2 / max(np.square(variances).sum(), np.finfo(float).tiny)
+        if num_full < FEWEST_PIECES:
+            notes.append(
+                f"Nearly all change lies in {max(round(num_full), 1)} of {len(variances)} pieces of the data: take the "
+                "stretch where something happens, or several trajectories."
+            )
+    return notes
 
 
 class _Resample(NamedTuple):
@@ -124,20 +150,6 @@ def _draw(num_pieces: int, num_resamples: int, seed: int) -> list[_Resample]:
     return resamples
 
 
-class _Scales(NamedTuple):
-    """Where an order is judged.
-
-    Attributes:
-        moments: The scales that are used, finest first; none where noise allows none.
-        noise: Share of noise in what is to be explained, at the scale where it is lowest.
-        is_coarse: Whether all but the finest scale lose most of what is to be explained.
-    """
-
-    moments: tuple[Moments, ...]
-    noise: float
-    is_coarse: bool
-
-
 @dataclass(frozen=True)
 class _Judged:
     """One order on all resamples.
@@ -145,13 +157,13 @@ class _Judged:
     Attributes:
         order: m.
         scales: The scales that were used.
-        shares: Explained share in each resample, at the scale where it is lowest.
+        shares: Explained share in each resample, at the scale where it is lowest; NaN where it is not able to judge.
         weights: D_j in each resample, mean over the scales.
         estimates: D_j of all data, mean over the scales.
     """
 
     order: int
-    scales: _Scales
+    scales: Scales
     shares: Float[np.ndarray, " resamples"]
     weights: Float[np.ndarray, "resamples lower"]
     estimates: Float[np.ndarray, " lower"]
@@ -159,8 +171,8 @@ class _Judged:
     def to_trial(self, chosen: float) -> OrderTrial:
         """Summarize; `chosen` is the share of resamples that have this order."""
         quantiles = (0.5, 0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2)
-        is_judged = bool(self.scales.moments)
-        middle, low, high = np.quantile(self.shares, quantiles).tolist() if is_judged else (None, None, None)
+        able = self.shares[~np.isnan(self.shares)]
+        middle, low, high = np.quantile(able, quantiles).tolist() if able.size else (None, None, None)
         half_widths = tuple(moments.half_width for moments in self.scales.moments)
         return OrderTrial(self.order, middle, low, high, chosen, self.scales.noise, half_widths)
 
@@ -174,7 +186,8 @@ class _Judged:
         deviations = np.sqrt(_clean_variances(self.scales.moments[0])[-self.order :])
         bias = self.order / 24 * (deviations[-1] / deviations[-2]) ** 2
         num_pieces = len(self.scales.moments[0].counts)
-        spreads = scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, num_pieces - 1) * self.weights.std(axis=0, ddof=1)
+        able = self.weights[~np.isnan(self.shares)]
+        spreads = scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, num_pieces - 1) * able.std(axis=0)
         return tuple(
             LowerDerivative(
                 order=j,
@@ -190,97 +203,52 @@ class _Judged:
         )
 
 
-def _orders_of_resamples(judged: Sequence[_Judged]) -> Int[np.ndarray, " resamples"]:
-    """The smallest order that explains enough in each resample, 0 where none does.
+def _share(is_so: Bool[np.ndarray, " resamples"]) -> float:
+    return float(is_so.mean()) if is_so.size else 0.0
 
-    Where noise hides an order, nothing is said about it and those above it.
+
+def _orders_of_resamples(judged: Sequence[_Judged]) -> Int[np.ndarray, " resamples"]:
+    """The smallest order that explains enough in each resample; `NO_ORDER` or `UNABLE` where there is none.
+
+    Where noise hides an order from all resamples, nothing is said about it and those above it. Where it hides it from
+    one, because what changes lies elsewhere, that one is not able to judge.
     """
-    found = np.zeros(len(judged[0].shares), dtype=np.int64)
+    found = np.full(len(judged[0].shares), NO_ORDER, dtype=np.int64)
     for entry in judged:
         if not entry.scales.moments:
             break
-        found = np.where((found == 0) & (entry.shares >= EXPLAINED_ENOUGH), entry.order, found)
+        is_open = found == NO_ORDER
+        found = np.where(is_open & np.isnan(entry.shares), UNABLE, found)
+        found = np.where(is_open & (entry.shares >= EXPLAINED_ENOUGH), entry.order, found)
     return found
 
 
 def _judge(order: int, ready: ReadyStates, resamples: Sequence[_Resample]) -> _Judged:
-    scales = _choose_scales(order, ready)
-    num_scales = len(scales.moments)
+    scales = choose_scales(order, ready)
+    num_scales, everything = len(scales.moments), np.ones(len(ready.pieces))
     shares = np.empty((num_scales, len(resamples)))
     weights = np.empty((num_scales, len(resamples), order - 1))
     estimates = np.empty((num_scales, order - 1))
-    everything = np.ones(len(ready.pieces))
     for row, moments in enumerate(scales.moments):
-        estimates[row] = _lower(_fit(moments, everything, moments.means(everything)), order)
+        _, estimates[row] = _try(moments, _Resample(everything, everything))
         for column, resample in enumerate(resamples):
-            means = moments.means(resample.fitted)
-            fitted = _fit(moments, resample.fitted, means)
-            judging = moments.covariance(resample.judging, means)
-            shares[row, column] = explained_without_noise(judging, moments.noise_covariance(resample.fitted), fitted)
-            weights[row, column] = _lower(fitted, order)
+            shares[row, column], weights[row, column] = _try(moments, resample)
     # An equation holds at every scale; what is explained at one only is none.
-    lowest = shares.min(axis=0, initial=np.inf)
-    return _Judged(
-        order, scales, lowest, weights.sum(axis=0) / max(1, num_scales), estimates.sum(axis=0) / max(1, num_scales)
-    )
+    lowest = np.fmin.reduce(shares, axis=0, initial=np.nan)
+    means_of_scales = (values.sum(axis=0) / max(1, num_scales) for values in (weights, estimates))
+    return _Judged(order, scales, lowest, *means_of_scales)
 
 
-def _fit(
-    moments: Moments, weights: Float[np.ndarray, " pieces"], means: Float[np.ndarray, "groups terms"]
-) -> Float[np.ndarray, " terms_but_one"]:
-    return solve(moments.covariance(weights, means), moments.noise_covariance(weights))
-
-
-def _lower(fitted: Float[np.ndarray, " terms_but_one"], order: int) -> Float[np.ndarray, " lower"]:
-    """D_j of the lower differences, which are the last terms: they stand on the other side of the equation."""
-    return -fitted[len(fitted) - (order - 1) :]
-
-
-class _Scale(NamedTuple):
-    """Moments at one scale, the share of noise in what is to be explained, and the variance of the rest of it."""
-
-    moments: Moments
-    noise: float
-    signal: float
-
-
-def _choose_scales(order: int, ready: ReadyStates) -> _Scales:
-    """The scales at which an order is judged."""
-    scales = _all_scales(order, ready)
-    best = min(scales, key=lambda scale: scale.noise)
-    usable = [scale for scale in scales if scale.noise <= LITTLE_NOISE]
-    if not usable and best.noise <= MOST_NOISE:
-        usable = [best]
-    strongest = max((scale.signal for scale in usable), default=0.0)
-    kept = [scale.moments for scale in usable if scale.signal >= KEPT_VARIANCE * strongest]
-    is_coarse = len(kept) == 1 < len(usable) and kept[0].half_width == FINEST
-    chosen = sorted({round(place) for place in np.linspace(0, len(kept) - 1, MOST_SCALES)}) if kept else []
-    return _Scales(tuple(kept[place] for place in chosen), best.noise, is_coarse)
-
-
-def _all_scales(order: int, ready: ReadyStates) -> list[_Scale]:
-    everything = np.ones(len(ready.pieces))
-    scales = []
-    for half_width in _half_widths(order, min(piece.variables.shape[1] for piece in ready.pieces)):
-        moments = tested_moments(ready.pieces, ready.num_channels, order, half_width)
-        if moments is not None:
-            variance = float(moments.covariance(everything, moments.means(everything))[-1, -1])
-            noise = float(moments.noise_covariance(everything)[-1, -1])
-            scales.append(_Scale(moments, noise / variance if variance > 0 else 1.0, variance - noise))
-    if not scales:
-        raise InputError("Expected windows without gaps in every part of the series, got none. Fill the gaps first.")
-    return scales
-
-
-def _half_widths(order: int, length: int) -> list[int]:
-    """3, 4, 6, 8, 12, 16, ... as far as the pieces have room."""
-    widths: list[int] = []
-    for power in count():
-        width = (4, 6)[power % 2] << (power // 2)
-        widths.append(width)
-        if difference_kernels(order, width).shape[1] > LARGEST_WINDOW * length:
-            break
-    return [FINEST, *widths[:-1]]
+def _try(moments: Moments, resample: _Resample) -> tuple[float, Float[np.ndarray, " lower"]]:
+    """Explained share, and D_j of the lower differences; the share is NaN where either part is mostly noise."""
+    means, noise = moments.means(resample.fitted), moments.noise_covariance(resample.fitted)
+    learned, judging = moments.covariance(resample.fitted, means), moments.covariance(resample.judging, means)
+    fitted = solve(learned, noise)
+    # They are the last terms, and stand on the other side of the equation.
+    weights = -fitted[len(fitted) - (moments.order - 1) :]
+    if noise[-1, -1] > MOST_NOISE * min(learned[-1, -1], judging[-1, -1]):
+        return float("nan"), weights
+    return explained_without_noise(judging, noise, fitted), weights
 
 
 def _clean_variances(moments: Moments) -> Float[np.ndarray, " terms"]:

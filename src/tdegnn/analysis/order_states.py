@@ -17,18 +17,20 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import Akima1DInterpolator
 
 from tdegnn.analysis.order import as_array
+from tdegnn.analysis.order_limits import (
+    FEWEST_PIECES,
+    HIGHEST_DIFFERENCE,
+    LONGEST_FILLED_GAP,
+    MOST_PIECES,
+    NUM_PIECES,
+    USUAL_PIECE,
+)
 from tdegnn.analysis.weak_form import Piece
 from tdegnn.errors import InputError
 
 Values: TypeAlias = Float[np.ndarray, "trajectories time nodes channels"]
 Known: TypeAlias = Bool[np.ndarray, "trajectories time nodes"]
 
-LONGEST_FILLED_GAP = 3
-# So many pieces are wanted, for drawing them again; with fewer than the second number nothing could be said.
-NUM_PIECES, FEWEST_PIECES, MOST_PIECES = 12, 4, 48
-# Fewer pieces rather than shorter ones than this.
-USUAL_PIECE = 24
-HIGHEST_DIFFERENCE = 8
 # A node whose values spread less than this, beside their size, does not change.
 ROUNDING = 1e-12
 
@@ -66,12 +68,14 @@ class ReadyStates(NamedTuple):
     Attributes:
         pieces: The series, cut into pieces.
         num_channels: Number of channels of the state, the first of the pieces' variables.
+        has_graph: Whether nodes see others.
         noise_share: Standard deviation of the noise, over that of the series without it.
         notes: What was done to the series, and should be known.
     """
 
     pieces: tuple[Piece, ...]
     num_channels: int
+    has_graph: bool
     noise_share: float
     notes: tuple[str, ...]
 
@@ -85,35 +89,40 @@ def make_ready(states: ArrayLike | HasSeries, graph: HasLaplacian | None, shorte
         graph: The graph of the nodes; that of the panel, or none, without it.
         shortest_piece: Number of steps that a piece must have.
     """
-    values, graph = _take_apart(states, graph)
-    cuts = _plan_cuts(values.shape[0], values.shape[1], shortest_piece)
     notes: list[str] = []
+    values, graph = _take_apart(states, graph, notes)
+    cuts = _plan_cuts(values.shape[0], values.shape[1], shortest_piece)
     values = _fill_short_gaps(values, notes)
     state, is_silent = _center(values, notes)
     # Of a node that is silent all is known.
     is_known = ~np.isnan(values).any(axis=-1) | is_silent
     state = np.where(is_known[..., None], state, 0.0)
     variables = _scale(state, is_known & ~is_silent)
-    if graph is None:
-        notes.append(
-            "There is no graph: each node was judged alone. If nodes act on each other, the order may look higher."
-        )
-    else:
+    num_channels = variables.shape[-1]
+    if graph is not None:
         laplacian, is_known = _laplacian(state, is_known, graph)
         variables = np.concatenate([variables, _scale(laplacian, is_known & ~is_silent)], axis=-1)
+    has_graph = variables.shape[-1] > num_channels
+    if not has_graph and values.shape[2] > 1:
+        notes.append("No edges are known: each node was judged by itself. If nodes act on each other, give the edges.")
     stretches = _cut(variables, is_known & ~is_silent, cuts, notes)
-    noises = _estimate_noise(stretches, num_channels=values.shape[-1])
+    noises = _estimate_noise(stretches, num_channels)
     pieces = tuple(Piece(*stretch, noise) for stretch, noise in zip(stretches, noises, strict=True))
     # The variables of the state have variance one, noise included.
-    noise_variance = float(np.mean([np.diag(noise)[: values.shape[-1]] for noise in noises]))
+    noise_variance = float(np.mean([np.diag(noise)[:num_channels] for noise in noises]))
     noise_share = sqrt(noise_variance / (1.0 - noise_variance)) if noise_variance < 1 else float("inf")
-    return ReadyStates(pieces, values.shape[-1], noise_share, tuple(notes))
+    return ReadyStates(pieces, num_channels, has_graph, noise_share, tuple(notes))
 
 
-def _take_apart(states: ArrayLike | HasSeries, graph: HasLaplacian | None) -> tuple[Values, HasLaplacian | None]:
+def _take_apart(
+    states: ArrayLike | HasSeries, graph: HasLaplacian | None, notes: list[str]
+) -> tuple[Values, HasLaplacian | None]:
     if isinstance(states, HasSeries):
         graph = states.graph if graph is None else graph
-        states = np.asarray(states.values)[..., : states.num_targets]
+        all_values = np.asarray(states.values)
+        if states.num_targets < all_values.shape[-1]:
+            notes.append("Channels beside those that are forecast are no part of the state: they were not looked at.")
+        states = all_values[..., : states.num_targets]
     try:
         values = as_array(states)
     except (TypeError, ValueError) as error:
@@ -150,8 +159,8 @@ def _plan_cuts(num_trajectories: int, num_steps: int, shortest_piece: int) -> li
     length = num_steps // num_parts
     if length < shortest_piece:
         raise InputError(
-            f"Expected at least {needed * shortest_piece} steps, for {FEWEST_PIECES} pieces of {shortest_piece} to judge "
-            f"by, got {num_steps}. Take a longer series or a lower max_order."
+            f"Expected at least {needed * shortest_piece} steps ({FEWEST_PIECES} pieces of {shortest_piece}, to fit "
+            f"some and judge by the others), got {num_steps}. Take a longer series, or try lower orders only."
         )
     edges = np.linspace(0, num_trajectories, min(num_trajectories, MOST_PIECES) + 1).astype(int).tolist()
     return [
@@ -162,7 +171,7 @@ def _plan_cuts(num_trajectories: int, num_steps: int, shortest_piece: int) -> li
 
 
 def _fill_short_gaps(values: Values, notes: list[str]) -> Values:
-    """Fill gaps of a few steps from the values around them, and say what was filled and what was not."""
+    """Fill gaps of a few steps from the values around them, and note what was filled and what was not."""
     is_missing = np.isnan(values)
     if not is_missing.any():
         return values
@@ -170,12 +179,14 @@ def _fill_short_gaps(values: Values, notes: list[str]) -> Values:
     for trajectory, node, channel in np.argwhere(is_missing.any(axis=1)):
         series = filled[trajectory, :, node, channel]
         series[:] = _fill(series)
-    num_filled = int(is_missing.sum() - np.isnan(filled).sum())
-    share = np.isnan(filled).mean()
-    notes.append(
-        f"{num_filled:,} missing values in gaps of at most {LONGEST_FILLED_GAP} steps were filled; "
-        f"windows that touch a longer gap ({share:.1%} of the values) were left out."
-    )
+    num_missing, num_left = int(is_missing.sum()), int(np.isnan(filled).sum())
+    if num_missing > num_left:
+        notes.append(
+            f"{num_missing - num_left:,} missing values, in gaps of at most {LONGEST_FILLED_GAP} steps, were filled."
+        )
+    if num_left:
+        share = num_left / filled.size
+        notes.append(f"Longer gaps ({share:.1%} of the values) were not: windows that touch them were left out.")
     return filled
 
 

@@ -22,7 +22,8 @@ from scipy.ndimage import correlate1d, minimum_filter1d
 # Beyond so many standard deviations nonlinear terms stay constant, so that one outlier does not decide their weight.
 CLIPPED_AT = 4.0
 HIGHEST_DEGREE = 3
-MOST_MONOMIALS = 50
+# Of the dictionary, which each channel has for itself.
+MOST_TERMS = 90
 # Windows this share of their half width apart say nearly the same.
 SHARE_OF_STRIDE = 8
 # A direction of the terms that is weaker than this, with terms of variance one, is rounding.
@@ -59,10 +60,12 @@ def difference_kernels(order: int, half_width: int) -> Float[np.ndarray, "order_
     return np.asarray(np.asarray(rows) / np.sum(rows[0]))
 
 
-def monomials(variables: Float[np.ndarray, "*rows variables"]) -> Float[np.ndarray, "*rows monomials"]:
+def monomials(
+    variables: Float[np.ndarray, "*rows variables"], most: int = MOST_TERMS
+) -> Float[np.ndarray, "*rows monomials"]:
     """The dictionary of s: the variables, then their products up to degree three, or less where they were too many."""
     num_variables = variables.shape[-1]
-    degree = next(d for d in range(HIGHEST_DEGREE, 0, -1) if d == 1 or comb(num_variables + d, d) <= MOST_MONOMIALS)
+    degree = next(d for d in range(HIGHEST_DEGREE, 0, -1) if d == 1 or comb(num_variables + d, d) - 1 <= most)
     clipped = np.clip(variables, -CLIPPED_AT, CLIPPED_AT)
     products = [
         np.prod(clipped[..., list(chosen)], axis=-1)
@@ -98,20 +101,27 @@ class Moments:
     def means(self, weights: Float[np.ndarray, " pieces"]) -> Float[np.ndarray, "groups terms"]:
         """Mean of the terms, by node and channel; zero where no window is."""
         counts = weights @ self.counts
-        return np.asarray(np.tensordot(weights, self.sums, 1) / np.maximum(counts, 1.0)[:, None])
+        return np.asarray(_weigh(weights, self.sums) / np.maximum(counts, 1.0)[:, None])
 
     def covariance(
         self, weights: Float[np.ndarray, " pieces"], means: Float[np.ndarray, "groups terms"]
     ) -> Float[np.ndarray, "terms terms"]:
         """Mean product of deviations from `means`, which may be those of other pieces."""
-        counts, sums = weights @ self.counts, np.tensordot(weights, self.sums, 1)
+        counts, sums = weights @ self.counts, _weigh(weights, self.sums)
         crossed = sums.T @ means
-        total = np.tensordot(weights, self.products, 1) - crossed - crossed.T + (means * counts[:, None]).T @ means
+        total = _weigh(weights, self.products) - crossed - crossed.T + (means * counts[:, None]).T @ means
         return np.asarray(total / counts.sum())
 
     def noise_covariance(self, weights: Float[np.ndarray, " pieces"]) -> Float[np.ndarray, "terms terms"]:
         """What noise adds to the covariances."""
-        return np.asarray(np.tensordot(weights, self.noise, 1) / weights.sum())
+        return np.asarray(_weigh(weights, self.noise) / weights.sum())
+
+
+def _weigh(
+    weights: Float[np.ndarray, " pieces"], values: Float[np.ndarray, "pieces rows terms"]
+) -> Float[np.ndarray, "rows terms"]:
+    """Weighted sum over the pieces."""
+    return np.asarray((weights @ values.reshape(len(values), -1)).reshape(values.shape[1:]))
 
 
 def tested_moments(pieces: Sequence[Piece], num_channels: int, order: int, half_width: int) -> Moments | None:
@@ -133,7 +143,7 @@ def _test_piece(
     order, window = kernels.shape[0] - 1, kernels.shape[1]
     places = slice(window // 2, -(window // 2), stride)
     is_whole = minimum_filter1d(piece.is_known.astype(np.uint8), window, axis=1)[:, places].astype(bool)
-    dictionary = correlate1d(monomials(piece.variables), kernels[0], axis=1)[:, places]
+    dictionary = correlate1d(monomials(piece.variables, MOST_TERMS // num_channels), kernels[0], axis=1)[:, places]
     num_nodes, size = dictionary.shape[2:]
     num_terms = num_channels * size + order
     products, noise = np.zeros((2, num_terms, num_terms))

@@ -16,6 +16,7 @@ from tdegnn.cli.data import data
 from tdegnn.cli.demo import demo
 from tdegnn.cli.explain import explain
 from tdegnn.cli.fit import fit
+from tdegnn.cli.order import order, order_found
 from tdegnn.cli.predict import predict
 from tdegnn.cli.reproduce import reproduce
 from tdegnn.cli.reproduce_ablation import ablation
@@ -23,7 +24,7 @@ from tdegnn.cli.reproduce_coverage import coverage
 from tdegnn.cli.reproduce_nodes import runtimes, table1
 from tdegnn.cli.reproduce_series import table2
 from tdegnn.cli.reproduce_series_ablation import series_ablation
-from tdegnn.cli.reproduce_stability import stable_pendulum
+from tdegnn.cli.reproduce_stability import depth, stable_pendulum
 from tdegnn.cli.sweep import sweep
 from tdegnn.errors import InputError, TdegnnError
 from tdegnn.version import __version__
@@ -46,10 +47,13 @@ reproduce.command()(ablation)
 reproduce.command()(series_ablation)
 reproduce.command()(coverage)
 reproduce.command()(stable_pendulum)
+reproduce.command()(depth)
 reproduce.command()(runtimes)
+reproduce.command()(order_found)
 app.command()(fit)
 app.command()(predict)
 app.command()(backtest)
+app.command()(order)
 app.command()(classify)
 app.command()(sweep)
 app.add_typer(reproduce, name="reproduce")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from tdegnn.cli.options import AsJson, Device, DeviceOption, OutFolder, Quiet, Seed
+from tdegnn.cli.options import AsJson, Device, DeviceOption, OutFolder, Quiet, Seed, choose_names
 from tdegnn.cli.output import number, print_json, print_table, progress_bar
 from tdegnn.cli.reproduce import Optimizer
+from tdegnn.errors import InputError
 
 
 def stable_pendulum(
@@ -66,3 +67,92 @@ def stable_pendulum(
         bounded.setdefault(result.contestant, []).append(result.is_bounded)
     told = "; ".join(f"{name}: {sum(found)} of {len(found)}" for name, found in bounded.items())
     typer.echo(f"Runs of 1,000 steps that stay bounded. {told}.")
+
+
+def depth(
+    task: Annotated[
+        list[str] | None,
+        typer.Option("--task", help="cora, chameleon, chain; may be given several times. All without."),
+    ] = None,
+    system: Annotated[
+        list[str] | None, typer.Option("--system", help="A rule, as in DE-GNN, TDE-GNN_S; all four without.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="File of result lines; what is in it is not trained again.")
+    ] = Path("runs/depth.jsonl"),
+    picture: Annotated[
+        Path | None, typer.Option(help="Where to write the figure; beside the result lines without it.")
+    ] = None,
+    report: Annotated[bool, typer.Option("--report", help="Train nothing; show what the file holds.")] = False,
+    seed: Seed = 0,
+    device: Device = DeviceOption.AUTO,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Networks of 64 and 256 layers: accuracy, states and gradients by layer, for four rules. Not in the paper."""
+    from tdegnn.analysis.plots import save_figure
+    from tdegnn.experiments.depth import SYSTEMS, TASKS, choose_lines, train_depth
+    from tdegnn.experiments.depth_plots import plot_depth
+    from tdegnn.experiments.records import read_lines
+    from tdegnn.training.fabric import make_fabric
+
+    tasks, systems = choose_names(task, tuple(TASKS), "task"), choose_names(system, SYSTEMS, "system")
+    if report and not out.exists():
+        raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to train.")
+    if not report:
+        jobs = [(name, config) for name in tasks for row in systems for config in TASKS[name].configs(row)]
+        with progress_bar(len(jobs), "depth", is_quiet=quiet or as_json) as tick:
+            for name, config in jobs:
+                train_depth(name, config, out, fabric=make_fabric(device.value, TASKS[name].precision), seed=seed)
+                tick(f"{name} {config.system}")
+    chosen = choose_lines([line for line in read_lines(out) if line["dataset"] in tasks and line["system"] in systems])
+    drawn = save_figure(plot_depth(chosen), picture or out.with_suffix(".png"))
+    records = [_summary(name, row, lines) for (name, row), lines in chosen.items()]
+    if as_json:
+        print_json({"rows": records, "picture": str(drawn)})
+        return
+    if not quiet:
+        header = ["task", "system", "splits", "test accuracy", "h", "learning rate", "max |root|"]
+        header += ["last / first state", "first / last gradient"]
+        rows = [
+            [
+                record["task"],
+                record["system"],
+                str(record["splits"]),
+                f"{100 * record['test_accuracy']:.2f} ± {100 * record['deviation']:.2f}",
+                number(record["step_size"]),
+                number(record["learning_rate"]),
+                number(record["max_root_modulus"]),
+                number(record["state_growth"]),
+                number(record["gradient_growth"]),
+            ]
+            for record in records
+        ]
+        print_table("Deep networks, the settings that validation chose; growth is a median", header, rows)
+    typer.echo(f"{len(records)} rows in {out}, figure in {drawn}.")
+
+
+def _summary(name: str, system: str, lines: list[Any]) -> dict[str, Any]:
+    """A row of the table: mean test accuracy, the chosen settings, and growth over all layers once trained."""
+    import numpy as np
+
+    def median(values: list[float | None]) -> float:
+        return float(np.median([np.nan if value is None else value for value in values]))
+
+    def ratio(row: str, to: int, by: int) -> float:
+        ends = [(line["trained"][row][to], line["trained"][row][by]) for line in lines]
+        return median([None if None in pair or not pair[1] else pair[0] / pair[1] for pair in ends])
+
+    accuracies = [line["test_accuracy"] for line in lines]
+    return {
+        "task": name,
+        "system": system,
+        "splits": len(lines),
+        "test_accuracy": float(np.mean(accuracies)),
+        "deviation": float(np.std(accuracies)),
+        "step_size": lines[0]["configuration"]["step_size"],
+        "learning_rate": lines[0]["configuration"]["spatial"]["learning_rate"],
+        "max_root_modulus": median([line["max_root_modulus"] for line in lines]),
+        "state_growth": ratio("states", -1, 0),
+        "gradient_growth": ratio("gradients", 0, -1),
+    }

@@ -1,4 +1,7 @@
-"""The systems of the paper by name, for configurations of nodes and of series alike: which rule gives c."""
+"""Systems by name, for configurations of nodes and of series alike: which rule gives c.
+
+Three are the paper's. TDE-GNN_S is ours: a learned vector that satisfies the root condition whatever it learns.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +14,23 @@ from tdegnn.core.coefficients import (
     GatedAttention,
     TemporalCoefficients,
 )
+from tdegnn.core.stable import StableCoefficients
 from tdegnn.errors import InputError
 
-System = Literal["DE-GNN", "TDE-GNN_D", "TDE-GNN_A"]
+System = Literal["DE-GNN", "TDE-GNN_D", "TDE-GNN_A", "TDE-GNN_S"]
 Attention = Literal["plain", "gated"]
 
 _ATTENTIONS: dict[Attention, type[AttentionCoefficients]] = {"plain": AttentionCoefficients, "gated": GatedAttention}
 
 
 def make_rule(system: System, order: int, channels: int, attention: Attention) -> TemporalCoefficients:
-    """The rule for c of a system: c = [1], a learned vector, or attention over states of so many channels."""
+    """The rule for c of a system: c = [1], a learned or a stable vector, attention over states of so many channels."""
     if system == "DE-GNN":
         return FixedCoefficients([1.0])
     if system == "TDE-GNN_D":
         return DirectCoefficients(order)
+    if system == "TDE-GNN_S":
+        return StableCoefficients(order)
     return _ATTENTIONS[attention](order, channels)
 
 

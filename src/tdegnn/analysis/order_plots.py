@@ -1,0 +1,85 @@
+"""A picture of what the search for the order of data found."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
+
+from tdegnn.analysis.order_report import LowerDerivative, OrderFound, OrderTrial, percent_reached
+from tdegnn.analysis.plots import BLUE, GRAY, GREEN, INK, ORANGE, new_figure, styled
+from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LETTERS_A_PANEL = 62
+
+
+@styled
+def plot_order(found: OrderFound) -> Figure:
+    """Explained share of each order, and, where there are any, the lower derivatives of the one that was found."""
+    num_panels = 2 if found.derivatives else 1
+    figure, panels = new_figure(num_panels, (5.6, 4.4))
+    figure.suptitle(textwrap.fill(found.verdict, LETTERS_A_PANEL * num_panels), x=0.01, ha="left", fontsize=11)
+    _draw_shares(panels[0], found)
+    if found.derivatives:
+        _draw_derivatives(panels[1], found)
+    return figure
+
+
+def _draw_shares(panel: Axes, found: OrderFound) -> None:
+    panel.axhline(EXPLAINED_ENOUGH, color=INK, linewidth=1, linestyle="--")
+    for trial in found.trials:
+        _draw_trial(panel, trial, GREEN if trial.order == found.order else BLUE)
+    panel.set(
+        title="What each order explains of held-out data",
+        xlabel="order, and share of resamples that chose it",
+        ylabel=f"explained share ({EXPLAINED_ENOUGH:.0%} are enough)",
+        xticks=[trial.order for trial in found.trials],
+        xticklabels=[f"{trial.order}\n{percent_reached(trial.chosen)}" for trial in found.trials],
+        xlim=(0.5, len(found.trials) + 0.5),
+        ylim=(0, 1.12),
+    )
+    panel.grid(visible=False, axis="x")
+
+
+def _draw_trial(panel: Axes, trial: OrderTrial, color: str) -> None:
+    if trial.explained_share is None or trial.low is None or trial.high is None:
+        panel.text(trial.order, 0.45, "hidden\nby noise", ha="center", va="center", color=GRAY)
+        return
+    # Shares beyond 0 and 1 come from noise that was subtracted, or from a fit that is worse than none.
+    low, middle, high = (min(max(share, 0.0), 1.0) for share in (trial.low, trial.explained_share, trial.high))
+    panel.bar(trial.order, middle, width=0.6, color=color)
+    panel.vlines(trial.order, low, high, color=INK, linewidth=1.5)
+    panel.text(trial.order, max(high, middle) + 0.02, f"{middle:.1%}", ha="center", fontsize=9)
+
+
+def _draw_derivatives(panel: Axes, found: OrderFound) -> None:
+    ends = [_beside_leading(entry, end) for entry in found.derivatives for end in (entry.low, entry.high)]
+    reach = 1.2 * max(0.1, *(abs(end) for end in ends))
+    for entry in found.derivatives:
+        low, middle, high = (_beside_leading(entry, weight) for weight in (entry.low, entry.weight, entry.high))
+        color = ORANGE if entry.takes_part else GRAY
+        panel.hlines(entry.order, low, high, color=color, linewidth=3)
+        panel.plot(middle, entry.order, "o", color=color, markersize=8)
+        words = entry.meaning.split(",")[0]
+        text = f"$D_{entry.order}$ = {entry.weight:.3g} ({entry.low:.3g} to {entry.high:.3g}): {words}"
+        paper = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+        panel.text(-0.95 * reach, entry.order + 0.16, text, fontsize=9, bbox=paper)
+    panel.axvline(0, color=INK, linewidth=1)
+    panel.set(
+        title="Lower derivatives in the equation",
+        xlabel=f"size beside the derivative of order {found.order}, with 95 % interval",
+        ylabel="derivative of order",
+        yticks=[entry.order for entry in found.derivatives],
+        ylim=(0.5, len(found.derivatives) + 0.5),
+        xlim=(-reach, reach),
+    )
+    panel.grid(visible=False, axis="y")
+
+
+def _beside_leading(entry: LowerDerivative, weight: float) -> float:
+    """A weight in units in which the leading term is one."""
+    return weight * entry.size / abs(entry.weight) if entry.weight else 0.0

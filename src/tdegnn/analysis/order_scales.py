@@ -1,0 +1,86 @@
+"""At which scales an order is judged: those of the test sequences that noise allows.
+
+A long test sequence has little noise but sees only what is slow. So the finest scales that have little noise are used,
+as far as they keep most of what is to be explained. An equation holds at all of them; a likeness of derivatives that
+comes from smoothness alone does not.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+
+from tdegnn.analysis.order_limits import (
+    FINEST,
+    KEPT_VARIANCE,
+    LARGEST_WINDOW,
+    LITTLE_NOISE,
+    MOST_NOISE,
+    MOST_SCALES,
+)
+from tdegnn.analysis.order_states import ReadyStates
+from tdegnn.analysis.weak_form import Moments, difference_kernels, tested_moments
+from tdegnn.errors import InputError
+
+
+class Scales(NamedTuple):
+    """Where an order is judged.
+
+    Attributes:
+        moments: The scales that are used, finest first; none where noise allows none.
+        noise: Share of noise in what is to be explained, at the scale where it is lowest.
+        is_coarse: Whether all but the finest scale lose most of what is to be explained.
+    """
+
+    moments: tuple[Moments, ...]
+    noise: float
+    is_coarse: bool
+
+
+class _Scale(NamedTuple):
+    """Moments at one scale, the share of noise in what is to be explained, and the variance of the rest of it."""
+
+    moments: Moments
+    noise: float
+    signal: float
+
+
+def choose_scales(order: int, ready: ReadyStates) -> Scales:
+    """The scales at which an order is judged."""
+    scales = _all_scales(order, ready)
+    best = min(scales, key=lambda scale: scale.noise)
+    usable = [scale for scale in scales if scale.noise <= LITTLE_NOISE]
+    if not usable and best.noise <= MOST_NOISE:
+        usable = [best]
+    strongest = max((scale.signal for scale in usable), default=0.0)
+    kept = [scale.moments for scale in usable if scale.signal >= KEPT_VARIANCE * strongest]
+    is_coarse = len(kept) == 1 < len(usable) and kept[0].half_width == FINEST
+    chosen = sorted({round(place) for place in np.linspace(0, len(kept) - 1, MOST_SCALES)}) if kept else []
+    return Scales(tuple(kept[place] for place in chosen), best.noise, is_coarse)
+
+
+def _all_scales(order: int, ready: ReadyStates) -> list[_Scale]:
+    everything = np.ones(len(ready.pieces))
+    scales = []
+    for half_width in _half_widths(order, min(piece.variables.shape[1] for piece in ready.pieces)):
+        moments = tested_moments(ready.pieces, ready.num_channels, order, half_width)
+        if moments is not None:
+            variance = float(moments.covariance(everything, moments.means(everything))[-1, -1])
+            noise = float(moments.noise_covariance(everything)[-1, -1])
+            scales.append(_Scale(moments, noise / variance if variance > 0 else 1.0, variance - noise))
+    if not scales:
+        raise InputError("Expected windows without gaps in every part of the series, got none. Fill the gaps first.")
+    return scales
+
+
+def _half_widths(order: int, length: int) -> list[int]:
+    """3, 4, 6, 8, 12, 16, ... as far as the pieces have room."""
+    widths: list[int] = []
+    for power in count():
+        width = (4, 6)[power % 2] << (power // 2)
+        widths.append(width)
+        if difference_kernels(order, width).shape[1] > LARGEST_WINDOW * length:
+            break
+    return [FINEST, *widths[:-1]]

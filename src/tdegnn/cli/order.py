@@ -1,0 +1,151 @@
+"""`tdegnn order`: what kind of equation do data follow? `tdegnn reproduce order-found`: how far can that be trusted?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tdegnn.analysis.order_limits import HIGHEST_ORDER, NUM_RESAMPLES, USUAL_MAX_ORDER
+from tdegnn.cli.option_groups import with_groups
+from tdegnn.cli.options import AsJson, Quiet, Seed, SeriesFile, choose_names
+from tdegnn.cli.output import print_json, print_notes, print_table, progress_bar
+from tdegnn.cli.series import TableOptions, in_options, read_series
+from tdegnn.errors import InputError
+
+if TYPE_CHECKING:
+    from tdegnn.analysis.order_report import OrderFound, OrderTrial
+
+
+@with_groups
+def order(
+    series: SeriesFile,
+    tables: TableOptions,
+    max_order: Annotated[
+        int, typer.Option("--max-order", help="Largest order to try.", min=1, max=HIGHEST_ORDER)
+    ] = USUAL_MAX_ORDER,
+    step_size: Annotated[
+        float, typer.Option("--step-size", help="Time between two steps, for the equation that is printed.")
+    ] = 1.0,
+    resamples: Annotated[
+        int, typer.Option("--resamples", help="How often parts of the data are drawn again.", min=2)
+    ] = NUM_RESAMPLES,
+    seed: Seed = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder for a picture and the numbers.", file_okay=False)
+    ] = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say what kind of equation series on a graph follow: its order in time, and how sure that is."""
+    from tdegnn.analysis.order_search import find_order
+
+    if not step_size > 0:
+        raise InputError(f"Expected --step-size to be positive, got {step_size}.")
+    panel = read_series(series, tables)
+    with progress_bar(max_order, "orders", is_quiet=quiet or as_json) as tick, in_options():
+        found = find_order(
+            panel, step_size=step_size, max_order=max_order, num_resamples=resamples, seed=seed, on_order=tick
+        )
+    if out is not None:
+        _save(found, out)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    if quiet:
+        typer.echo(found.verdict)
+        return
+    _print_trials(found)
+    typer.echo(found.verdict)
+    _print_equation(found)
+    print_notes((*panel.notes, *found.notes))
+    if out is not None:
+        typer.echo(f"Picture and numbers: {out}/")
+
+
+def _save(found: OrderFound, folder: Path) -> None:
+    from tdegnn.analysis.order_plots import plot_order
+    from tdegnn.analysis.plots import save_figure
+    from tdegnn.training.json_values import finite_or_null
+
+    save_figure(plot_order(found), folder / "order.png")
+    (folder / "order.json").write_text(json.dumps(finite_or_null(found.to_dict()), indent=2) + "\n", "utf-8")
+
+
+def _print_trials(found: OrderFound) -> None:
+    noise = f"about {found.noise_share:.2g} of the signal" if found.noise_share < 10 else "larger than the signal"
+    header = ["order", "explained share", "95 % interval", "noise in it", "resamples that chose it"]
+    rows = [_trial_row(trial) for trial in found.trials]
+    print_table(f"What each order explains of held-out data (noise is {noise})", header, rows)
+
+
+def _trial_row(trial: OrderTrial) -> list[str]:
+    from tdegnn.analysis.order_report import percent_reached
+
+    noise, chosen = f"{min(trial.noise, 1.0):.1%}", percent_reached(trial.chosen)
+    if trial.explained_share is None or trial.low is None or trial.high is None:
+        return [str(trial.order), "hidden by noise", "-", noise, chosen]
+    # Beyond these bounds a share says no more: noise was subtracted, or the fit is worse than none.
+    middle, low, high = (f"{min(max(share, 0.0), 1.0):.1%}" for share in (trial.explained_share, trial.low, trial.high))
+    return [str(trial.order), middle, f"{low} to {high}", noise, chosen]
+
+
+def _print_equation(found: OrderFound) -> None:
+    if found.order is None:
+        return
+    typer.echo(f"Equation: {found.equation}")
+    for entry in found.derivatives:
+        interval = f"{entry.weight:.3g} ({entry.low:.3g} to {entry.high:.3g}), where D_{found.order} = 1"
+        typer.echo(f"D_{entry.order} = {interval}: {entry.meaning}.")
+    if any(trial.order > found.order for trial in found.trials):
+        typer.echo("The order is the smallest that explains enough; shares above it say nothing.")
+
+
+def order_found(
+    system: Annotated[
+        list[str] | None, typer.Option("--system", help="Name of a system; may be given several times. All without.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Number of seeds (graphs, initial states, noise).", min=1)] = 20,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="File of result lines; what is in it is not run again.")
+    ] = Path("runs/order_found.jsonl"),
+    report: Annotated[bool, typer.Option("--report", help="Run nothing; show what the file holds.")] = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Simulated systems at more and more noise: is their order found from the data alone? Not in the paper."""
+    from tdegnn.experiments.order_found import SYSTEMS, breaking_noises, count_runs, run_missing, summarize_orders
+    from tdegnn.experiments.records import read_lines
+
+    systems = choose_names(system, tuple(SYSTEMS), "system")
+    if report and not out.exists():
+        raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to run.")
+    if not report:
+        with progress_bar(count_runs(systems, seeds), "order found", is_quiet=quiet or as_json) as tick:
+            run_missing(out, systems, range(seeds), on_run=tick)
+    cells = summarize_orders([line for line in read_lines(out) if line["system"] in systems])
+    if as_json:
+        print_json([{"system": name, "noise": noise, **vars(cell)} for (name, noise), cell in cells.items()])
+        return
+    broken = breaking_noises(cells)
+    if not quiet:
+        noises = sorted({noise for _, noise in cells})
+        rows = []
+        for name in broken:
+            of_system = [cells.get((name, noise)) for noise in noises]
+            rows.append(
+                [
+                    name,
+                    *(_verdicts(cell.num_right, cell.num_wrong, cell.num_runs) if cell else "-" for cell in of_system),
+                ]
+            )
+        header = ["system", *(f"noise {noise:g}" for noise in noises)]
+        print_table("Right verdicts (wrong ones in brackets; the rest said that the data cannot tell)", header, rows)
+    num_wrong = sum(cell.num_wrong for cell in cells.values())
+    typer.echo(f"{sum(cell.num_runs for cell in cells.values())} runs in {out}; {num_wrong} verdicts are wrong.")
+
+
+def _verdicts(num_right: int, num_wrong: int, num_runs: int) -> str:
+    return f"{num_right}/{num_runs}" + (f" ({num_wrong})" if num_wrong else "")

@@ -1,0 +1,310 @@
+"""Deep networks: do 64 and 256 layers train, and how large are states and gradients from layer to layer?
+
+c = [1], a learned vector, attention and a stable vector, all else equal: node classification on Cora and Chameleon with
+64 layers, and a symbol to be carried along a chain of up to 256 nodes. Learning rate and step size are chosen by
+validation. Every training is a line of the results file; what is there already is not trained again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from lightning_fabric import Fabric
+from torch import Tensor, nn
+
+from tdegnn.analysis.roots import characteristic_roots
+from tdegnn.data.load import load_nodes
+from tdegnn.data.nodes import NodeDataset
+from tdegnn.errors import check_count
+from tdegnn.experiments.node_systems import AnyConfig, NodeRun
+from tdegnn.experiments.recipe_files import config_from_record
+from tdegnn.experiments.records import append_lines, describe_environment, read_lines
+from tdegnn.graph import Graph
+from tdegnn.nets.stationary import StationaryNetwork
+from tdegnn.training.fabric import Precision, place, weight_type
+from tdegnn.training.fit import fit
+from tdegnn.training.json_values import finite_or_null
+from tdegnn.training.members import GroupDescent
+from tdegnn.training.node_config import NodeConfig
+from tdegnn.training.node_tasks import Classification
+from tdegnn.training.node_training import NodeTraining, as_input
+from tdegnn.training.systems import System
+
+SYSTEMS: tuple[System, ...] = ("DE-GNN", "TDE-GNN_D", "TDE-GNN_A", "TDE-GNN_S")
+LEARNING_RATES = (0.001, 0.003, 0.01)
+CHAIN, LONGEST_CHAIN = "chain", 256
+NUM_QUARTERS = 4
+# Dropout in every layer would leave nothing of a state after 64 of them, and batch norm would hide how it grows. Where
+# the newest initial state has no map, the learned vectors start as c = [1] does: as the same network.
+PLAIN = NodeConfig(
+    order=4, initial_states="newest unmapped", layer_maps="near identity", outer_dropout=0.0, hidden_dropout=0.0
+)
+
+
+@dataclass(frozen=True)
+class DepthTask:
+    """Something to learn with a deep network.
+
+    Attributes:
+        load: Loads or makes the nodes.
+        config: The settings that all rules share.
+        step_sizes: From which validation chooses h.
+        precision: Numbers of 32 or of 64 bits.
+        quarters: Of chains, in which quarter of the lengths each node's is; accuracy is then told by quarter too.
+    """
+
+    load: Callable[[], NodeDataset]
+    config: NodeConfig
+    step_sizes: tuple[float, ...]
+    precision: Precision = "32-true"
+    quarters: Callable[[NodeDataset], Int[np.ndarray, " nodes"]] | None = None
+
+    def configs(self, system: System) -> list[NodeConfig]:
+        """What a rule may choose from by validation: equally much for all of them."""
+        decay = self.config.spatial.weight_decay
+        return [
+            replace(
+                self.config,
+                system=system,
+                order=1 if system == "DE-GNN" else self.config.order,
+                step_size=step_size,
+                embedding=GroupDescent(learning_rate, decay),
+                temporal=GroupDescent(learning_rate),
+                spatial=GroupDescent(learning_rate, decay),
+            )
+            for step_size in self.step_sizes
+            for learning_rate in LEARNING_RATES
+        ]
+
+
+def make_chains(
+    longest: int = LONGEST_CHAIN, num_chains: int = 128, num_symbols: int = 4, num_splits: int = 5, seed: int = 0
+) -> NodeDataset:
+    """Chains of nodes, the first of which has a symbol that the last one must say.
+
+    A node receives from the one before it, so a symbol needs a layer for each edge. (If nodes received from both sides,
+    a symbol would be halved at every node.) Lengths and symbols are random; symbols are equally frequent. Half of the
+    chains are for training, a quarter each for validation and test, by their last nodes; other nodes have no label.
+    What is tested is depth: a network that carries symbols along the chains it learns from does so along all of them.
+
+    Args:
+        longest: Nodes of a chain at most; it has two at least.
+        num_chains: Number of chains.
+        num_symbols: Number of symbols, which are the classes. The feature of a first node is its symbol, one-hot.
+        num_splits: In how many ways chains are divided into parts.
+        seed: Seed of everything.
+    """
+    check_count(2, longest=longest, num_symbols=num_symbols)
+    check_count(4, num_chains=num_chains)
+    random = np.random.default_rng(seed)
+    lengths = random.integers(2, longest + 1, num_chains)
+    lengths[0] = longest
+    last = np.cumsum(lengths) - 1
+    num_nodes = int(last[-1]) + 1
+    symbols = random.permutation(np.arange(num_chains) % num_symbols)
+    features = np.zeros((num_nodes, num_symbols), dtype=np.float32)
+    features[last - lengths + 1, symbols] = 1.0
+    labels = np.full(num_nodes, -1, dtype=np.int64)
+    labels[last] = symbols
+    sources = np.setdiff1d(np.arange(num_nodes), last)
+    graph = Graph(np.stack([sources, sources + 1]), num_nodes, direction="in")
+    masks = np.zeros((3, num_splits, num_nodes), dtype=bool)
+    for split in range(num_splits):
+        part_of = np.array([0, 0, 1, 2])[random.permutation(np.arange(num_chains) % 4)]
+        masks[part_of, split, last] = True
+    return NodeDataset(CHAIN, features, graph, labels, *masks)
+
+
+def chain_quarters(chains: NodeDataset) -> Int[np.ndarray, " nodes"]:
+    """For the last node of each chain, in which quarter of the longest length its own lies, from 1; 0 elsewhere."""
+    last = np.flatnonzero(chains.labels >= 0)
+    lengths = np.diff(last, prepend=-1)
+    quarters = np.zeros(chains.num_nodes, dtype=np.int64)
+    quarters[last] = -(-NUM_QUARTERS * lengths // lengths.max())
+    return quarters
+
+
+_NODES = replace(PLAIN, num_layers=64, outer_dropout=0.5, spatial=GroupDescent(weight_decay=5e-4))
+TASKS = {
+    "cora": DepthTask(partial(load_nodes, "cora"), replace(_NODES, normalized_features=True), (0.05, 0.2)),
+    "chameleon": DepthTask(partial(load_nodes, "chameleon"), _NODES, (0.05, 0.2)),
+    # States may double in each layer, and with h = 1 they must for a symbol to keep its size. 32 bits end at 2^128.
+    CHAIN: DepthTask(
+        make_chains,
+        replace(PLAIN, hidden_channels=16, num_layers=256, num_steps=1000),
+        (0.5, 1.0),
+        "64-true",
+        chain_quarters,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class LayerNorms:
+    """How large states and gradients are, from the first state F[0] to the last one F[L].
+
+    Attributes:
+        states: Root mean square of each state over nodes and channels.
+        gradients: Norm of the gradient of the training loss by each state.
+    """
+
+    states: tuple[float, ...]
+    gradients: tuple[float, ...]
+
+
+def measure_norms(
+    network: StationaryNetwork,
+    inputs: tuple[Any, Graph],
+    task: Classification,
+    mask: Bool[Tensor, " nodes"],
+) -> LayerNorms:
+    """One pass forward and one back, without dropout.
+
+    Args:
+        network: A network with any weights.
+        inputs: Features and graph.
+        task: What is asked about the nodes.
+        mask: The nodes whose loss is descended.
+    """
+    network.eval()
+    with torch.enable_grad(), _remembered(network.operator, network.readout) as states:
+        losses = task.losses(network(*inputs)[None], mask[None])
+    gradients = torch.autograd.grad(losses.sum(), states)
+    return LayerNorms(
+        tuple(_four_digits(state.detach().double().square().mean().sqrt()) for state in states),
+        tuple(_four_digits(gradient.double().norm()) for gradient in gradients),
+    )
+
+
+@contextmanager
+def _remembered(*parts: nn.Module) -> Iterator[list[Tensor]]:
+    """A list that grows by the first input of each call of these parts: of the operator, the state of each layer."""
+    seen: list[Tensor] = []
+
+    def remember(part: nn.Module, inputs: tuple[Any, ...]) -> None:  # noqa: ARG001
+        seen.append(inputs[0])
+
+    hooks = [part.register_forward_pre_hook(remember) for part in parts]
+    try:
+        yield seen
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _four_digits(value: Float[Tensor, ""]) -> float:
+    """What a result line keeps of a norm: there are hundreds of them."""
+    return float(f"{float(value):.4g}")
+
+
+def largest_root_modulus(coefficients: Float[Tensor, "layers order"]) -> float:
+    """The largest modulus of a root of c in any layer; NaN where c is not finite."""
+    vectors = np.unique(coefficients.detach().double().cpu().numpy(), axis=0)
+    if not np.isfinite(vectors).all():
+        return float("nan")
+    # Large weights that cancel sum to one only as far as their digits go.
+    return max(float(np.abs(characteristic_roots(vector / vector.sum())).max()) for vector in vectors)
+
+
+def train_depth(task_name: str, config: NodeConfig, path: Path, *, fabric: Fabric, seed: int = 0) -> None:
+    """Train one configuration on the splits that have no line in `path` yet, all together, and add their lines.
+
+    Args:
+        task_name: One of `TASKS`.
+        config: One of the task's configurations.
+        path: File of result lines.
+        fabric: What to compute with, in the task's numbers.
+        seed: Seed of weights and dropout; each split adds a thousand.
+    """
+    task = TASKS[task_name]
+    done = {
+        line["split"]
+        for line in read_lines(path)
+        if line["dataset"] == task_name
+        and config_from_record(line["configuration"]) == config
+        and line["seed"] == seed + 1000 * line["split"]
+    }
+    dataset = config.prepare(task.load())
+    splits = [split for split in range(dataset.num_splits) if split not in done]
+    if not splits:
+        return
+    networks = [config.build(dataset, seed + 1000 * split) for split in splits]
+    training = NodeTraining(networks, [config.descent] * len(splits), dataset, splits, fabric)
+    result = fit(training, num_steps=config.num_steps, validate_every=3)
+    outcomes = zip(
+        training.validation_accuracy.tolist(),
+        training.test_accuracy.tolist(),
+        result.best_steps.tolist(),
+        result.is_diverged.tolist(),
+        strict=True,
+    )
+    lines = []
+    for member, (split, outcome) in enumerate(zip(splits, outcomes, strict=True)):
+        run = NodeRun(config, split, seed + 1000 * split, *outcome)
+        trained = training.members.network(member)
+        assert isinstance(trained, StationaryNetwork)
+        seen = _look_inside(place(networks[member], fabric), trained, task, dataset, split, fabric)
+        lines.append({"experiment": "depth", "dataset": task_name, **run.to_record(), **seen})
+    environment = describe_environment(fabric.device)
+    append_lines(path, [finite_or_null(line | environment) for line in lines])
+
+
+def _look_inside(
+    untrained: nn.Module,
+    trained: StationaryNetwork,
+    task: DepthTask,
+    dataset: NodeDataset,
+    split: int,
+    fabric: Fabric,
+) -> dict[str, Any]:
+    """Norms by layer before and after training, the largest root of c, and of chains the accuracy by quarter."""
+    assert isinstance(untrained, StationaryNetwork)
+    inputs = (as_input(dataset, fabric), dataset.graph)
+    classes = Classification(torch.as_tensor(dataset.labels)).to(fabric.device, weight_type(fabric))
+    mask = torch.as_tensor(dataset.training_masks[split], device=fabric.device)
+    seen: dict[str, Any] = {
+        "untrained": asdict(measure_norms(untrained, inputs, classes, mask)),
+        "trained": asdict(measure_norms(trained, inputs, classes, mask)),
+    }
+    with torch.no_grad():
+        seen["max_root_modulus"] = largest_root_modulus(trained.integrate(*inputs).coefficients)
+        is_right = trained(*inputs).argmax(dim=-1).cpu().numpy() == dataset.labels
+    if task.quarters is not None:
+        quarters, is_test = task.quarters(dataset), dataset.test_masks[split]
+        seen["test_accuracy_by_quarter"] = {
+            str(quarter): float(is_right[is_test & (quarters == quarter)].mean())
+            for quarter in np.unique(quarters[is_test])
+        }
+    return seen
+
+
+def choose_lines(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, System], list[Mapping[str, Any]]]:
+    """By task and system, the lines of the configuration with the highest mean validation accuracy.
+
+    Only configurations that the tasks have now count, and of these only those with as many splits as any of them has.
+    """
+    chosen: dict[tuple[str, System], list[Mapping[str, Any]]] = {}
+    for name, task in TASKS.items():
+        for system in SYSTEMS:
+            by_config: dict[AnyConfig, list[Mapping[str, Any]]] = {config: [] for config in task.configs(system)}
+            for line in lines:
+                if (line["dataset"], line["system"]) == (name, system):
+                    config = config_from_record(line["configuration"])
+                    by_config.get(config, []).append(line)
+            most = max(len(found) for found in by_config.values())
+            if most:
+                finished = [found for found in by_config.values() if len(found) == most]
+                chosen[name, system] = max(finished, key=_mean_validation_accuracy)
+    return chosen
+
+
+def _mean_validation_accuracy(lines: Sequence[Mapping[str, Any]]) -> float:
+    return float(np.mean([line["validation_accuracy"] for line in lines]))

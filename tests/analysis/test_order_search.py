@@ -1,0 +1,305 @@
+import numpy as np
+import pytest
+import torch
+
+from tdegnn import Graph, InputError, Panel, simulate_heat, simulate_pendulum, simulate_third_order, simulate_wave
+from tdegnn.analysis.order_limits import NUM_PIECES
+from tdegnn.analysis.order_plots import plot_order
+from tdegnn.analysis.order_search import find_order
+from tdegnn.analysis.order_states import make_ready
+from tdegnn.analysis.weak_form import difference_kernels, monomials, solve
+from tdegnn.data.physics import random_graph, simulate_linear
+from tdegnn.experiments.order_found import SYSTEMS, run_order
+
+NAMES = ("heat", "wave", "damped wave", "third order", "pendulum")
+FAST = {"num_resamples": 50}
+
+
+def add_noise(states, share, seed=0):
+    return states + share * states.std() * np.random.default_rng(seed).standard_normal(states.shape)
+
+
+@pytest.fixture(scope="module")
+def wave():
+    return simulate_wave(seed=0)
+
+
+@pytest.fixture(scope="module")
+def damped_series():
+    """One long series of a damped wave, with a little noise."""
+    simulation = simulate_wave(random_graph(20), num_trajectories=1, num_steps=300, damping=0.3)
+    return add_noise(simulation.states.numpy(), 0.002)[0], simulation.graph
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("system", NAMES)
+def test_the_order_of_a_system_is_found(system, seed, noise):
+    run = run_order(system, seed, noise)
+    assert run.found.order == run.true_order
+    assert run.found.agreement >= 0.95
+    assert run.found.shares[run.true_order] >= 0.95
+    assert run.found.noise_share == pytest.approx(noise, rel=0.15, abs=1e-6)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.001, 0.05])
+def test_damping_is_told_from_none(wave, noise):
+    damped = simulate_wave(seed=0, damping=0.3)
+    (without,) = find_order(add_noise(wave.states.numpy(), noise), wave.graph, **FAST).derivatives
+    (with_it,) = find_order(
+        add_noise(damped.states.numpy(), noise), damped.graph, step_size=damped.step_size, **FAST
+    ).derivatives
+    assert without.low <= 0 <= without.high
+    assert not without.takes_part
+    # F'' + 0.3 F' at step 0.1.
+    assert with_it.low <= 0.03 <= with_it.high
+    assert with_it.low > 0.02
+    assert with_it.takes_part
+    assert with_it.rate == pytest.approx(0.3, rel=0.03)
+
+
+def test_all_weights_of_a_third_order_equation_are_found():
+    simulation = simulate_third_order(seed=3)
+    found = find_order(add_noise(simulation.states.numpy(), 0.01), simulation.graph, step_size=0.1, **FAST)
+    assert [entry.rate for entry in found.derivatives] == pytest.approx([2.0, 1.0], rel=0.02)
+    assert found.equation.startswith("F''' + ")
+    assert found.equation.endswith(" F' = s(F; G)")
+
+
+def test_a_fourth_order_is_found_and_hidden_where_it_is_not_tried():
+    simulation = simulate_linear("fourth order", (1.0, 3.0, 1.0), None, 24, 100, 0.1, seed=0)
+    assert find_order(simulation.states, simulation.graph, **FAST).order == 4
+    found = find_order(simulation.states, simulation.graph, max_order=3, **FAST)
+    assert found.order is None
+    assert "no order up to 3 explains enough" in found.reason
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("system", ["white noise", "random walk", "smooth noise"])
+def test_chance_has_no_order(system, seed):
+    found = run_order(system, seed).found
+    assert found.order is None
+    assert found.agreement < 0.05
+    assert found.verdict.startswith("The data cannot tell their order: ")
+
+
+def test_chance_on_one_long_series_has_no_order():
+    steps = np.random.default_rng(0).standard_normal((520, 20))
+    for series in (steps, steps.cumsum(axis=0), steps.cumsum(axis=0).cumsum(axis=0)):
+        assert find_order(series, random_graph(20), **FAST).order is None
+
+
+@pytest.mark.parametrize("name", ["wave", "heat"])
+def test_scale_and_levels_do_not_matter(name):
+    simulation = {"wave": simulate_wave, "heat": simulate_heat}[name](seed=1)
+    states = add_noise(simulation.states.numpy(), 0.01)
+    levels = np.random.default_rng(0).uniform(-50, 50, (16, 1))
+    plain = find_order(states, simulation.graph, **FAST)
+    moved = find_order(1e4 * states + 1e4 * levels, simulation.graph, **FAST)
+    assert moved.order == plain.order
+    assert [trial.chosen for trial in moved.trials] == [trial.chosen for trial in plain.trials]
+    shares = [share for share in plain.shares.values() if share is not None]
+    assert [share for share in moved.shares.values() if share is not None] == pytest.approx(shares, rel=1e-3, abs=1e-3)
+
+
+def test_relabeling_the_nodes_does_not_matter(wave):
+    states, order = wave.states.numpy(), np.random.default_rng(0).permutation(16)
+    graph = Graph(np.argsort(order)[wave.graph.edge_index.numpy()], 16)
+    plain, relabeled = find_order(states, wave.graph, **FAST), find_order(states[:, :, order], graph, **FAST)
+    assert list(relabeled.shares.values()) == pytest.approx(list(plain.shares.values()), rel=1e-4, abs=1e-4)
+
+
+def test_the_step_length_only_scales_the_lower_derivatives():
+    simulation = simulate_wave(seed=0, damping=0.3, num_steps=120)
+    states = simulation.states.numpy()
+    every, second = find_order(states, simulation.graph, **FAST), find_order(states[:, ::2], simulation.graph, **FAST)
+    assert every.order == second.order == 2
+    assert second.derivatives[0].weight == pytest.approx(2 * every.derivatives[0].weight, rel=0.02)
+    in_time = find_order(states[:, ::2], simulation.graph, step_size=0.2, **FAST)
+    assert in_time.derivatives[0].weight == second.derivatives[0].weight
+    assert in_time.derivatives[0].rate == pytest.approx(0.3, rel=0.02)
+
+
+def test_more_noise_ends_in_doubt_not_in_error():
+    simulation = simulate_heat(seed=0)
+    for noise in (0.5, 1.0, 3.0):
+        assert find_order(add_noise(simulation.states.numpy(), noise), simulation.graph, **FAST).order in (None, 1)
+    hopeless = find_order(add_noise(simulation.states.numpy(), 30.0), simulation.graph, **FAST)
+    assert hopeless.order is None
+    assert "noise" in hopeless.reason
+
+
+def test_the_pendulum_is_of_second_order_in_coordinates_too():
+    simulation = simulate_pendulum(num_steps=400, features="coordinates")
+    found = find_order(simulation.states, simulation.graph, max_order=2, num_resamples=20)
+    assert found.order == 2
+
+
+def test_two_species_of_first_order_are_not_one_of_second():
+    """F' = -G, G' = F: each channel alone is of second order, the two together are of first."""
+    times = 0.1 * np.arange(300)
+    circle = np.stack([np.cos(times), np.sin(times)], axis=-1)[:, None]
+    assert find_order(circle, **FAST).order == 1
+    assert find_order(circle[..., :1], **FAST).order == 2
+
+
+def test_nodes_without_a_graph_are_judged_by_themselves():
+    times = 0.1 * np.arange(300)[:, None]
+    found = find_order(np.sin(times + np.arange(3)), **FAST)
+    assert found.verdict == "Second order, each node by itself, in 100 % of the resamples."
+    assert found.equation == "F'' = s(F)"
+    assert any("give the edges" in note for note in found.notes)
+    no_edges = find_order(np.sin(times + np.arange(3)), Graph(np.empty((2, 0), int), 3), **FAST)
+    assert (no_edges.order, no_edges.has_graph) == (2, False)
+
+
+def test_gaps_are_filled_or_left_out_and_said(damped_series):
+    series, graph = damped_series
+    with_gaps = series.copy()
+    with_gaps[np.random.default_rng(0).random(series.shape) < 0.01] = np.nan
+    with_gaps[100:120, 4] = np.nan
+    found = find_order(with_gaps, graph, **FAST)
+    assert found.order == 2
+    assert found.derivatives[0].weight == pytest.approx(0.03, rel=0.1)
+    filled, left = found.notes[:2]
+    assert filled.endswith("missing values, in gaps of at most 3 steps, were filled.")
+    assert left.startswith("Longer gaps (0.")
+
+
+def test_a_gap_is_not_taken_for_a_value():
+    """Windows that touch a long gap are left out: what stands there has no influence."""
+    simulation = simulate_heat(seed=0)
+    states = simulation.states.numpy().copy()
+    states[:, 30:40, 2] = np.nan
+    plain = find_order(states, simulation.graph, **FAST)
+    assert plain.order == 1
+    assert plain.shares[1] > 0.999
+
+
+def test_a_panel_brings_its_graph_and_its_targets(damped_series):
+    series, graph = damped_series
+    values = np.concatenate([series, np.random.default_rng(0).standard_normal(series.shape)], axis=-1)
+    panel = Panel.from_array(values, graph=graph, channels=["height", "weather"])
+    found = find_order(panel, **FAST)
+    assert found.order == find_order(torch.as_tensor(series), graph, **FAST).order == 2
+    assert found.has_graph
+    assert any("were not looked at" in note for note in found.notes)
+
+
+def test_silent_nodes_are_seen_but_not_judged():
+    simulation = simulate_pendulum(num_steps=400)
+    ready = make_ready(simulation.states, simulation.graph, 13)
+    assert all(not piece.is_known[..., 0].any() for piece in ready.pieces)
+    assert len(ready.pieces) == NUM_PIECES
+    assert ready.notes == ("1 of 2 nodes never change: only their neighbors were judged.",)
+
+
+def test_the_same_seed_gives_the_same_answer(damped_series):
+    series, graph = damped_series
+    first, second = (find_order(series, graph, seed=5, **FAST) for _ in range(2))
+    assert first == second
+
+
+def test_series_that_change_too_fast_are_said_to(wave):
+    coarse = simulate_wave(seed=0, step_size=1.2)
+    assert any("observe more often" in note for note in find_order(coarse.states, coarse.graph, **FAST).notes)
+    assert not find_order(wave.states, wave.graph, **FAST).notes
+
+
+def test_change_in_few_pieces_is_said():
+    simulation = simulate_heat(random_graph(20), num_trajectories=1, num_steps=520, step_size=0.5)
+    found = find_order(add_noise(simulation.states.numpy(), 0.1), simulation.graph, **FAST)
+    assert found.order is None
+    assert any("Nearly all change lies in" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("half_width", [3, 4, 8, 16])
+def test_kernels_measure_differences_of_polynomials(order, half_width):
+    kernels = difference_kernels(order, half_width)
+    reach = kernels.shape[1] // 2
+    times = np.arange(-reach, reach + 1, dtype=float)
+    assert kernels[0].sum() == pytest.approx(1.0)
+    for j in range(1, order + 1):
+        for power in range(j):
+            assert kernels[j] @ (times / reach) ** power == pytest.approx(0.0, abs=1e-12)
+    # The last kernel is whole: nothing of psi is cut off. The first difference of t is 1, up to half steps of psi.
+    assert kernels[1] @ times == pytest.approx(1.0, rel=0.05)
+
+
+def test_longer_kernels_let_less_noise_through():
+    norms = [np.square(difference_kernels(3, width)[3]).sum() for width in (8, 16, 32)]
+    # As w^-7, in variance.
+    assert norms[0] / norms[1] == pytest.approx(2**7, rel=0.2)
+    assert norms[1] / norms[2] == pytest.approx(2**7, rel=0.1)
+
+
+def test_monomials_are_those_up_to_degree_three():
+    values = np.array([[2.0, 3.0]])
+    assert monomials(values)[0].tolist() == [2, 3, 4, 6, 9, 8, 12, 18, 27]
+    assert monomials(values, most=5)[0].tolist() == [2, 3, 4, 6, 9]
+    assert monomials(values, most=1)[0].tolist() == [2, 3]
+
+
+def test_solve_takes_noise_out_of_the_weights():
+    """y = 2 x with both measured with noise: plain least squares gives 1, half of it."""
+    noise = np.diag([1.0, 1.0])
+    observed = np.array([[1.0, 2.0], [2.0, 4.0]]) + noise
+    assert solve(observed, 0 * noise) == pytest.approx([1.0], rel=1e-6)
+    assert solve(observed, noise) == pytest.approx([2.0], rel=1e-6)
+    # What is lost in noise keeps as much as the noise is, and gets a small weight.
+    lost = np.array([[0.1, 0.2], [0.2, 0.4]]) + noise
+    assert solve(lost, noise) == pytest.approx([0.2], rel=1e-6)
+
+
+def test_the_report_is_complete(wave):
+    found = find_order(wave.states, wave.graph, step_size=wave.step_size, **FAST)
+    record = found.to_dict()
+    assert record["order"] == 2
+    assert record["reason"] is None
+    assert record["verdict"] == "Second order, in 100 % of the resamples."
+    assert record["equation"] == "F'' = s(F; G)"
+    assert [trial["order"] for trial in record["trials"]] == [1, 2, 3, 4]
+    assert record["derivatives"][0]["takes_part"] is False
+    assert '"order": 2' in found.to_json()
+
+
+def test_pictures_of_every_outcome_can_be_drawn(wave):
+    noisy = add_noise(simulate_heat(seed=0).states.numpy(), 30.0)
+    for states, num_panels in ((wave.states, 2), (simulate_heat(seed=0).states, 1), (noisy, 1)):
+        assert len(plot_order(find_order(states, wave.graph, **FAST)).axes) == num_panels
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: find_order(np.zeros((100, 3))), "series that change, got constant ones"),
+        (lambda: find_order(np.full((100, 3), np.nan)), "series that change"),
+        (lambda: find_order([[1.0, np.inf]] * 100), "finite states, got an infinite one"),
+        (lambda: find_order(np.zeros(100)), r"\(time, nodes\), .* got \(100,\)"),
+        (lambda: find_order("abc"), "an array of numbers, got str"),
+        (lambda: find_order(np.zeros((20, 3))), r"at least 52 steps \(4 pieces of 13.*got 20"),
+        (lambda: find_order(np.zeros((100, 3)), Graph([[0], [1]])), "2 nodes, as the graph has, got 3"),
+        (lambda: find_order(np.zeros((100, 3)), "graph"), "graph to be a Graph, got str"),
+        (lambda: find_order(np.zeros((100, 3)), max_order=7), "max_order to be at most 6, got 7"),
+        (lambda: find_order(np.zeros((100, 3)), max_order=0), "max_order to be at least 1, got 0"),
+        (lambda: find_order(np.zeros((100, 3)), step_size=0.0), "step_size to be positive, got 0.0"),
+        (lambda: find_order(np.zeros((100, 3)), num_resamples=1), "num_resamples to be at least 2, got 1"),
+    ],
+)
+def test_wrong_input_is_refused(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_a_series_that_is_mostly_gaps_is_refused():
+    series = np.random.default_rng(0).standard_normal((200, 4)).cumsum(axis=0)
+    series[np.arange(200) % 10 < 6] = np.nan
+    with pytest.raises(InputError, match="pieces of the series with half of their values"):
+        find_order(series)
+
+
+def test_all_systems_of_the_experiment_can_be_observed():
+    for system in SYSTEMS.values():
+        observed = system.observe(0)
+        assert observed.states.shape[2] == observed.graph.num_nodes
