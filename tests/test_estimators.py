@@ -242,7 +242,7 @@ def test_before_fit_there_is_nothing(call):
         (dict(validation=[]), "validation to be a mask"),
         (dict(validation=np.zeros(NODES, dtype=bool)), "at least one validation node, got none"),
         (dict(y=[None, *LABELS[1:]], train=[0, 1, 2, 3], validation=[4]), "each training node, got none for node 0"),
-        (dict(settings=dict(system="GCN")), "system to be one of DE-GNN, TDE-GNN_D, TDE-GNN_A, got 'GCN'"),
+        (dict(settings=dict(system="GCN")), "system to be one of DE-GNN, TDE-GNN_D, TDE-GNN_A, TDE-GNN_S, got 'GCN'"),
         (dict(settings=dict(layer_maps="eye")), "layer_maps to be one of free, near identity, got 'eye'"),
         (dict(settings=dict(initial_states="all")), "initial_states to be one of mapped, newest unmapped, got 'all'"),
         (dict(settings=dict(class_weight="even")), "class_weight to be 'balanced' or a mapping, got 'even'"),

@@ -691,7 +691,7 @@ def test_before_fit_there_is_nothing(call):
         (dict(num_members=0), "num_members to be at least 1, got 0"),
         (dict(season=2), "a season of more than two steps, got 2"),
         (dict(known=["rain"]), "known ahead among none, got 'rain'"),
-        (dict(system="GCN"), "system to be one of DE-GNN, TDE-GNN_D, TDE-GNN_A, got 'GCN'"),
+        (dict(system="GCN"), "system to be one of DE-GNN, TDE-GNN_D, TDE-GNN_A, TDE-GNN_S, got 'GCN'"),
         (dict(skip="yes"), "skip to be one of none, linear, by node, got 'yes'"),
         (dict(dropout=1.0), "dropout to be at least 0 and below 1"),
         (dict(coverage=90), "a coverage between 0 and 1, got 90. 0.9 stands for 90 %"),

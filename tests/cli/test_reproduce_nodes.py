@@ -17,7 +17,7 @@ def made_up(monkeypatch):
     small = {system: SMALL.__class__(**{**SMALL.__dict__, "system": system, "order": 1 if system == "DE-GNN" else 2})
              for system in OURS}  # fmt: skip
     for module in (ablation, table1, recipe_files):
-        monkeypatch.setattr(module, "read_recipes", lambda name: small)
+        monkeypatch.setattr(module, "read_recipes", lambda name, path=None: small)
 
 
 def test_table_one_trains_reports_and_does_not_train_again(made_up, capsys, tmp_path):

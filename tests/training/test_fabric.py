@@ -27,17 +27,17 @@ def test_weights_have_the_numbers_that_were_asked_for(precision, dtype, device):
 
 
 def test_more_digits_are_computed_with_and_not_only_kept():
-    """Two trainings that differ in the order of sums alone: in 64 bits they agree to more digits."""
-    gaps = {}
+    """Trainings in 32 and 64 bits go the same way, but not to the last digit; in 64 bits company changes nothing."""
+    weights = {}
     for precision in TYPES:
         fabric, networks = make_fabric("cpu", precision), [make_network("direct", seed) for seed in (0, 1)]
-        together = NodeTraining(networks, [FAST] * 2, make_dataset(), [0, 1], fabric)
-        alone = NodeTraining(networks[:1], [FAST], make_dataset(), [0], fabric)
-        for training in (together, alone):
+        for name, members in {"alone": networks[:1], "together": networks}.items():
+            training = NodeTraining(members, [FAST] * len(members), make_dataset(), range(len(members)), fabric)
             fit(training, num_steps=6)
-        gaps[precision] = float((together.members.weights[0] - alone.members.weights[0]).abs().max())
-    assert gaps["64-true"] < 1e-12
-    assert gaps["64-true"] < gaps["32-true"]
+            weights[precision, name] = training.members.weights[0].double()
+    assert (weights["64-true", "together"] - weights["64-true", "alone"]).abs().max() < 1e-12
+    gap = (weights["64-true", "alone"] - weights["32-true", "alone"]).abs().max()
+    assert 1e-9 < gap < 1e-3
 
 
 def test_settings_kept_in_64_bits_stay_so():

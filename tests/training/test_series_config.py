@@ -60,7 +60,11 @@ def test_settings_reach_the_network_and_the_optimizer():
     assert (network.step_size, network.operator.step_size, network.dropout, network.seed) == (0.25, 0.25, 0.4, 9)
     assert config.descent.group_of("coefficients.raw") == GroupDescent(0.5, 0.6)
     assert config.descent.group_of("operator.updates.0.weight") == GroupDescent(0.7)
-    assert config.descent.group_of("skip.shared.weight") == config.embedding
+    assert config.descent.group_of("readout.weight") == config.embedding
+    # The skip is solved, and then stays, unless it is told to learn.
+    assert config.descent.group_of("skip.shared.weight") == GroupDescent(0.0)
+    assert replace(config, linear=GroupDescent(0.1)).descent.group_of("skip.by_node") == GroupDescent(0.1)
+    assert replace(config, averaging=0.9).descent.averaging == 0.9
     assert config.to_record()["temporal"] == {"learning_rate": 0.5, "weight_decay": 0.6}
 
 
@@ -86,7 +90,7 @@ def test_every_rival_is_built_from_its_seed(name):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (dict(system="GCN"), "system to be one of DE-GNN, TDE-GNN_D, TDE-GNN_A, got 'GCN'"),
+        (dict(system="GCN"), "system to be one of DE-GNN, TDE-GNN_D, TDE-GNN_A, TDE-GNN_S, got 'GCN'"),
         (dict(skip="yes"), "skip to be one of none, linear, by node, got 'yes'"),
         (dict(attention="soft"), "attention to be one of plain, gated, got 'soft'"),
         (dict(order=5), "order of at most 4, the frames of the window, got 5"),

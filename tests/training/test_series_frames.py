@@ -167,7 +167,7 @@ def test_known_channels_are_those_of_the_future():
     for number, first in enumerate(windows.first_target_steps[:-2]):
         frames, _ = windows.batch(torch.tensor([number]))
         np.testing.assert_allclose(frames.future[0, ..., 0], scaled[first : first + 2, :, 2])
-    assert maker.sizes(NODES) == (4, 2, NODES, 3 + 6, 1 + 6, 1)
+    assert maker.sizes(NODES) == (4, 2, NODES, 3 + 6, 1 + 6, 1, 6)
 
 
 def test_the_future_is_given_by_name_and_time():

@@ -9,6 +9,9 @@ NUM_RESAMPLES = 200
 AGREED_ENOUGH = 0.8
 ABLE_ENOUGH = 0.5
 CONFIDENCE = 0.95
+# Below the true order the share is clearly lower than what is enough. Where it is not, noise may have made the true
+# order fail by a little, and a higher one would be taken for it.
+CLEARLY_LOWER = 0.9
 # Half width of the shortest test sequence, in steps, and how much of a piece the longest window may be.
 FINEST = 3
 LARGEST_WINDOW = 0.7

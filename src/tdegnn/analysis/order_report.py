@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import floor
 from typing import Any
 
-from tdegnn.analysis.order_limits import ABLE_ENOUGH
+from tdegnn.analysis.order_limits import ABLE_ENOUGH, AGREED_ENOUGH, CLEARLY_LOWER
 from tdegnn.analysis.report import ordinal
 from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH, LOOSE_TOLERANCE
 
@@ -39,6 +40,11 @@ class OrderTrial:
     chosen: float
     noise: float
     half_widths: tuple[int, ...]
+
+
+def in_doubt(trials: Sequence[OrderTrial], order: int) -> list[OrderTrial]:
+    """Lower orders that do not explain clearly less than what is enough."""
+    return [trial for trial in trials if trial.order < order and (trial.explained_share or 0.0) >= CLEARLY_LOWER]
 
 
 @dataclass(frozen=True)
@@ -127,6 +133,10 @@ class OrderFound:
         noise = f"noise ({self.noise_share:.0%} of the signal)" if self.noise_share < 10 else "noise"
         if self.able < ABLE_ENOUGH and seen:
             return f"only {percent_reached(self.able)} of the resamples could judge, the others saw little but {noise}"
+        doubtful = in_doubt(self.trials, max(self.trials, key=lambda trial: trial.chosen).order)
+        if self.agreement >= AGREED_ENOUGH and doubtful:
+            share = f"{doubtful[0].explained_share:.0%}"
+            return f"order {doubtful[0].order} explains {share}, neither enough nor clearly less than enough"
         if undecided:
             return f"the resamples disagree: {', '.join(undecided)}, none in the rest"
         if not seen:

@@ -30,7 +30,7 @@ from tdegnn.analysis.order_limits import (
     NUM_RESAMPLES,
     USUAL_MAX_ORDER,
 )
-from tdegnn.analysis.order_report import LowerDerivative, OrderFound, OrderTrial
+from tdegnn.analysis.order_report import LowerDerivative, OrderFound, OrderTrial, in_doubt
 from tdegnn.analysis.order_scales import Scales, choose_scales
 from tdegnn.analysis.order_states import HasLaplacian, HasSeries, ReadyStates, make_ready
 from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH
@@ -97,8 +97,8 @@ def find_order(
     orders = orders[orders != UNABLE]
     trials = tuple(entry.to_trial(_share(orders == entry.order)) for entry in judged)
     best = max(trials, key=lambda trial: trial.chosen)
-    is_agreed = best.chosen >= AGREED_ENOUGH and len(orders) >= ABLE_ENOUGH * num_resamples
-    order = best.order if is_agreed else None
+    is_able, is_agreed = len(orders) >= ABLE_ENOUGH * num_resamples, best.chosen >= AGREED_ENOUGH
+    order = best.order if is_able and is_agreed and not in_doubt(trials, best.order) else None
     return OrderFound(
         order=order,
         trials=trials,

@@ -50,7 +50,7 @@ def classify(
     edges: EdgesFile = None,
     split: Annotated[int, typer.Option(help="Which split of the benchmark.", min=0)] = 0,
     system: Annotated[
-        SystemOption, typer.Option(help="c = [1], a learned vector, or attention.")
+        SystemOption, typer.Option(help="c = [1], a learned vector, attention, or a stable vector.")
     ] = SystemOption.DIRECT,
     hidden_channels: Annotated[int, typer.Option(help="Channels of a state.", min=1)] = 64,
     layers: Annotated[int, typer.Option(help="Number of layers.", min=1)] = 2,

@@ -63,7 +63,8 @@ class ForecasterOptions:
         typer.Option(help="Length of the history, at most the window.", min=1, show_default="4, on physical states 2"),
     ] = None
     coefficients: Annotated[
-        SystemOption, typer.Option("--coefficients", "--system", help="c = [1], a learned vector, or attention.")
+        SystemOption,
+        typer.Option("--coefficients", "--system", help="c = [1], a learned vector, attention, or a stable vector."),
     ] = SystemOption.DIRECT
     season: Annotated[
         float | None, typer.Option(help="Steps until a season comes round; what the dates say without it.")

@@ -29,6 +29,7 @@ class SystemOption(StrEnum):
     FIXED = "DE-GNN"
     DIRECT = "TDE-GNN_D"
     ATTENTION = "TDE-GNN_A"
+    STABLE = "TDE-GNN_S"
 
 
 class DirectionOption(StrEnum):

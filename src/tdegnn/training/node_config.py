@@ -25,7 +25,7 @@ class NodeConfig:
     """Everything that decides a training besides data, split and seed. Defaults are those of the paper.
 
     Attributes:
-        system: Which rule gives c: c = [1], a learned vector, attention.
+        system: Which rule gives c: c = [1], a learned vector, attention, a stable vector.
         hidden_channels: Channels of a state.
         num_layers: Number of layers.
         order: Length of the history; 1 for DE-GNN.

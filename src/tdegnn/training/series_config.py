@@ -27,7 +27,7 @@ class SeriesConfig:
     """Everything that decides a training besides data, windows and seed.
 
     Attributes:
-        system: Which rule gives c: c = [1], a learned vector, attention.
+        system: Which rule gives c: c = [1], a learned vector, attention, a stable vector.
         hidden_channels: Channels of a state.
         num_layers: Number of layers.
         order: Frames that become states; at most the window, 1 for DE-GNN.
