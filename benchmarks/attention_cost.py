@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from benchmarks.timing import interleaved_medians
 from tdegnn import AttentionCoefficients, DiffusionOperator, DirectCoefficients, Graph, integrate
-from tdegnn.core.coefficients import TemporalCoefficients
+from tdegnn.core.coefficients import Combine, TemporalCoefficients
 from tdegnn.core.history import Coefficients, History, State
 from tdegnn.core.normalization import normalize_sum
 from tdegnn.sparse import SparseMatrix
@@ -36,6 +36,10 @@ class PlainAttention(AttentionCoefficients):
         scores = self.query(stacked) @ self.key(stacked).mT / self.channels**0.5
         coefficients = normalize_sum(scores.mean(dim=0)[0])
         return torch.einsum("p,npk->nk", coefficients, stacked), coefficients
+
+    def prepare(self) -> Combine:
+        """Nothing: the paper computes everything in every layer."""
+        return self.combine
 
 
 class Network(nn.Module):

@@ -116,7 +116,14 @@ def order_found(
     as_json: AsJson = False,
 ) -> None:
     """Simulated systems at more and more noise: is their order found from the data alone? Not in the paper."""
-    from tdegnn.experiments.order_found import SYSTEMS, breaking_noises, count_runs, run_missing, summarize_orders
+    from tdegnn.experiments.order_found import (
+        FIRST_SEED,
+        SYSTEMS,
+        breaking_noises,
+        count_runs,
+        run_missing,
+        summarize_orders,
+    )
     from tdegnn.experiments.records import read_lines
 
     systems = choose_names(system, tuple(SYSTEMS), "system")
@@ -124,7 +131,7 @@ def order_found(
         raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to run.")
     if not report:
         with progress_bar(count_runs(systems, seeds), "order found", is_quiet=quiet or as_json) as tick:
-            run_missing(out, systems, range(seeds), on_run=tick)
+            run_missing(out, systems, range(FIRST_SEED, FIRST_SEED + seeds), on_run=tick)
     cells = summarize_orders([line for line in read_lines(out) if line["system"] in systems])
     if as_json:
         print_json([{"system": name, "noise": noise, **vars(cell)} for (name, noise), cell in cells.items()])

@@ -46,22 +46,17 @@ class TemporalCoefficients(nn.Module, ABC):
         """Return c: one weight a state, and a batch element where the rule looks at the states."""
 
     def combine(self, history: History, layer: int) -> tuple[State, Coefficients]:
-        """Return `sum_p c_p F[l-p+1]` and c."""
-        return self.prepare()(history, layer)
+        """Return `sum_p c_p F[l-p+1]` and c. A rule may override this to compute both in fewer passes."""
+        self.check_history(history)
+        coefficients = self(history, layer)
+        return weighted_sum(coefficients, history), coefficients
 
     def prepare(self) -> Combine:
         """Return what answers as `combine` does, for all layers of one integration.
 
-        A rule may override this: to do once what does not change from layer to layer, or to compute the sum and c in
-        fewer passes over the states.
+        A rule may override this to do once what does not change from layer to layer.
         """
-
-        def combine(history: History, layer: int) -> tuple[State, Coefficients]:
-            self.check_history(history)
-            coefficients = self(history, layer)
-            return weighted_sum(coefficients, history), coefficients
-
-        return combine
+        return self.combine
 
     def check_history(self, history: History) -> None:
         """Raise an `InputError` where the history has another length than c."""
@@ -202,6 +197,10 @@ class AttentionCoefficients(TemporalCoefficients):
     def forward(self, history: History, layer: int) -> Float[Tensor, "order *batch"]:
         """Return the weights of the history as the current state sees it."""
         return self.combine(history, layer)[1]
+
+    def combine(self, history: History, layer: int) -> tuple[State, Coefficients]:
+        """Return the weighted sum and the weights."""
+        return self.prepare()(history, layer)
 
     def prepare(self) -> Combine:
         """Join query and key; compute scores and sum in one go."""

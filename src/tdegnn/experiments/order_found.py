@@ -28,6 +28,8 @@ from tdegnn.graph import Graph
 from tdegnn.training.json_values import finite_or_null
 
 NUM_SEEDS = 20
+# The constants of the search were set while looking at lower seeds. These were looked at once.
+FIRST_SEED = 100
 # Shares of the standard deviation of the states: as measurements have it, and then more, to see where it breaks.
 NOISES = (0.0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 # Number of right verdicts among 20 from which on a system counts as found.
@@ -179,7 +181,7 @@ def count_runs(systems: Iterable[str], num_seeds: int) -> int:
 def run_missing(
     path: Path,
     systems: Iterable[str] = tuple(SYSTEMS),
-    seeds: Sequence[int] = range(NUM_SEEDS),
+    seeds: Sequence[int] = range(FIRST_SEED, FIRST_SEED + NUM_SEEDS),
     on_run: Callable[[str], None] | None = None,
 ) -> None:
     """Run what has no line in `path` yet, and add the lines one by one."""
