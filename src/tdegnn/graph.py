@@ -28,6 +28,9 @@ Direction = Literal["out", "in", "both"]
 EdgeEnds: TypeAlias = Int[np.ndarray, " edges"]
 EdgeWeights: TypeAlias = Float[np.ndarray, " edges"]
 
+# Up to so many nodes a dense matrix is faster than a sparse one, and needs fewer calls.
+SMALL_GRAPH = 64
+
 
 class Graph:
     """A graph with a direction, and its propagation and Laplacian.
@@ -72,7 +75,7 @@ class Graph:
             is_weighted=self.is_weighted,
             keep_self_loops=keep_self_loops,
         )
-        self._matrices: dict[tuple[str, torch.device, torch.dtype], SparseMatrix] = {}
+        self._matrices: dict[tuple[str, torch.device, torch.dtype], SparseMatrix | Tensor] = {}
         self._copied_messages: tuple[tuple[int, torch.device, torch.dtype], Tensor, Tensor] | None = None
 
     @classmethod
@@ -224,12 +227,17 @@ class Graph:
                 self._copied_messages = (key, copies, weights.to(state.dtype).repeat(num_copies))
         return self._copied_messages[1:]
 
-    def _matrix(self, name: Literal["_normalized", "_relaxed"], state: Tensor) -> SparseMatrix:
+    @property
+    def _identity(self) -> scipy.sparse.dia_array:
+        return scipy.sparse.eye_array(self.num_nodes)
+
+    def _matrix(self, name: Literal["_normalized", "_relaxed", "_identity"], state: Tensor) -> SparseMatrix | Tensor:
         key = (name, state.device, state.dtype)
         if key not in self._matrices:
             # A tensor that is kept must not be born under inference mode: no gradient could pass it later.
             with torch.inference_mode(False):
-                self._matrices[key] = SparseMatrix.from_scipy(getattr(self, name)).to(state.device, state.dtype)
+                matrix = SparseMatrix.from_scipy(getattr(self, name)).to(state.device, state.dtype)
+                self._matrices[key] = matrix.to_dense() if self.num_nodes <= SMALL_GRAPH else matrix
         return self._matrices[key]
 
     def propagate(self, state: Float[Tensor, "*batch nodes channels"]) -> Float[Tensor, "*batch nodes channels"]:
@@ -251,7 +259,13 @@ class Graph:
         """`F - h L F`: one explicit step of the heat equation."""
         self.check_state(state)
         weight = step_size.to(state.dtype) if isinstance(step_size, Tensor) else step_size
-        return torch.lerp(state, self._matrix("_relaxed", state) @ state, weight)
+        relaxed = self._matrix("_relaxed", state)
+        if isinstance(relaxed, Tensor):
+            # Both terms in one small matrix: states are larger.
+            identity = self._matrix("_identity", state)
+            assert isinstance(identity, Tensor)  # as dense as the other one
+            return torch.lerp(identity, relaxed, weight) @ state
+        return torch.lerp(state, relaxed @ state, weight)
 
     def check_state(self, state: Tensor) -> None:
         """Raise an `InputError` where `state` is not a tensor (*batch, nodes, channels) in float32 or float64."""

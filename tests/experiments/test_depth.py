@@ -155,13 +155,13 @@ def test_every_rule_has_the_same_number_of_settings_to_choose_from():
 def test_what_has_a_line_is_not_trained_again(tmp_path):
     path = tmp_path / "depth.jsonl"
     config = depth.TASKS[CHAIN].configs("TDE-GNN_S")[1]
-    train_depth(CHAIN, config, path, fabric=DOUBLE)
+    train_depth(CHAIN, [config], path, fabric=DOUBLE)
     lines = read_lines(path)
     assert [line["split"] for line in lines] == [0, 1]
-    train_depth(CHAIN, config, path, fabric=DOUBLE)
+    train_depth(CHAIN, [config], path, fabric=DOUBLE)
     assert read_lines(path) == lines
     path.write_text(json.dumps(lines[0]) + "\n")
-    train_depth(CHAIN, config, path, fabric=DOUBLE)  # split 1 alone comes to what it came to beside split 0
+    train_depth(CHAIN, [config], path, fabric=DOUBLE)  # split 1 alone comes to what it came to beside split 0
     again = read_lines(path)[1]
     assert again["trained"]["gradients"] == pytest.approx(lines[1]["trained"]["gradients"], rel=1e-2)
     assert again["test_accuracy"] == lines[1]["test_accuracy"]
@@ -210,7 +210,7 @@ def test_the_command_trains_draws_and_does_not_train_again(capsys, tmp_path):
 @pytest.mark.usefixtures("_tiny")
 def test_states_that_are_no_numbers_are_drawn_as_gaps(tmp_path):
     path = tmp_path / "depth.jsonl"
-    train_depth("cora", depth.TASKS["cora"].configs("DE-GNN")[0], path, fabric=make_fabric("cpu"))
+    train_depth("cora", depth.TASKS["cora"].configs("DE-GNN")[:1], path, fabric=make_fabric("cpu"))
     chosen = choose_lines(read_lines(path))
     for line in chosen["cora", "DE-GNN"]:
         line["trained"]["states"][3:] = [None] * 3

@@ -100,11 +100,12 @@ def depth(
     if report and not out.exists():
         raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to train.")
     if not report:
-        jobs = [(name, config) for name in tasks for row in systems for config in TASKS[name].configs(row)]
+        jobs = [(name, row) for name in tasks for row in systems]
         with progress_bar(len(jobs), "depth", is_quiet=quiet or as_json) as tick:
-            for name, config in jobs:
-                train_depth(name, config, out, fabric=make_fabric(device.value, TASKS[name].precision), seed=seed)
-                tick(f"{name} {config.system}")
+            for name, row in jobs:
+                fabric = make_fabric(device.value, TASKS[name].precision)
+                train_depth(name, TASKS[name].configs(row), out, fabric=fabric, seed=seed)
+                tick(f"{name} {row}")
     chosen = choose_lines([line for line in read_lines(out) if line["dataset"] in tasks and line["system"] in systems])
     drawn = save_figure(plot_depth(chosen), picture or out.with_suffix(".png"))
     records = [_summary(name, row, lines) for (name, row), lines in chosen.items()]

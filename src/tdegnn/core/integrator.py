@@ -76,6 +76,8 @@ def integrate(
         check_finite(step_size=step_size)
     states = as_history(history, coefficients.order)
     graph.check_state(states[0])
+    if isinstance(step_size, Tensor):
+        step_size = step_size.to(states[0].dtype)
 
     combine = coefficients.prepare()
     weights: list[Tensor] = []
@@ -94,7 +96,7 @@ def integrate(
 
 def _advance(combined: State, rate: State, step_size: float | Float[Tensor, ""]) -> State:
     if isinstance(step_size, Tensor):
-        return torch.addcmul(combined, rate, step_size.to(rate.dtype))
+        return torch.addcmul(combined, rate, step_size)
     return torch.add(combined, rate, alpha=step_size)
 
 

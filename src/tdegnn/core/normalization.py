@@ -55,12 +55,12 @@ def _guard(raw: Tensor) -> _Guarded:
     # c does not depend on the scale of raw, so the scale is a constant to the gradient. Taking it out keeps huge
     # values from overflowing. Its own floor keeps 1 / scale, a factor of the gradient, finite.
     smallest_scale = torch.finfo(raw.dtype).tiny * 1e8
-    scale = raw.detach().abs().amax(dim=0, keepdim=True).clamp(min=smallest_scale)
+    scale = torch.linalg.vector_norm(raw.detach(), torch.inf, dim=0, keepdim=True).clamp(min=smallest_scale)
     scaled = raw / scale
     total = scaled.sum(dim=0, keepdim=True)
     size = total.abs()
     # The largest entry of `scaled` is 1 unless raw is below the smallest scale; there Euler takes over smoothly.
-    floor = RELATIVE_FLOOR * scaled.abs().sum(dim=0, keepdim=True).clamp(min=1.0)
+    floor = RELATIVE_FLOOR * torch.linalg.vector_norm(scaled, 1, dim=0, keepdim=True).clamp(min=1.0)
     return _Guarded(scaled, scale, torch.copysign(torch.maximum(size, floor), total), size < floor)
 
 

@@ -144,7 +144,7 @@ class StableAttention(AttentionCoefficients):
             self.check_history(history)
             check_fits(history[0], self.query.weight, self.channels)
             with torch.autocast(device_type, enabled=False):
-                raw = self.raw + _bounded(mean_scores(score, history)[0]).movedim(0, -1) @ self.slope.mT
+                raw = self.raw + _bounded(mean_scores(score, history)).movedim(0, -1) @ self.slope.mT
                 coefficients = stable_coefficients(raw, self.multiplicity, self.margin).movedim(-1, 0)
                 return weighted_sum(coefficients, history), coefficients
 

@@ -86,7 +86,7 @@ class DepthTask:
 
 
 def make_chains(
-    longest: int = LONGEST_CHAIN, num_chains: int = 128, num_symbols: int = 4, num_splits: int = 5, seed: int = 0
+    longest: int = LONGEST_CHAIN, num_chains: int = 64, num_symbols: int = 4, num_splits: int = 5, seed: int = 0
 ) -> NodeDataset:
     """Chains of nodes, the first of which has a symbol that the last one must say.
 
@@ -139,7 +139,7 @@ TASKS = {
     # States may double in each layer, and with h = 1 they must for a symbol to keep its size. 32 bits end at 2^128.
     CHAIN: DepthTask(
         make_chains,
-        replace(PLAIN, hidden_channels=16, num_layers=256, num_steps=1000),
+        replace(PLAIN, hidden_channels=16, num_layers=256),
         (0.5, 1.0),
         "64-true",
         chain_quarters,
@@ -214,31 +214,31 @@ def largest_root_modulus(coefficients: Float[Tensor, "layers order"]) -> float:
     return max(float(np.abs(characteristic_roots(vector / vector.sum())).max()) for vector in vectors)
 
 
-def train_depth(task_name: str, config: NodeConfig, path: Path, *, fabric: Fabric, seed: int = 0) -> None:
-    """Train one configuration on the splits that have no line in `path` yet, all together, and add their lines.
+def train_depth(task_name: str, configs: Sequence[NodeConfig], path: Path, *, fabric: Fabric, seed: int = 0) -> None:
+    """Train configurations on the splits that have no line in `path` yet, all together, and add their lines.
 
     Args:
         task_name: One of `TASKS`.
-        config: One of the task's configurations.
+        configs: The task's configurations of one system.
         path: File of result lines.
         fabric: What to compute with, in the task's numbers.
         seed: Seed of weights and dropout; each split adds a thousand.
     """
     task = TASKS[task_name]
+    dataset = configs[0].prepare(task.load())
     done = {
-        line["split"]
+        (config_from_record(line["configuration"]), line["split"], line["seed"])
         for line in read_lines(path)
         if line["dataset"] == task_name
-        and config_from_record(line["configuration"]) == config
-        and line["seed"] == seed + 1000 * line["split"]
     }
-    dataset = config.prepare(task.load())
-    splits = [split for split in range(dataset.num_splits) if split not in done]
-    if not splits:
+    members = [(config, split, seed + 1000 * split) for config in configs for split in range(dataset.num_splits)]
+    members = [member for member in members if member not in done]
+    if not members:
         return
-    networks = [config.build(dataset, seed + 1000 * split) for split in splits]
-    training = NodeTraining(networks, [config.descent] * len(splits), dataset, splits, fabric)
-    result = fit(training, num_steps=config.num_steps, validate_every=3)
+    networks = [config.build(dataset, member_seed) for config, _, member_seed in members]
+    splits, descents = [split for _, split, _ in members], [config.descent for config, _, _ in members]
+    training = NodeTraining(networks, descents, dataset, splits, fabric)
+    result = fit(training, num_steps=configs[0].num_steps, validate_every=3)
     outcomes = zip(
         training.validation_accuracy.tolist(),
         training.test_accuracy.tolist(),
@@ -247,11 +247,11 @@ def train_depth(task_name: str, config: NodeConfig, path: Path, *, fabric: Fabri
         strict=True,
     )
     lines = []
-    for member, (split, outcome) in enumerate(zip(splits, outcomes, strict=True)):
-        run = NodeRun(config, split, seed + 1000 * split, *outcome)
-        trained = training.members.network(member)
+    for number, (member, outcome) in enumerate(zip(members, outcomes, strict=True)):
+        run = NodeRun(*member, *outcome)
+        trained = training.members.network(number)
         assert isinstance(trained, StationaryNetwork)
-        seen = _look_inside(place(networks[member], fabric), trained, task, dataset, split, fabric)
+        seen = _look_inside(place(networks[number], fabric), trained, task, dataset, run.split, fabric)
         lines.append({"experiment": "depth", "dataset": task_name, **run.to_record(), **seen})
     environment = describe_environment(fabric.device)
     append_lines(path, [finite_or_null(line | environment) for line in lines])

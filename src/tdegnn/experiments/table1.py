@@ -30,7 +30,7 @@ DATASETS = (
     "squirrel-filtered",
     "chameleon-filtered",
 )
-FIXED, LEARNED = "DE-GNN", ("TDE-GNN_D", "TDE-GNN_A")
+FIXED, LEARNED = "DE-GNN", ("TDE-GNN_D", "TDE-GNN_A", "TDE-GNN_S")
 LINK_RIDGE = "LINK-ridge"
 # Every row the table can have. Those that are trained need a recipe; LINK-ridge is solved.
 SYSTEMS = (LINK_RIDGE, *NODE_NETWORKS, FIXED, *LEARNED)

@@ -108,7 +108,7 @@ TASKS = {
         windows=(7, 14, 21, 28),
     ),
 }
-OURS = ("DE-GNN", "TDE-GNN_D", "TDE-GNN_A")
+OURS = ("DE-GNN", "TDE-GNN_D", "TDE-GNN_A", "TDE-GNN_S")
 CLASSICAL = tuple(classical_forecasts(period=1))
 SYSTEMS = (*CLASSICAL, *SERIES_NETWORKS, *OURS)
 

@@ -20,6 +20,8 @@ STIR = 0x7FEB352D
 STIR_AGAIN = 0x846CA68B
 ALL_BITS = 0xFFFFFFFF
 KEYS_AT_ONCE = 16
+# Numbers: for up to so many, masks of all keys are made at once, for calls cost more than what they compute.
+SMALL_MASK = 2**14
 
 
 class DropoutStream:
@@ -32,28 +34,43 @@ class DropoutStream:
 
     def __init__(self, seed: Int[Tensor, ""], step: Int[Tensor, ""]) -> None:
         self._start = _scramble(_scramble(seed) + step * GOLDEN)
-        self._num_keys = 0
-        self._keys: list[tuple[Tensor, Tensor]] = []
+        self._num_dropped = 0
+        self._keys: tuple[Tensor, Tensor] | None = None
+        self._masks: dict[tuple[torch.Size, torch.dtype, int], Tensor] = {}
 
     def drop(self, values: Float[Tensor, "*shape"], rate: Float[Tensor, ""]) -> Float[Tensor, "*shape"]:
         """Set a part `rate` of `values` to zero and scale the others, so that the mean stays."""
-        if not self._keys:
-            self._keys = self._next_keys()
-        flip, factor = self._keys.pop(0)
-        stirred = (_random_bits(values.numel(), values.device).view(values.shape) ^ flip) * factor
-        # The shift copies the sign, so this is never negative: a uniform number below 2^31.
-        uniform = stirred ^ (stirred >> 15)
-        is_kept = uniform >= (rate * 2.0**31).to(torch.int64)
-        return values * (is_kept * (1.0 / (1.0 - rate)).to(values.dtype))
+        block, place = divmod(self._num_dropped, KEYS_AT_ONCE)
+        if self._keys is None or place == 0:
+            self._keys, self._masks = self._draw_keys(block * KEYS_AT_ONCE), {}
+        self._num_dropped += 1
+        flips, factors = self._keys
+        if values.numel() > SMALL_MASK:
+            return values * _mask(values, rate, flips[place], factors[place])
+        # A rate lives as long as the pass does, so that its identity tells it from others.
+        key = (values.shape, values.dtype, id(rate))
+        if key not in self._masks:
+            by_key = (KEYS_AT_ONCE, *[1] * values.dim())
+            self._masks[key] = _mask(values, rate, flips.view(by_key), factors.view(by_key))
+        return values * self._masks[key][place]
 
-    def _next_keys(self) -> list[tuple[Int[Tensor, ""], Int[Tensor, ""]]]:
+    def _draw_keys(self, num_before: int) -> tuple[Int[Tensor, " keys"], Int[Tensor, " keys"]]:
         """What the bits are stirred with, for many masks at once: for one it costs as much."""
-        numbers = torch.arange(1, KEYS_AT_ONCE + 1, device=self._start.device) + self._num_keys
-        self._num_keys += KEYS_AT_ONCE
+        numbers = torch.arange(1, KEYS_AT_ONCE + 1, device=self._start.device) + num_before
         keys = _scramble(self._start + numbers * GOLDEN)
         # Both by keys: with a factor that is always the same, masks of different keys are correlated.
-        flips, factors = _as_signed(keys), _as_signed(_scramble(keys + GOLDEN) | 1)
-        return list(zip(flips.unbind(), factors.unbind(), strict=True))
+        return _as_signed(keys), _as_signed(_scramble(keys + GOLDEN) | 1)
+
+
+def _mask(
+    values: Float[Tensor, "*shape"], rate: Float[Tensor, ""], flip: Int[Tensor, "..."], factor: Int[Tensor, "..."]
+) -> Float[Tensor, "..."]:
+    """What `values` are multiplied with: zero, or what makes up for the zeros."""
+    stirred = (_random_bits(values.numel(), values.device).view(values.shape) ^ flip) * factor
+    # The shift copies the sign, so this is never negative: a uniform number below 2^31.
+    uniform = stirred ^ (stirred >> 15)
+    is_kept = uniform >= (rate * 2.0**31).to(torch.int64)
+    return is_kept * (1.0 / (1.0 - rate)).to(values.dtype)
 
 
 def _scramble(key: Int[Tensor, "*keys"]) -> Int[Tensor, "*keys"]:

@@ -184,7 +184,8 @@ class Members:
 
         if len(self) == 1:
             # Alone, the axis of members costs as much as the network on a CPU.
-            alone = [{name: stacked[0] for name, stacked in part.items()} for part in (parameters, buffers)]
+            # Not `stacked[0]`: its gradient would be written into zeros.
+            alone = [{name: stacked.squeeze(0) for name, stacked in part.items()} for part in (parameters, buffers)]
             with self._fabric.autocast():
                 return one(*alone)[None]
         with self._fabric.autocast():
