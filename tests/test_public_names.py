@@ -9,7 +9,13 @@ import torch
 
 import tdegnn
 
-EXAMPLES = ["tdegnn.graph", "tdegnn.core.integrator", "tdegnn.analysis.report", "tdegnn.data.panel"]
+EXAMPLES = [
+    "tdegnn.graph",
+    "tdegnn.core.integrator",
+    "tdegnn.analysis.order_search",
+    "tdegnn.analysis.report",
+    "tdegnn.data.panel",
+]
 
 
 @pytest.mark.parametrize("name", [name for name in tdegnn.__all__ if not name.startswith("_")])

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from tdegnn.version import __version__
 
 if TYPE_CHECKING:
+    from tdegnn.analysis.order_report import OrderFound
+    from tdegnn.analysis.order_search import find_order
     from tdegnn.analysis.report import CoefficientReport, explain
     from tdegnn.core.coefficients import (
         AttentionCoefficients,
@@ -74,6 +76,7 @@ __all__ = [
     "NodeClassifier",
     "NodeDataset",
     "NodeRegressor",
+    "OrderFound",
     "Panel",
     "PhysicalNetwork",
     "Scaler",
@@ -89,6 +92,7 @@ __all__ = [
     "__version__",
     "correlation_graph",
     "explain",
+    "find_order",
     "integrate",
     "load_nodes",
     "load_panel",
@@ -111,6 +115,8 @@ __all__ = [
 
 # Names are imported when they are first used: `tdegnn --help` must not wait for torch.
 _HOMES = {
+    "tdegnn.analysis.order_report": ("OrderFound",),
+    "tdegnn.analysis.order_search": ("find_order",),
     "tdegnn.analysis.report": ("CoefficientReport", "explain"),
     "tdegnn.core.coefficients": (
         "AttentionCoefficients",

@@ -56,7 +56,8 @@ def test_explain_as_json_with_pictures(capsys, tmp_path):
     report = json.loads(out)
     assert code == 0
     assert (report["is_stable"], report["root_multiplicity"], report["history_length"]) == (True, 2, 4)
-    assert {path.name for path in tmp_path.iterdir()} == {"roots.png", "consistency.png"}
+    assert report["real_limit"] < 0
+    assert {path.name for path in tmp_path.iterdir()} == {"roots.png", "region.png", "consistency.png"}
 
 
 def test_reproduce_coefficients(capsys, tmp_path):

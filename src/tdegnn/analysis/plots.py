@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import matplotlib
 import numpy as np
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from numpy.typing import ArrayLike
 
 from tdegnn.analysis.consistency import sine_consistency
 from tdegnn.analysis.order import as_array
+from tdegnn.analysis.regions import boundary, real_limit, stability_region
 from tdegnn.analysis.report import CoefficientReport
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, check_count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,6 +102,33 @@ def plot_roots(reports: Mapping[str, CoefficientReport]) -> Figure:
         panel.set_title(f"{name}: {stability}")
         panel.text(0.03, 0.99, largest, transform=panel.transAxes, va="top", fontsize=9)
     panels[0].set_ylabel("imaginary part")
+    return figure
+
+
+@styled
+def plot_stability_regions(vectors: Mapping[str, ArrayLike], num_points: int = 121) -> Figure:
+    """The stability region of each vector in the plane of `z = h lambda`, and the curve on which its edge lies."""
+    check_count(2, num_points=num_points)
+    figure, panels = new_figure(len(vectors), (3.4, 3.7))
+    for panel, (name, vector) in zip(panels, vectors.items(), strict=True):
+        curve = boundary(vector)
+        reach = 0.62 * max(np.ptp(curve.real), np.ptp(curve.imag), 1.0)
+        axis = np.linspace(-reach, reach, num_points)
+        real = axis + (curve.real.max() + curve.real.min()) / 2
+        panel.imshow(
+            stability_region(vector, real, axis),
+            cmap=ListedColormap(["white", "#dbeafe"]),
+            vmin=0,
+            vmax=1,
+            extent=(real[0], real[-1], -reach, reach),
+            origin="lower",
+        )
+        panel.plot(curve.real, curve.imag, color=BLUE, linewidth=1.5)
+        panel.set(title=name, xlabel="real part of hλ")
+        limit = real_limit(vector)
+        interval = f"all real hλ from {limit:.3g} to 0" if limit else "no real hλ below 0"
+        panel.text(0.03, 0.99, interval, transform=panel.transAxes, va="top", fontsize=9)
+    panels[0].set_ylabel("imaginary part of hλ")
     return figure
 
 

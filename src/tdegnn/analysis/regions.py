@@ -7,17 +7,12 @@ those on the circle simple. Its edge lies on the curve of those z that have a ro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from jaxtyping import Bool, Complex, Float
-from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
 from numpy.polynomial import Chebyshev
 from numpy.typing import ArrayLike
 
 from tdegnn.analysis.order import as_array, as_coefficients, check_tolerance
-from tdegnn.analysis.plots import BLUE, new_figure, styled
 from tdegnn.errors import InputError, check_count
 
 # What rounding makes of a double root on the circle must not count as two, or as one outside.
@@ -65,33 +60,6 @@ def real_limit(coefficients: ArrayLike, tolerance: float = ROUNDING) -> float:
     # Between two z with a root on the circle none crosses it: one z speaks for all, unless there is only rounding.
     is_stable = _is_stable(vector, (ends[1:] + ends[:-1]) / 2, tolerance) | (ends[:-1] - ends[1:] < tolerance)
     return float(ends[np.argmin(np.append(is_stable, False))])
-
-
-@styled
-def plot_stability_regions(vectors: Mapping[str, ArrayLike], num_points: int = 121) -> Figure:
-    """The stability region of each vector in the plane of `z = h lambda`, and the curve on which its edge lies."""
-    check_count(2, num_points=num_points)
-    figure, panels = new_figure(len(vectors), (3.4, 3.7))
-    for panel, (name, vector) in zip(panels, vectors.items(), strict=True):
-        curve = boundary(vector)
-        reach = 0.62 * max(np.ptp(curve.real), np.ptp(curve.imag), 1.0)
-        axis = np.linspace(-reach, reach, num_points)
-        real = axis + (curve.real.max() + curve.real.min()) / 2
-        panel.imshow(
-            stability_region(vector, real, axis),
-            cmap=ListedColormap(["white", "#dbeafe"]),
-            vmin=0,
-            vmax=1,
-            extent=(real[0], real[-1], -reach, reach),
-            origin="lower",
-        )
-        panel.plot(curve.real, curve.imag, color=BLUE, linewidth=1.5)
-        panel.set(title=name, xlabel="real part of hλ")
-        limit = real_limit(vector)
-        interval = f"all real hλ from {limit:.3g} to 0" if limit else "no real hλ below 0"
-        panel.text(0.03, 0.99, interval, transform=panel.transAxes, va="top", fontsize=9)
-    panels[0].set_ylabel("imaginary part of hλ")
-    return figure
 
 
 def _as_axis(name: str, values: ArrayLike) -> Float[np.ndarray, " axis"]:

@@ -15,6 +15,7 @@ from tdegnn.analysis.order import (
     expand_in_stencils,
     root_multiplicity,
 )
+from tdegnn.analysis.regions import real_limit
 from tdegnn.analysis.roots import characteristic_roots, satisfies_root_condition
 from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE
 
@@ -50,6 +51,7 @@ class CoefficientReport:
         is_stable: Whether the root condition holds.
         max_root_modulus: Largest modulus of a root.
         roots: Roots of the characteristic polynomial, largest modulus first.
+        real_limit: How far `h lambda` may go below zero for `s = lambda F` to decay: the end of the stability region.
         derivative_coefficients: `D_1, ..., D_o` of `D_1 h F' + D_2 h^2 F'' + ... = h s`.
         stencil_weights: c as a combination of the backward-difference stencils of orders 1, ..., o.
         taylor_weights: How much of each derivative the recursion measures on a smooth signal.
@@ -63,6 +65,7 @@ class CoefficientReport:
     is_stable: bool
     max_root_modulus: float
     roots: tuple[complex, ...]
+    real_limit: float
     derivative_coefficients: tuple[float, ...]
     stencil_weights: tuple[float, ...]
     taylor_weights: tuple[float, ...]
@@ -106,6 +109,9 @@ class CoefficientReport:
             "c": ", ".join(f"{value:.6g}" for value in self.coefficients),
             "history length": str(self.history_length),
             "roots": roots,
+            "with s = λF": f"stable for real hλ from {self.real_limit:.4g} to 0"
+            if self.real_limit
+            else "no decay is stable",
             "multiplicity of 1": f"{self.root_multiplicity} (at tolerance {self.tolerance:g})",
             "equation": f"{equation.removeprefix('+ ')} = h s",
             "as differences": _combination(self.stencil_weights),
@@ -136,6 +142,7 @@ def explain(coefficients: ArrayLike, tolerance: float = DEFAULT_TOLERANCE) -> Co
         is_stable=satisfies_root_condition(vector, tolerance),
         max_root_modulus=float(abs(roots).max()),
         roots=tuple(roots.tolist()),
+        real_limit=real_limit(vector, tolerance),
         derivative_coefficients=tuple(derivative_coefficients(vector).tolist()),
         stencil_weights=tuple(expand_in_stencils(vector).tolist()),
         taylor_weights=tuple(taylor_weights(vector).tolist()),

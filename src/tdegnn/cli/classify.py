@@ -23,6 +23,7 @@ from tdegnn.cli.options import (
     Separator,
     SystemOption,
     make_csv_format,
+    parse_order,
 )
 from tdegnn.cli.output import number, print_json, print_table, progress_bar, vector
 from tdegnn.errors import InputError
@@ -54,7 +55,14 @@ def classify(
     ] = SystemOption.DIRECT,
     hidden_channels: Annotated[int, typer.Option(help="Channels of a state.", min=1)] = 64,
     layers: Annotated[int, typer.Option(help="Number of layers.", min=1)] = 2,
-    order: Annotated[int, typer.Option(help="Length of the history.", min=1)] = 2,
+    order: Annotated[
+        Any,
+        typer.Option(
+            help="Length of the history; [bold]auto[/bold] tries 1 to 4 and takes what validation prefers.",
+            parser=parse_order,
+            metavar="INTEGER|auto",
+        ),
+    ] = 2,
     step_size: Annotated[float, typer.Option(help="h.")] = 1.0,
     dropout: Annotated[float, typer.Option(help="Part of input and last state dropped in training.", min=0)] = 0.5,
     hidden_dropout: Annotated[float, typer.Option(help="Part of the other states dropped in training.", min=0)] = 0.3,
@@ -82,6 +90,7 @@ def classify(
     """Learn the classes of nodes, from a benchmark or from your own features, labels and edges."""
     if (name is None) == (features is None and labels is None and edges is None):
         raise InputError("Expected the name of a benchmark, or --features, --labels and --edges, got both or neither.")
+    from tdegnn.estimators.auto_order import AUTO, TRIED_ORDERS
     from tdegnn.estimators.node_classifier import NodeClassifier
 
     model = NodeClassifier(
@@ -113,13 +122,15 @@ def classify(
         csv_format = make_csv_format(separator, decimal, encoding)
         data = _read_files(features, labels, edges, direction, csv_format)
     notes = data.pop("notes")
-    num_looks = -(-steps // model.validate_every)
+    num_looks = -(-steps // model.validate_every) * (1 + len(TRIED_ORDERS) if order == AUTO else 1)
     with progress_bar(num_looks, "training", is_quiet=quiet or as_json) as tick:
 
         def show(look: Look) -> None:
             tick(f"loss {float(look.losses):.3f}, validation {float(look.scores):.1%}")
 
         model.fit(**data, run=out, resume=resume, on_look=show)
+    if model.order_choice_.reason:
+        notes.append(model.order_choice_.reason)
     if model.summary_["is_diverged"]:
         notes.append(
             f"The training diverged; the weights of step {model.summary_['best_step']}, the best before, were kept. "
@@ -187,6 +198,7 @@ def _print_result(model: NodeClassifier) -> None:
         ["accuracy on validation", f"{summary['validation_score']:.1%}"],
         ["accuracy on test", "-" if test is None else f"{test:.1%}"],
         ["best step", str(summary["best_step"])],
+        ["order", str(model.order_)],
         ["c (mean over layers)", vector(model.coefficients_.mean(axis=0).tolist())],
         ["largest root", number(model.explain().max_root_modulus)],
     ]

@@ -35,7 +35,9 @@ def explain(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Folder for pictures of roots and consistency.", file_okay=False),
+        typer.Option(
+            "--out", "-o", help="Folder for pictures of roots, stability region and consistency.", file_okay=False
+        ),
     ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -51,9 +53,10 @@ def explain(
     usual = LOOSE_TOLERANCE if states == "physical" else DEFAULT_TOLERANCE
     report = analyze(vector, usual if tolerance is None else tolerance)
     if out is not None:
-        from tdegnn.analysis.plots import plot_consistency, plot_roots, save_figure
+        from tdegnn.analysis.plots import plot_consistency, plot_roots, plot_stability_regions, save_figure
 
         save_figure(plot_roots({"c": report}), out / "roots.png")
+        save_figure(plot_stability_regions({"c": report.coefficients}), out / "region.png")
         save_figure(plot_consistency({"c": report.coefficients}), out / "consistency.png")
     if as_json:
         print_json(report.to_dict() | {"states": states})

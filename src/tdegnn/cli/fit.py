@@ -101,6 +101,7 @@ def _print_result(model: Forecaster) -> None:
     print_errors(title, _errors(model))
     facts = [
         ["window", str(summary["window"])],
+        ["order", str(model.order_)],
         ["best step", str(summary["best_step"])],
         ["c (mean over layers)", vector(model.coefficients_.mean(axis=0).tolist())],
         ["largest root", number(model.explain().max_root_modulus)],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from tdegnn.cli.options import DeviceOption, SystemOption
+from tdegnn.cli.options import DeviceOption, SystemOption, parse_order
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,8 +59,13 @@ class ForecasterOptions:
     ] = None
     horizon: Annotated[int, typer.Option(help="Steps that are forecast at once, with intervals.", min=1)] = 4
     order: Annotated[
-        int | None,
-        typer.Option(help="Length of the history, at most the window.", min=1, show_default="4, on physical states 2"),
+        Any,
+        typer.Option(
+            help="Length of the history, at most the window; [bold]auto[/bold] for the order of the series themselves.",
+            parser=parse_order,
+            metavar="INTEGER|auto",
+            show_default="4, on physical states 2",
+        ),
     ] = None
     coefficients: Annotated[
         SystemOption,

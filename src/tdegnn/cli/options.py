@@ -40,6 +40,16 @@ class DirectionOption(StrEnum):
     BOTH = "both"
 
 
+def parse_order(given: str | int) -> int | str:
+    """A length of the history, or `auto`; defaults come as numbers."""
+    text = str(given)
+    if text == "auto":
+        return text
+    if not text.isdecimal() or int(text) < 1:
+        raise typer.BadParameter(f"Expected a whole number from 1 on, or auto, got {text!r}.")
+    return int(text)
+
+
 Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.", min=0, max=2**32 - 1)]
 Device = Annotated[
     DeviceOption,

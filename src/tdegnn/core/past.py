@@ -165,6 +165,6 @@ def _inner_products(
 
 
 def _weighted_sum(weights: Coefficients, states: Float[Tensor, "*batch order nodes channels"]) -> State:
-    by_batch = weights.movedim(0, -1)[..., None, :]
+    by_batch = weights.to(states.dtype).movedim(0, -1)[..., None, :]
     total: Tensor = (by_batch @ states.flatten(-2)).squeeze(-2).unflatten(-1, states.shape[-2:])
     return total

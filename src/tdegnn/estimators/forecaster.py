@@ -25,6 +25,7 @@ from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE, LOOSE_TOLERANCE
 from tdegnn.data.panel import Panel
 from tdegnn.data.seasons import Season, seasons_of
 from tdegnn.errors import InputError, TrainingError, check_count
+from tdegnn.estimators.auto_order import AUTO, USUAL_ORDER, ChosenOrder, Order, check_order, order_of_series
 from tdegnn.estimators.backtest import Backtest, run_backtest
 from tdegnn.estimators.forecast import Forecast
 from tdegnn.estimators.forecast_folder import (
@@ -96,10 +97,12 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
     """Forecasts of series on a graph.
 
     Attributes:
-        system: Which rule gives c: `"DE-GNN"` c = [1], `"TDE-GNN_D"` a learned vector, `"TDE-GNN_A"` attention.
+        system: Which rule gives c: `"DE-GNN"` c = [1], `"TDE-GNN_D"` a learned vector, `"TDE-GNN_A"` attention,
+            `"TDE-GNN_S"` a vector that is stable whatever it learns.
         window: Number of steps a forecast sees; without it, chosen by the held-out steps.
         horizon: Number of steps that are forecast at once. `predict` goes on further on its own forecasts.
-        order: Frames that become states, at most the window.
+        order: Frames that become states, at most the window; `"auto"` for the order in time of the series themselves,
+            as `tdegnn.find_order` finds it (`order_` says which, `order_choice_` why).
         season: Steps until a season comes round; without it, what the dates say.
         known: Names of channels whose future values `predict` will be given.
         states: What c combines: `"latent"` states, or `"physical"` ones, the observed frames themselves. Then c can be
@@ -129,7 +132,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
     system: System = "TDE-GNN_D"
     window: int | None = None
     horizon: int = 1
-    order: int = 4
+    order: Order = 4
     season: float | None = None
     known: Sequence[str] = ()
     states: States = "latent"
@@ -154,16 +157,16 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
     precision: Precision = "32-true"
 
     @classmethod
-    def physical(cls, order: int = 2, **settings: Any) -> Self:
+    def physical(cls, order: Order = 2, **settings: Any) -> Self:
         """A forecaster whose c can be read: on the observed frames, without decay, in 64 bits, to convergence.
 
         Args:
-            order: Number of frames that c weighs.
+            order: Number of frames that c weighs, or `"auto"`.
             settings: Anything else; `step_size` is the time between two frames.
         """
         chosen: dict[str, Any] = dict(
             states="physical",
-            window=max(order, 2),
+            window=USUAL_ORDER if order == AUTO else max(order, 2),
             skip="none",
             learning_rate=0.01,
             weight_decay=0.0,
@@ -207,6 +210,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         with threads_for(panel):
             window = choose_window(panel, self.horizon, seasons) if self.window is None else self.window
             split = split_for_forecast(panel.num_steps, window, self.horizon)
+            self.order_choice_ = self._choose_order(panel[: split.training.stop], window)
             maker = FrameMaker.fit(
                 panel[: split.training.stop],
                 window,
@@ -218,6 +222,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
             config = {
                 "kind": type(self).__name__,
                 "settings": dict(self.get_params()) | {"known": list(self.known)},
+                **({"chosen_order": self.order_choice_.to_record()} if self.order == AUTO else {}),
                 **describe_forecast_data(panel, maker, features, source or {}),
             }
             self.maker_, self.node_features_, self.graph_ = features.added_to(maker), features, graph_of(panel)
@@ -356,6 +361,11 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         """Whether there is something to predict with."""
         return hasattr(self, "networks_")
 
+    @property
+    def order_(self) -> int:
+        """The length of the history, whoever chose it."""
+        return self.order_choice_.order
+
     def _seasons(self, panel: Panel) -> tuple[Season, ...]:
         if self.season is None:
             return seasons_of(panel.times)
@@ -364,13 +374,18 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
             raise InputError(f"Expected a season of more than two steps, got {self.season:g}.")
         return (Season(float(self.season), num_waves),)
 
+    def _choose_order(self, panel: Panel, window: int) -> ChosenOrder:
+        if self.system == "DE-GNN":
+            return ChosenOrder.given(1)
+        return order_of_series(panel, window) if self.order == AUTO else ChosenOrder.given(min(self.order, window))
+
     def _series_config(self, maker: FrameMaker) -> SeriesConfig:
         groups = GroupDescent(self.learning_rate, self.weight_decay)
         return SeriesConfig(
             system=self.system,
             hidden_channels=self.hidden_channels,
             num_layers=self.num_layers,
-            order=1 if self.system == "DE-GNN" else min(self.order, maker.window),
+            order=self.order_,
             step_size=self.step_size,
             dropout=self.dropout,
             skip=self.skip or ("by node" if fits_by_node(maker.sizes(self.graph_.num_nodes)) else "linear"),
@@ -474,6 +489,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         own = {"mse": float(np.nanmean(residuals**2)), "mae": float(np.nanmean(np.abs(residuals)))}
         naive = measure_naive(panel, split, held_out.first_target_steps, self.maker_)
         self.notes_: list[str] = [*panel.notes, *self.node_features_.notes]
+        if self.order_choice_.reason:
+            self.notes_.append(self.order_choice_.reason)
         if panel.graph is None:
             self.notes_.append("There is no graph: nodes are forecast without their neighbors.")
         others = panel.channels[panel.num_targets :]
@@ -492,6 +509,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         self.summary_: dict[str, Any] = {
             "best_step": self.best_step_,
             "window": self.maker_.window,
+            "order": self.order_,
             "held_out": {"steps": len(held_out.first_target_steps), "forecaster": own, **naive},
             "notes": self.notes_,
         }
@@ -555,9 +573,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
 
     def _check_settings(self) -> None:
         """Raise an `InputError` for a setting that is wrong whatever the data, and that no network looks at."""
+        check_order(self.order)
         check_count(
             horizon=self.horizon,
-            order=self.order,
             num_members=self.num_members,
             num_steps=self.num_steps,
             validate_every=self.validate_every,
@@ -597,6 +615,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         stored = folder.read_weights()
         data = read_forecast_data(folder.config, stored, self.known)
         self.maker_, self.graph_, self.node_features_, self._tail, widths = data
+        chosen = folder.config.get("chosen_order")
+        self.order_choice_ = ChosenOrder(**chosen) if chosen else self._choose_order(self._tail, self.maker_.window)
         settings, sizes = self._series_config(self.maker_), self.maker_.sizes(self.graph_.num_nodes)
         self.networks_ = [settings.build(sizes, self.seed + member) for member in range(self.num_members)]
         for member, network in enumerate(self.networks_):

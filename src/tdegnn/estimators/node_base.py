@@ -24,12 +24,13 @@ from tdegnn.analysis.report import CoefficientReport, explain
 from tdegnn.data.node_inputs import NodeInput, as_node_input
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError, TrainingError, check_count
+from tdegnn.estimators.auto_order import AUTO, ChosenOrder, Order, check_order, order_by_score
 from tdegnn.estimators.saved_weights import take_weights
 from tdegnn.graph import Direction
 from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.training.device import DeviceName
 from tdegnn.training.fabric import Precision, make_fabric, place
-from tdegnn.training.fit import Look, fit
+from tdegnn.training.fit import FitResult, Look, fit
 from tdegnn.training.members import GroupDescent
 from tdegnn.training.node_config import InitialStates, LayerMaps, NodeConfig
 from tdegnn.training.node_tasks import NodeTask
@@ -66,10 +67,12 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     """Settings and work that `NodeClassifier` and `NodeRegressor` share.
 
     Attributes:
-        system: Which rule gives c: `"DE-GNN"` c = [1], `"TDE-GNN_D"` a learned vector, `"TDE-GNN_A"` attention.
+        system: Which rule gives c: `"DE-GNN"` c = [1], `"TDE-GNN_D"` a learned vector, `"TDE-GNN_A"` attention,
+            `"TDE-GNN_S"` a vector that is stable whatever it learns.
         hidden_channels: Channels of a state.
         num_layers: Number of layers.
-        order: Length of the history; DE-GNN has 1 whatever is given.
+        order: Length of the history; DE-GNN has 1 whatever is given. `"auto"` trains with 1 to 4 and takes the one that
+            validation prefers, then trains again (`order_` says which, `order_choice_` why).
         step_size: h.
         outer_dropout: Part of input and last state that is dropped in training.
         hidden_dropout: Part of the current state that is dropped before each layer in training.
@@ -99,7 +102,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     hidden_channels: int = 64
     # Deviation: the paper's defaults are `NodeConfig`'s. These do better on five of six (docs/deviations.md).
     num_layers: int = 2
-    order: int = 2
+    order: Order = 2
     step_size: float = 1.0
     outer_dropout: float = 0.5
     hidden_dropout: float = 0.3
@@ -154,13 +157,16 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             source: Where the data came from, kept in the settings of the run folder.
             on_look: Called with what each look at validation saw.
         """
+        check_order(self.order)
         prepared = self._prepare(X, y, graph, split, (train, validation, test))
+        is_there = run is not None and resume and (Path(run) / CONFIG).exists()
+        known = RunFolder.open(Path(run)).config if run is not None and is_there else {}
+        self.order_choice_ = self._known_order(known) or self._find_order(prepared, on_look)
         config = self._config(prepared, source or {})
         if run is None:
             self._train(prepared, config, None, on_look)
         else:
             _check_savable(config)
-            is_there = resume and (Path(run) / CONFIG).exists()
             with RunFolder.resume(run, config) if is_there else RunFolder.create(run, config) as folder:
                 if folder.is_finished:
                     self._take(folder)
@@ -200,6 +206,11 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         """Whether there is something to predict with."""
         return hasattr(self, "network_")
 
+    @property
+    def order_(self) -> int:
+        """The length of the history, whoever chose it."""
+        return self.order_choice_.order
+
     def _prepare(self, X: Any, y: Any, graph: Any, split: int, parts: tuple[Any, Any, Any]) -> PreparedNodes:  # noqa: N803
         given = as_node_input(X, graph, self.direction)
         labels = given.labels if y is None else y
@@ -233,14 +244,34 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             "data": {**data, "direction": nodes.graph.direction, "sha256": _checksum(prepared), **source},
             "num_outputs": prepared.num_outputs,
             "learned": prepared.learned,
+            **({"chosen_order": self.order_choice_.to_record()} if self.order == AUTO else {}),
         }
+
+    def _known_order(self, config: Mapping[str, Any]) -> ChosenOrder | None:
+        """The order, where the user gave it or a training with these settings has chosen it; `None` where not."""
+        if self.order != AUTO:
+            return ChosenOrder.given(self.order)
+        chosen = config.get("chosen_order")
+        return ChosenOrder(**chosen) if chosen else None
+
+    def _find_order(self, prepared: PreparedNodes, on_look: Callable[[Look], None] | None) -> ChosenOrder:
+        if self.system == "DE-GNN":
+            return ChosenOrder.given(1)
+
+        def score_of(order: int) -> float:
+            self.order_choice_ = ChosenOrder.given(order)
+            training = self._start(prepared)[0]
+            self._fit(training, on_look, None)
+            return float(training.best_scores)
+
+        return order_by_score(score_of)
 
     def _node_config(self) -> NodeConfig:
         return NodeConfig(
             self.system,
             self.hidden_channels,
             self.num_layers,
-            self.order,
+            self.order_,
             self.batch_norm,
             self.adjacency_features,
             self.normalized_features,
@@ -264,17 +295,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         folder: RunFolder | None,
         on_look: Callable[[Look], None] | None,
     ) -> None:
-        check_count(minimum=0, seed=self.seed)
-        fabric, settings = make_fabric(self.device, self.precision), self._node_config()
-        nodes = settings.prepare(prepared.nodes)
-        training = TaskTraining(
-            [settings.build_network(nodes.num_features, prepared.num_outputs, self.seed)],
-            [settings.descent],
-            (as_input(nodes, fabric), nodes.graph),
-            prepared.task,
-            NodeParts(*(mask[None] for mask in prepared.parts)),
-            fabric,
-        )
+        training, nodes, fabric = self._start(prepared)
         looks: list[dict[str, Any]] = [] if folder is None else folder.read_metrics()
 
         def see(look: Look) -> None:
@@ -282,14 +303,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             if on_look is not None:
                 on_look(look)
 
-        result = fit(
-            training,
-            num_steps=self.num_steps,
-            validate_every=self.validate_every,
-            patience=self.patience,
-            on_look=see,
-            run=folder,
-        )
+        result = self._fit(training, see, folder)
         if not result.best_scores.isfinite().all():
             raise TrainingError(
                 "Expected outputs that are numbers, got none from the first look on. "
@@ -305,11 +319,39 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             "validation_score": float(training.best_scores),
             "test_score": float(training.best_test_scores) if prepared.parts[2].any() else None,
             "is_diverged": bool(result.is_diverged),
+            "order": self.order_,
         }
         self._config_, self.network_, self.n_features_in_ = config, network, prepared.nodes.num_features
         self.coefficients_ = _mean_coefficients(network, nodes, fabric)
         if folder is not None:
             self._write(folder)
+
+    def _start(self, prepared: PreparedNodes) -> tuple[TaskTraining, NodeDataset, Fabric]:
+        """A training before its first step, the nodes as it sees them, and what it computes with."""
+        check_count(minimum=0, seed=self.seed)
+        fabric, settings = make_fabric(self.device, self.precision), self._node_config()
+        nodes = settings.prepare(prepared.nodes)
+        training = TaskTraining(
+            [settings.build_network(nodes.num_features, prepared.num_outputs, self.seed)],
+            [settings.descent],
+            (as_input(nodes, fabric), nodes.graph),
+            prepared.task,
+            NodeParts(*(mask[None] for mask in prepared.parts)),
+            fabric,
+        )
+        return training, nodes, fabric
+
+    def _fit(
+        self, training: TaskTraining, on_look: Callable[[Look], None] | None, folder: RunFolder | None
+    ) -> FitResult:
+        return fit(
+            training,
+            num_steps=self.num_steps,
+            validate_every=self.validate_every,
+            patience=self.patience,
+            on_look=on_look,
+            run=folder,
+        )
 
     def _write(self, folder: RunFolder) -> None:
         """The last files of a training, which make its folder a finished one."""
@@ -320,6 +362,9 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     def _take(self, folder: RunFolder) -> None:
         """What a finished training learned."""
         config = folder.config
+        known = self._known_order(config)
+        assert known is not None  # a finished training has chosen
+        self.order_choice_ = known
         settings, data = self._node_config(), config["data"]
         num_features = data["features"] + (data["nodes"] if settings.adjacency_features else 0)
         network = settings.build_network(num_features, config["num_outputs"], self.seed)

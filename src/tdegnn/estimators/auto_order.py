@@ -1,0 +1,88 @@
+"""`order="auto"`: the length of the history, found from the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import inf, isnan
+from typing import Any, Literal, TypeAlias
+
+from tdegnn.analysis.order_limits import USUAL_MAX_ORDER
+from tdegnn.analysis.order_search import find_order
+from tdegnn.data.panel import Panel
+from tdegnn.errors import InputError, check_count
+from tdegnn.training.json_values import finite_or_null
+
+Order: TypeAlias = int | Literal["auto"]
+AUTO: Literal["auto"] = "auto"
+# Orders of which one is chosen, and the one that is taken where series cannot tell theirs: it holds the lower ones.
+TRIED_ORDERS = range(1, USUAL_MAX_ORDER + 1)
+USUAL_ORDER = USUAL_MAX_ORDER
+
+
+def check_order(order: Any) -> None:
+    """Raise an `InputError` where `order` is neither a whole number from 1 on nor `"auto"`."""
+    if isinstance(order, str) and order != AUTO:
+        raise InputError(f'Expected order to be a whole number from 1 on or "auto", got {order!r}.')
+    if order != AUTO:
+        check_count(order=order)
+
+
+@dataclass(frozen=True)
+class ChosenOrder:
+    """An order, and why it is this one.
+
+    Attributes:
+        order: Length of the history.
+        reason: One sentence; empty where it was the user who chose.
+        details: What the choice was made by, as JSON keeps it.
+    """
+
+    order: int
+    reason: str
+    details: dict[str, Any]
+
+    @staticmethod
+    def given(order: int) -> ChosenOrder:
+        """The user's choice."""
+        return ChosenOrder(order, "", {})
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values, for a run folder."""
+        return {"order": self.order, "reason": self.reason, "details": self.details}
+
+
+def order_of_series(panel: Panel, window: int) -> ChosenOrder:
+    """The order in time of the equation that series follow; where they cannot tell, the usual one, at most the window.
+
+    Args:
+        panel: The series, without the steps that are held out.
+        window: Number of steps a forecast sees.
+    """
+    usual = min(USUAL_ORDER, window)
+    try:
+        found = find_order(panel, max_order=usual)
+    except InputError as error:
+        return ChosenOrder(usual, f"The order, {usual}, is the usual one, for it cannot be found: {error}", {})
+    details: dict[str, Any] = finite_or_null(found.to_dict())
+    if found.order is None:
+        return ChosenOrder(usual, f"{found.verdict} The history has the usual length, {usual}.", details)
+    return ChosenOrder(found.order, f"Order {found.order} was found: {found.verdict}", details)
+
+
+def order_by_score(score_of: Callable[[int], float], orders: Iterable[int] = TRIED_ORDERS) -> ChosenOrder:
+    """The order whose training has the highest score on validation; of equals the smallest.
+
+    Args:
+        score_of: Trains with an order and returns its score.
+        orders: What is tried.
+    """
+    scores = {order: score_of(order) for order in orders}
+    # A training whose scores are no numbers is worse than any other.
+    best = max(scores, key=lambda order: (-inf if isnan(scores[order]) else scores[order], -order))
+    texts = ", ".join(f"{order}: {score:.4g}" for order, score in scores.items())
+    return ChosenOrder(
+        best,
+        f"Order {best} was chosen by validation ({texts}).",
+        {"scores": {str(order): finite_or_null(score) for order, score in scores.items()}},
+    )
