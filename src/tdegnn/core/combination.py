@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tdegnn.core.history import Coefficients, History, State
-from tdegnn.core.normalization import normalized_values, pull_back
+from tdegnn.core.normalization import Guarded, coefficients_of, guard, pull_back
 from tdegnn.core.past import Score, make_past
 from tdegnn.functions import quick_to_call
 
@@ -40,7 +40,7 @@ def attend(score: Score, history: History) -> tuple[State, Float[Tensor, "order 
 
     `raw_p` is the sum over nodes of the score, and `c = raw / sum(raw)`, which does not depend on the scale of `raw`.
     """
-    combined, coefficients, _, _ = _Attend.apply(score, *history)  # type: ignore[no-untyped-call]
+    combined, coefficients, *_ = _Attend.apply(score, *history)  # type: ignore[no-untyped-call]
     return combined, coefficients
 
 
@@ -106,24 +106,29 @@ class _Attend(torch.autograd.Function):
         past = make_past(history)
         scores, query = past.scores(score)
         raw = _finite(scores)
-        coefficients = normalized_values(raw)
-        return past.weighted_sum(coefficients), coefficients, raw, query
+        guarded = guard(raw)
+        coefficients = coefficients_of(guarded)
+        return past.weighted_sum(coefficients), coefficients, raw, query, *guarded
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
         ctx.set_materialize_grads(False)
-        _, coefficients, raw, query = output
-        ctx.save_for_backward(coefficients, raw, query, *inputs)
+        _, coefficients, raw, query, *guarded = output
+        ctx.mark_non_differentiable(*guarded)
+        ctx.save_for_backward(coefficients, raw, query, *guarded, *inputs)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor, ...]:
-        coefficients, raw, query, score, *history = ctx.saved_tensors
-        to_combined, to_coefficients, to_raw, to_query = gradients
+        coefficients, raw, query, *guarded = ctx.saved_tensors[:7]
+        score, *history = ctx.saved_tensors[7:]
+        to_combined, to_coefficients, to_raw, to_query = gradients[:4]
         if to_combined is None:
             to_combined = torch.zeros_like(history[0])
         past = make_past(tuple(history))
         inner = past.inner_products(to_combined)
-        through_c = pull_back(raw, inner if to_coefficients is None else inner + to_coefficients)
+        # What was kept knows nothing of `raw`: to be differentiated once more, it is computed again.
+        division = guard(raw) if torch.is_grad_enabled() else Guarded(*guarded)
+        through_c = pull_back(division, inner if to_coefficients is None else inner + to_coefficients)
         to_scores = through_c if to_raw is None else through_c + to_raw
         # A query may have a channel that states do not have.
         to_current, *others = past.sums_of_two(
@@ -136,4 +141,5 @@ class _Attend(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
         """Members are one more axis in front; that of c comes after the order."""
-        return _Attend.apply(*_members_first(info.batch_size, in_dims, inputs)), (0, 1, 1, 0)  # type: ignore[no-untyped-call]
+        axes = (0, 1, 1, 0, 1, 1, 1, 1)
+        return _Attend.apply(*_members_first(info.batch_size, in_dims, inputs)), axes  # type: ignore[no-untyped-call]

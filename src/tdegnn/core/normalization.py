@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from tdegnn.functions import quick_to_call
@@ -24,34 +24,24 @@ def normalize_sum(raw: Float[Tensor, "order *batch"]) -> Float[Tensor, "order *b
     return coefficients
 
 
-def normalized_values(raw: Float[Tensor, "order *batch"]) -> Float[Tensor, "order *batch"]:
-    """The values of `normalize_sum`, for code that writes its own backward pass with `pull_back`."""
-    guarded = _guard(raw)
-    past = (guarded.scaled / guarded.divisor)[1:]
-    return torch.cat([1.0 - past.sum(dim=0, keepdim=True), past])
+class Guarded(NamedTuple):
+    """A raw vector, divided by what stands for its sum.
+
+    Attributes:
+        quotient: `raw / sum(raw)`, or what is nearest to it where the sum is held.
+        scale: The size that was taken out of `raw`.
+        divisor: The sum of `raw / scale`, held away from zero.
+        is_free: Whether it is that sum, and not held.
+    """
+
+    quotient: Float[Tensor, "order *batch"]
+    scale: Float[Tensor, "1 *batch"]
+    divisor: Float[Tensor, "1 *batch"]
+    is_free: Bool[Tensor, "1 *batch"]
 
 
-def pull_back(
-    raw: Float[Tensor, "order *batch"], gradient: Float[Tensor, "order *batch"]
-) -> Float[Tensor, "order *batch"]:
-    """Gradient with respect to `raw`, given the one with respect to `normalize_sum(raw)`."""
-    scaled, scale, divisor, is_held = _guard(raw)
-    # How the divisor follows each entry: as the sum does, or as the floor does where the sum is held.
-    slope = torch.where(is_held, RELATIVE_FLOOR * torch.sign(scaled * divisor), 1.0)
-    # The first coefficient is what the others leave of one.
-    to_quotient = gradient - gradient[:1]
-    to_divisor = (to_quotient * scaled / divisor).sum(dim=0, keepdim=True)
-    return (to_quotient - to_divisor * slope) / divisor / scale
-
-
-class _Guarded(NamedTuple):
-    scaled: Tensor  # raw / scale
-    scale: Tensor
-    divisor: Tensor  # the sum of `scaled`, held away from zero
-    is_held: Tensor
-
-
-def _guard(raw: Tensor) -> _Guarded:
+def guard(raw: Float[Tensor, "order *batch"]) -> Guarded:
+    """Divide `raw` by its sum, which is held where it comes near zero."""
     # c does not depend on the scale of raw, so the scale is a constant to the gradient. Taking it out keeps huge
     # values from overflowing. Its own floor keeps 1 / scale, a factor of the gradient, finite.
     smallest_scale = torch.finfo(raw.dtype).tiny * 1e8
@@ -61,7 +51,28 @@ def _guard(raw: Tensor) -> _Guarded:
     size = total.abs()
     # The largest entry of `scaled` is 1 unless raw is below the smallest scale; there Euler takes over smoothly.
     floor = RELATIVE_FLOOR * torch.linalg.vector_norm(scaled, 1, dim=0, keepdim=True).clamp(min=1.0)
-    return _Guarded(scaled, scale, torch.copysign(torch.maximum(size, floor), total), size < floor)
+    divisor = torch.copysign(torch.maximum(size, floor), total)
+    return Guarded(scaled / divisor, scale, divisor, size >= floor)
+
+
+def coefficients_of(guarded: Guarded) -> Float[Tensor, "order *batch"]:
+    """The values of `normalize_sum`: the first is what the others leave of one."""
+    past = guarded.quotient[1:]
+    return torch.cat([1.0 - past.sum(dim=0, keepdim=True), past])
+
+
+def pull_back(guarded: Guarded, gradient: Float[Tensor, "order *batch"]) -> Float[Tensor, "order *batch"]:
+    """Gradient with respect to `raw`, given the one with respect to the coefficients.
+
+    To be differentiated once more, `guarded` must have been computed under autograd.
+    """
+    quotient, scale, divisor, is_free = guarded
+    # How the divisor follows each entry: as the sum does, or as the floor does where the sum is held.
+    slope = (RELATIVE_FLOOR * torch.sign(quotient)).masked_fill(is_free, 1.0)
+    # The first coefficient is what the others leave of one.
+    to_quotient = gradient - gradient[:1]
+    to_divisor = (to_quotient * quotient).sum(dim=0, keepdim=True)
+    return torch.addcmul(to_quotient, to_divisor, slope, value=-1) / divisor / scale
 
 
 @quick_to_call
@@ -70,7 +81,7 @@ class _NormalizeSum(torch.autograd.Function):
 
     @staticmethod
     def forward(raw: Tensor) -> Tensor:
-        return normalized_values(raw)
+        return coefficients_of(guard(raw))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:  # noqa: ARG004
@@ -79,4 +90,4 @@ class _NormalizeSum(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         (raw,) = ctx.saved_tensors
-        return pull_back(raw, gradient)
+        return pull_back(guard(raw), gradient)

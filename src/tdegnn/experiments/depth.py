@@ -39,7 +39,7 @@ from tdegnn.training.node_training import NodeTraining, as_input
 from tdegnn.training.systems import System
 
 SYSTEMS: tuple[System, ...] = ("DE-GNN", "TDE-GNN_D", "TDE-GNN_A", "TDE-GNN_S")
-LEARNING_RATES = (0.001, 0.003, 0.01)
+LEARNING_RATES = (0.0003, 0.001, 0.003)
 CHAIN, LONGEST_CHAIN = "chain", 256
 NUM_QUARTERS = 4
 # Dropout in every layer would leave nothing of a state after 64 of them, and batch norm would hide how it grows. Where
