@@ -1,3 +1,5 @@
+import decimal
+import operator
 import subprocess
 import sys
 from pathlib import Path
@@ -151,6 +153,39 @@ def test_free_runs_stay_bounded():
     largest, constants = largest_of_free_runs(np.concatenate(runs)), np.concatenate(constants)
     assert (largest <= 1.001 * constants).all()
     assert (constants <= 1.001 * np.concatenate(bounds)).all()
+
+
+def worst_parameters(num_free):
+    """All roots on one spot: at -1, at 1 (as far as there are pairs), and in pairs at angles between."""
+    spots = [(LARGEST, LARGEST), (-LARGEST, LARGEST), (0.0, LARGEST), (0.5, LARGEST), (-1.0, 3.0)]
+    num_linear = (num_free + 1) // 2
+    return np.array([[v] * num_linear + [u] * (num_free - num_linear) for v, u in spots])
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_free_runs_with_the_default_margin_stay_bounded_in_exact_numbers(order):
+    """What float64 makes of a dozen roots on one spot is rounding; with 150 digits the bound itself is seen."""
+    margin = StableCoefficients(order).margin
+    raw = np.concatenate([worst_parameters(order - 1), random_parameters(3, order - 1, seed=2)])
+    random = np.random.default_rng(0)
+    with decimal.localcontext(prec=150):
+        for a, b, constant in zip(*factors_by_hand(raw, margin), growth_constants(raw, margin), strict=True):
+            polynomial = [decimal.Decimal(1), decimal.Decimal(-1)]
+            for factor in zip(a.tolist(), b.tolist(), strict=True):
+                parts = (decimal.Decimal(1), *map(decimal.Decimal, factor))
+                longer = [decimal.Decimal(0)] * (len(polynomial) + 2)
+                for place, value in enumerate(polynomial):
+                    for shift, part in enumerate(parts):
+                        longer[place + shift] += value * part
+                polynomial = longer
+            c = [-value for value in polynomial[1 : order + 1]]
+            states = [decimal.Decimal(value) for value in random.uniform(-1, 1, order).tolist()]
+            largest = decimal.Decimal(0)
+            for _ in range(NUM_STEPS):
+                newest = sum(map(operator.mul, c, states))
+                states = [newest, *states[:-1]]
+                largest = max(largest, abs(newest))
+            assert largest <= decimal.Decimal(constant) * decimal.Decimal("1.001")
 
 
 @pytest.mark.parametrize("order", [5, 6, 8, 10, 12])

@@ -241,11 +241,11 @@ def run_pendulum(
     }
     for order in orders:
         makers[f"TDE-GNN, order {order}"] = partial(PhysicalNetwork.of_order, order, channels, hidden, step_size)
-    results = [_measure("naive", _pinned(NaivePredictor(), data), data, None, 0.0, None)]
+    results = [measure_model("naive", pin(NaivePredictor(), data), data, None, 0.0, None)]
     for name, make in makers.items():
         tick = None if on_step is None else partial(on_step, name)
-        model, descent, seconds, fitted = _train_best(make, data, effort, seed, tick)
-        results.append(_measure(name, model, data, descent, seconds, fitted))
+        model, descent, seconds, fitted = train_best(make, data, effort, seed, tick)
+        results.append(measure_model(name, model, data, descent, seconds, fitted))
     return PendulumResult(data, seed, effort, tuple(results))
 
 
@@ -254,12 +254,13 @@ def count_steps(effort: Effort, orders: tuple[int, ...] = ORDERS) -> int:
     return effort.num_steps * len(effort.descents) * (2 + len(orders))
 
 
-def _pinned(predictor: nn.Module, data: PendulumData) -> PinnedPredictor:
+def pin(predictor: nn.Module, data: PendulumData) -> PinnedPredictor:
+    """A predictor whose pivot stays where it is, in the numbers and on the device of the data."""
     is_pinned = torch.tensor([True, False])
     return PinnedPredictor(predictor, is_pinned).to(data.device, torch.float64)
 
 
-def _train_best(
+def train_best(
     make: Callable[[], nn.Module],
     data: PendulumData,
     effort: Effort,
@@ -271,7 +272,7 @@ def _train_best(
     trials: list[tuple[FitResult, PinnedPredictor, Descent]] = []
     for descent in effort.descents:
         torch.manual_seed(seed)
-        model = _pinned(make(), data)
+        model = pin(make(), data)
         optimizer, scheduler = descent.build(model.parameters(), effort.num_steps)
         training, validation = data.windows("training", model.order), data.windows("validation", model.order)
         # In units of a naive step the loss is of the size that optimizers expect.
@@ -298,7 +299,7 @@ def _one_step_mse(model: nn.Module, windows: OneStepWindows, data: PendulumData,
     return _mean_square(model(windows.history, data.simulation.graph) - windows.target) / unit
 
 
-def _measure(
+def measure_model(
     name: str,
     model: PinnedPredictor,
     data: PendulumData,
@@ -306,6 +307,16 @@ def _measure(
     seconds: float,
     fitted: FitResult | None,
 ) -> ModelResult:
+    """The errors of a model on the test part, one step and many steps ahead, and what it learned.
+
+    Args:
+        name: Its name in the result.
+        model: The model, trained or not.
+        data: The pendulum.
+        descent: How it was trained; `None` where it was not.
+        seconds: How long that took.
+        fitted: What the training came to; `None` where there was none.
+    """
     graph, order = data.simulation.graph, model.order
     test, validation = data.windows("test", order), data.windows("validation", order)
     history, truth = data.roll_out_starts(order, ROLL_OUT_STEPS)

@@ -30,9 +30,9 @@ from tdegnn.experiments.pendulum import (
     Effort,
     ModelResult,
     PendulumData,
-    _measure,
-    _pinned,
-    _train_best,
+    measure_model,
+    pin,
+    train_best,
 )
 from tdegnn.nets.physical import PhysicalNetwork
 from tdegnn.nets.rollout import PinnedPredictor, roll_out
@@ -204,11 +204,11 @@ def run_contestant(
     make = partial(_make_network, contestant, data, effort)
     if contestant.has_operator:
         tick = None if on_step is None else partial(on_step, name)
-        model, descent, seconds, fitted = _train_best(make, data, effort, seed, tick)
-        measured = _measure(name, model, data, descent, seconds, fitted)
+        model, descent, seconds, fitted = train_best(make, data, effort, seed, tick)
+        measured = measure_model(name, model, data, descent, seconds, fitted)
     else:
-        model = _pinned(make(), data)
-        measured = _measure(name, model, data, None, 0.0, None)
+        model = pin(make(), data)
+        measured = measure_model(name, model, data, None, 0.0, None)
     rule = repr(contestant.make_rule())
     run = _run_freely(model, data, LONG_RUN_STEPS)
     return StablePendulumResult(name, rule, seed if contestant.has_operator else None, effort, measured, run)
