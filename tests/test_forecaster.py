@@ -11,6 +11,7 @@ from tdegnn.data.panel import Panel
 from tdegnn.data.seasons import Season
 from tdegnn.data.times import show_time
 from tdegnn.estimators.backtest import OURS
+from tdegnn.estimators.forecast_networks import ForecastNetworks
 from tdegnn.estimators.forecast_parts import choose_window, fewest_steps, split_for_forecast
 from tdegnn.estimators.forecaster import Forecaster
 from tdegnn.training.conformal import measure_coverage
@@ -643,7 +644,7 @@ def test_small_panels_are_computed_with_one_thread(monkeypatch, one_step):
         assert set(seen) == {1}
         seen.clear()
         with monkeypatch.context() as patch:
-            patch.setattr(Forecaster, "_run_freely", lambda *_: see() or np.zeros((1, NODES, 1)))
+            patch.setattr(ForecastNetworks, "run_freely", lambda *_: see() or np.zeros((1, NODES, 1)))
             one_step.predict()
             patch.setattr(Forecaster, "_learn_from", see)
             one_step.update(PANEL, num_steps=1)

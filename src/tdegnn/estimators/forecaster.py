@@ -11,32 +11,29 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median_low
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from lightning_fabric import Fabric
 from matplotlib.figure import Figure
-from sklearn.base import BaseEstimator
 
 from tdegnn.analysis.report import CoefficientReport, explain
 from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE, LOOSE_TOLERANCE
 from tdegnn.data.panel import Panel
-from tdegnn.data.seasons import Season, seasons_of
 from tdegnn.errors import InputError, TrainingError, check_count
-from tdegnn.estimators.auto_order import AUTO, USUAL_ORDER, ChosenOrder, Order, check_order, order_of_series
+from tdegnn.estimators.auto_order import AUTO, ChosenOrder, order_of_series
 from tdegnn.estimators.backtest import Backtest, run_backtest
 from tdegnn.estimators.forecast import Forecast
 from tdegnn.estimators.forecast_folder import (
     describe_forecast_data,
-    extend_panel,
     graph_of,
     keep_forecast_data,
     read_forecast_data,
     tail_of,
 )
 from tdegnn.estimators.forecast_inputs import check_is_panel, check_seen, cover_blocks, in_steps_of
+from tdegnn.estimators.forecast_networks import ForecastNetwork, ForecastNetworks, members_of
 from tdegnn.estimators.forecast_parts import (
     ForecastSplit,
     choose_window,
@@ -45,31 +42,22 @@ from tdegnn.estimators.forecast_parts import (
     threads_for,
 )
 from tdegnn.estimators.forecast_plots import plot_forecast
+from tdegnn.estimators.forecaster_settings import ForecasterSettings
 from tdegnn.estimators.node_features import NodeFeatures, NodeFeaturesSource, read_node_features
 from tdegnn.estimators.saved_weights import take_weights
-from tdegnn.nets.physical_series import PhysicalSeriesNetwork
-from tdegnn.nets.temporal import TemporalNetwork
+from tdegnn.nets.series_network import SeriesSizes
 from tdegnn.training.conformal import ConformalIntervals, fewest_residuals
-from tdegnn.training.device import DeviceName
-from tdegnn.training.fabric import Precision, make_fabric, place, weight_type
+from tdegnn.training.fabric import make_fabric, place, weight_type
 from tdegnn.training.fit import Look, fit
-from tdegnn.training.members import GroupDescent
-from tdegnn.training.ridge_skip import Penalties, fits_by_node, start_at_ridge
+from tdegnn.training.ridge_skip import Penalties, start_at_ridge
 from tdegnn.training.run_folder import CONFIG, RunFolder
-from tdegnn.training.series_config import SeriesConfig, Skip, States
 from tdegnn.training.series_frames import FrameMaker, WindowSet
 from tdegnn.training.series_training import SeriesTraining
-from tdegnn.training.systems import Attention, System
 
-# Waves of a season that the user names; as many as tell its shape without following its noise.
-NUM_WAVES = 3
 # Rows of nodes a training step sees at most where the user does not say: some milliseconds of work.
 ROWS_A_STEP = 2**14
 # Windows a training step sees at most: with more, steps cost more and learn no more (Chickenpox, tested to 440).
 WINDOWS_A_STEP = 64
-
-ForecastNetwork: TypeAlias = TemporalNetwork | PhysicalSeriesNetwork
-Values = Float[np.ndarray, "*windows horizon nodes targets"]
 
 
 class _Start(NamedTuple):
@@ -93,92 +81,16 @@ class _Start(NamedTuple):
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
-    """Forecasts of series on a graph.
+class Forecaster(ForecasterSettings):
+    """Forecasts of series on a graph. Its settings are those of `ForecasterSettings`.
 
     Attributes:
-        system: Which rule gives c: `"DE-GNN"` c = [1], `"TDE-GNN_D"` a learned vector, `"TDE-GNN_A"` attention,
-            `"TDE-GNN_S"` a vector that is stable whatever it learns.
-        window: Number of steps a forecast sees; without it, chosen by the held-out steps.
-        horizon: Number of steps that are forecast at once. `predict` goes on further on its own forecasts.
-        order: Frames that become states, at most the window; `"auto"` for the order in time of the series themselves,
-            as `tdegnn.find_order` finds it (`order_` says which, `order_choice_` why).
-        season: Steps until a season comes round; without it, what the dates say.
-        known: Names of channels whose future values `predict` will be given.
-        states: What c combines: `"latent"` states, or `"physical"` ones, the observed frames themselves. Then c can be
-            read: `explain` speaks of the data. See `Forecaster.physical` for settings that go with it.
-        hidden_channels: Channels of a state; hidden channels of the spatial term where states are physical.
-        num_layers: Number of layers.
-        step_size: h.
-        dropout: Part of states that is dropped in training.
-        skip: The linear forecast beside the layers: `"none"`, `"linear"`, or `"by node"`, with weights of each node's
-            own as far as the held-out steps want them. Without it, by node where that fits into memory.
-        attention: For TDE-GNN_A: that of the paper, `"plain"`, or `"gated"`, which starts as forward Euler.
-        learning_rate: How fast all but c learns.
-        weight_decay: How strongly it is pulled to zero.
-        c_learning_rate: How fast c learns.
-        c_weight_decay: How strongly c is pulled to forward Euler.
-        num_members: Networks, from seeds of their own, whose mean is the forecast.
-        num_steps: Number of steps of the optimizer at most.
-        validate_every: Steps between two looks at the held-out windows.
-        patience: Training ends when they have not improved for so many steps. Without it, after `num_steps`.
-        batch_size: Windows a step; without it as many as make a quick step.
-        coverage: How often intervals are to hold what is observed.
-        seed: Seed of weights, dropout and the order of windows.
-        device: `"auto"`, `"cpu"` or `"cuda"`.
-        precision: Numbers of 32 or of 64 bits, `"32-true"` or `"64-true"`.
+        networks_: The networks whose mean is the forecast.
+        coefficients_: The learned c, layers x order, their mean over the networks.
+        summary_: Window, order, best step, errors on the held-out steps beside those of naive forecasts, and notes.
+        notes_: What a user should know: gaps, too short a series, naive forecasts that do as well.
+        history_: Step, loss and error of each look at the held-out windows.
     """
-
-    system: System = "TDE-GNN_D"
-    window: int | None = None
-    horizon: int = 1
-    order: Order = 4
-    season: float | None = None
-    known: Sequence[str] = ()
-    states: States = "latent"
-    hidden_channels: int = 32
-    num_layers: int = 2
-    step_size: float = 1.0
-    dropout: float = 0.3
-    skip: Skip | None = None
-    attention: Attention = "gated"
-    learning_rate: float = 0.003
-    weight_decay: float = 0.01
-    c_learning_rate: float = 0.001
-    c_weight_decay: float = 0.01
-    num_members: int = 3
-    num_steps: int = 300
-    validate_every: int = 10
-    patience: int | None = 100
-    batch_size: int | None = None
-    coverage: float = 0.9
-    seed: int = 0
-    device: DeviceName = "auto"
-    precision: Precision = "32-true"
-
-    @classmethod
-    def physical(cls, order: Order = 2, **settings: Any) -> Self:
-        """A forecaster whose c can be read: on the observed frames, without decay, in 64 bits, to convergence.
-
-        Args:
-            order: Number of frames that c weighs, or `"auto"`.
-            settings: Anything else; `step_size` is the time between two frames.
-        """
-        chosen: dict[str, Any] = dict(
-            states="physical",
-            window=USUAL_ORDER if order == AUTO else max(order, 2),
-            skip="none",
-            learning_rate=0.01,
-            weight_decay=0.0,
-            c_learning_rate=0.01,
-            c_weight_decay=0.0,
-            num_members=1,
-            num_steps=1500,
-            validate_every=50,
-            patience=None,
-            precision="64-true",
-        )
-        return cls(order=order, **chosen | settings)
 
     def fit(
         self,
@@ -257,7 +169,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         check_count(horizon=horizon)
         seen = self._tail if panel is None else self._check_panel(panel)
         with threads_for(seen):
-            values = self._run_freely(seen, horizon, self._check_future(seen, horizon, future))
+            values = self._trained.run_freely(seen, horizon, self._check_future(seen, horizon, future))
         low, high = self._intervals(values)
         further = f"Steps after the first {self.horizon} are forecast from forecasts and have no intervals."
         return Forecast(
@@ -285,7 +197,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         panel = self._check_panel(panel)
         with threads_for(panel):
             fabric = make_fabric(self.device, self.precision)
-            windows = self._windows(panel, device=fabric.device, dtype=weight_type(fabric))
+            windows = self._trained.windows(panel, device=fabric.device, dtype=weight_type(fabric))
             learned = windows.predicting(range(panel.num_steps))
             training = self._start_training(self.networks_, learned, learned, fabric)
             for _ in range(num_steps):
@@ -366,44 +278,28 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         """The length of the history, whoever chose it."""
         return self.order_choice_.order
 
-    def _seasons(self, panel: Panel) -> tuple[Season, ...]:
-        if self.season is None:
-            return seasons_of(panel.times)
-        num_waves = min(NUM_WAVES, int((self.season - 1e-9) // 2))
-        if num_waves < 1:
-            raise InputError(f"Expected a season of more than two steps, got {self.season:g}.")
-        return (Season(float(self.season), num_waves),)
+    @property
+    def _sizes(self) -> SeriesSizes:
+        return self.maker_.sizes(self.graph_.num_nodes)
+
+    @property
+    def _trained(self) -> ForecastNetworks:
+        return self._together(self.networks_)
+
+    def _together(self, networks: Sequence[ForecastNetwork]) -> ForecastNetworks:
+        return ForecastNetworks(networks, self.maker_, self.graph_, self.node_features_)
 
     def _choose_order(self, panel: Panel, window: int) -> ChosenOrder:
         if self.system == "DE-GNN":
             return ChosenOrder.given(1)
         return order_of_series(panel, window) if self.order == AUTO else ChosenOrder.given(min(self.order, window))
 
-    def _series_config(self, maker: FrameMaker) -> SeriesConfig:
-        groups = GroupDescent(self.learning_rate, self.weight_decay)
-        return SeriesConfig(
-            system=self.system,
-            hidden_channels=self.hidden_channels,
-            num_layers=self.num_layers,
-            order=self.order_,
-            step_size=self.step_size,
-            dropout=self.dropout,
-            skip=self.skip or ("by node" if fits_by_node(maker.sizes(self.graph_.num_nodes)) else "linear"),
-            attention=self.attention,
-            embedding=groups,
-            temporal=GroupDescent(self.c_learning_rate, self.c_weight_decay),
-            spatial=groups,
-            num_steps=self.num_steps,
-            batch_size=self.batch_size,
-            states=self.states,
-        )
-
     def _start(self, panel: Panel, split: ForecastSplit) -> _Start:
-        fabric, settings = make_fabric(self.device, self.precision), self._series_config(self.maker_)
-        windows = self._windows(panel, device=fabric.device, dtype=weight_type(fabric))
-        learned, held_out = windows.predicting(split.training), windows.predicting(split.validation)
+        fabric, settings = make_fabric(self.device, self.precision), self._series_config(self.order_, self._sizes)
         seeds = range(self.seed, self.seed + self.num_members)
-        networks = [settings.build(self.maker_.sizes(panel.num_nodes), seed).to(fabric.device) for seed in seeds]
+        networks = [settings.build(self._sizes, seed).to(fabric.device) for seed in seeds]
+        windows = self._together(networks).windows(panel, device=fabric.device, dtype=weight_type(fabric))
+        learned, held_out = windows.predicting(split.training), windows.predicting(split.validation)
         penalties = self._solve_skips(networks, learned, held_out)
         training = self._start_training(networks, learned, held_out, fabric)
         return _Start(networks, windows, held_out, training, penalties, fabric)
@@ -433,7 +329,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         )
         if not result.best_scores.isfinite().all():
             raise TrainingError("Expected forecasts that are numbers, got none. Lower the learning rate or step size.")
-        self.networks_ = [_member(start.training, member) for member in range(self.num_members)]
+        self.networks_ = members_of(start.training)
         self._tail = tail_of(panel, self.maker_.window)
         self.best_step_ = int(median_low(result.best_steps.tolist()))
         self._measure(panel, split, start.held_out)
@@ -464,7 +360,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
     ) -> SeriesTraining:
         return SeriesTraining(
             networks,
-            [self._series_config(self.maker_).descent] * len(networks),
+            [self._series_config(self.order_, self._sizes).descent] * len(networks),
             self.graph_,
             learned,
             held_out,
@@ -475,17 +371,17 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
 
     def _learn_from(self, training: SeriesTraining, panel: Panel, windows: WindowSet) -> None:
         """Take the weights as the training left them, and remember the end of what it saw."""
-        self.networks_ = [_member(training, member) for member in range(self.num_members)]
+        self.networks_ = members_of(training)
         members = training.members
         self._weights = {name: tensor.cpu() for name, tensor in (members.parameters() | members.buffers).items()}
-        self.coefficients_ = self._mean_coefficients(windows)
+        self.coefficients_ = self._trained.mean_coefficients(windows)
         self._tail = tail_of(panel, self.maker_.window)
         self._config_["data"]["times"] = [str(time) for time in self._tail.times]
 
     def _measure(self, panel: Panel, split: ForecastSplit, held_out: WindowSet) -> None:
         """Errors on the held-out windows, ours and naive ones, intervals, and what a user should know."""
         observed = self.maker_.to_units(held_out.targets.double().cpu().numpy())
-        residuals = observed - self._forecast(held_out, slice(None))
+        residuals = observed - self._trained.forecast(held_out, slice(None))
         own = {"mse": float(np.nanmean(residuals**2)), "mae": float(np.nanmean(np.abs(residuals)))}
         naive = measure_naive(panel, split, held_out.first_target_steps, self.maker_)
         self.notes_: list[str] = [*panel.notes, *self.node_features_.notes]
@@ -514,32 +410,6 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
             "notes": self.notes_,
         }
 
-    def _run_freely(self, seen: Panel, horizon: int, future: Panel | None) -> Float[np.ndarray, "steps nodes targets"]:
-        """Forecasts one after another, each from what is known and from those before it."""
-        known, parts = seen[-self.maker_.window :], [np.empty((0, seen.num_nodes, seen.num_targets))]
-        while len(parts) * self.horizon < horizon + self.horizon:
-            windows = self._windows(known, future=future, dtype=next(self.networks_[0].parameters()).dtype)
-            parts.append(self._forecast(windows, slice(-1, None))[0])
-            known = extend_panel(known, parts[-1], future)
-        return np.concatenate(parts)[:horizon]
-
-    def _forecast(self, windows: WindowSet, numbers: slice) -> Values:
-        """The mean of the networks, in the units of the panel."""
-        frames, _ = windows.batch(numbers)
-        with torch.no_grad():
-            forecasts = [network.to(frames.window.device).eval()(frames, self.graph_) for network in self.networks_]
-        return self.maker_.to_units(torch.stack(forecasts).mean(dim=0).double().cpu().numpy())
-
-    def _mean_coefficients(self, windows: WindowSet) -> Float[np.ndarray, "layers order"]:
-        frames, _ = windows.batch(slice(-1, None))
-        with torch.no_grad():
-            each = [network.integrate(frames, self.graph_).coefficients for network in self.networks_]
-        # Attention has weights for each window: here there is one.
-        by_layer = (
-            torch.stack(each).mean(dim=0).flatten(2).mean(dim=-1) if each[0].dim() > 2 else torch.stack(each).mean(0)
-        )
-        return np.asarray(by_layer.double().cpu().numpy())
-
     def _intervals(
         self, values: Float[np.ndarray, "steps nodes targets"]
     ) -> tuple[Float[np.ndarray, "steps nodes targets"], Float[np.ndarray, "steps nodes targets"]]:
@@ -548,18 +418,6 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
             num_known = min(len(values), self.horizon)
             widths[:num_known] = self.intervals_.widths[:num_known]
         return values - widths, values + widths
-
-    def _windows(
-        self,
-        panel: Panel,
-        *,
-        future: Panel | None = None,
-        device: torch.device | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> WindowSet:
-        """All windows of a panel, with what is known of its nodes in each frame."""
-        joined = self.node_features_.joined_to(panel)
-        return self.maker_.windows(joined, future=future, device=device, dtype=dtype)
 
     def _take_features(self, node_features: NodeFeaturesSource, panel: Panel) -> NodeFeatures:
         if node_features is None:
@@ -570,19 +428,6 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
                 "node_features= out."
             )
         return read_node_features(node_features, panel)
-
-    def _check_settings(self) -> None:
-        """Raise an `InputError` for a setting that is wrong whatever the data, and that no network looks at."""
-        check_order(self.order)
-        check_count(
-            horizon=self.horizon,
-            num_members=self.num_members,
-            num_steps=self.num_steps,
-            validate_every=self.validate_every,
-            patience=1 if self.patience is None else self.patience,
-            batch_size=1 if self.batch_size is None else self.batch_size,
-        )
-        fewest_residuals(self.coverage)  # refuses a coverage that is none
 
     def _check_panel(self, panel: Panel) -> Panel:
         return check_seen(panel, self._tail, self.maker_.window)
@@ -617,8 +462,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         self.maker_, self.graph_, self.node_features_, self._tail, widths = data
         chosen = folder.config.get("chosen_order")
         self.order_choice_ = ChosenOrder(**chosen) if chosen else self._choose_order(self._tail, self.maker_.window)
-        settings, sizes = self._series_config(self.maker_), self.maker_.sizes(self.graph_.num_nodes)
-        self.networks_ = [settings.build(sizes, self.seed + member) for member in range(self.num_members)]
+        settings = self._series_config(self.order_, self._sizes)
+        self.networks_ = [settings.build(self._sizes, self.seed + member) for member in range(self.num_members)]
         for member, network in enumerate(self.networks_):
             place(network, make_fabric("cpu", self.precision))
             take_weights(network, stored, member, folder.path)
@@ -629,9 +474,3 @@ class Forecaster(BaseEstimator):  # type: ignore[misc] # scikit-learn has no typ
         self.history_, self.summary_ = folder.read_metrics(), folder.read_summary()
         self.notes_, self.best_step_ = list(self.summary_["notes"]), self.summary_["best_step"]
         self.coefficients_ = folder.read_coefficients()["coefficients"]
-
-
-def _member(training: SeriesTraining, member: int) -> ForecastNetwork:
-    network = training.members.network(member)
-    assert isinstance(network, TemporalNetwork | PhysicalSeriesNetwork)
-    return network

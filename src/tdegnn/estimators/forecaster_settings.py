@@ -1,0 +1,156 @@
+"""The settings of a `Forecaster`: what they mean, what they are without being said, and what they make of networks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator
+
+from tdegnn.data.panel import Panel
+from tdegnn.data.seasons import Season, seasons_of
+from tdegnn.errors import InputError, check_count
+from tdegnn.estimators.auto_order import AUTO, USUAL_ORDER, Order, check_order
+from tdegnn.nets.series_network import SeriesSizes
+from tdegnn.training.conformal import fewest_residuals
+from tdegnn.training.device import DeviceName
+from tdegnn.training.fabric import Precision
+from tdegnn.training.members import GroupDescent
+from tdegnn.training.ridge_skip import fits_by_node
+from tdegnn.training.series_config import SeriesConfig, Skip, States
+from tdegnn.training.systems import Attention, System
+
+# Waves of a season that the user names; as many as tell its shape without following its noise.
+NUM_WAVES = 3
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
+    """What a user may say about a forecaster.
+
+    Attributes:
+        system: Which rule gives c: `"DE-GNN"` c = [1], `"TDE-GNN_D"` a learned vector, `"TDE-GNN_A"` attention,
+            `"TDE-GNN_S"` a vector that is stable whatever it learns.
+        window: Number of steps a forecast sees; without it, chosen by the held-out steps.
+        horizon: Number of steps that are forecast at once. `predict` goes on further on its own forecasts.
+        order: Frames that become states, at most the window; `"auto"` for the order in time of the series themselves,
+            as `tdegnn.find_order` finds it (`order_` says which, `order_choice_` why).
+        season: Steps until a season comes round; without it, what the dates say.
+        known: Names of channels whose future values `predict` will be given.
+        states: What c combines: `"latent"` states, or `"physical"` ones, the observed frames themselves. Then c can be
+            read: `explain` speaks of the data. See `Forecaster.physical` for settings that go with it.
+        hidden_channels: Channels of a state; hidden channels of the spatial term where states are physical.
+        num_layers: Number of layers.
+        step_size: h.
+        dropout: Part of states that is dropped in training.
+        skip: The linear forecast beside the layers: `"none"`, `"linear"`, or `"by node"`, with weights of each node's
+            own as far as the held-out steps want them. Without it, by node where that fits into memory.
+        attention: For TDE-GNN_A: that of the paper, `"plain"`, or `"gated"`, which starts as forward Euler.
+        learning_rate: How fast all but c learns.
+        weight_decay: How strongly it is pulled to zero.
+        c_learning_rate: How fast c learns.
+        c_weight_decay: How strongly c is pulled to forward Euler.
+        num_members: Networks, from seeds of their own, whose mean is the forecast.
+        num_steps: Number of steps of the optimizer at most.
+        validate_every: Steps between two looks at the held-out windows.
+        patience: Training ends when they have not improved for so many steps. Without it, after `num_steps`.
+        batch_size: Windows a step; without it as many as make a quick step.
+        coverage: How often intervals are to hold what is observed.
+        seed: Seed of weights, dropout and the order of windows.
+        device: `"auto"`, `"cpu"` or `"cuda"`.
+        precision: Numbers of 32 or of 64 bits, `"32-true"` or `"64-true"`.
+    """
+
+    system: System = "TDE-GNN_D"
+    window: int | None = None
+    horizon: int = 1
+    order: Order = 4
+    season: float | None = None
+    known: Sequence[str] = ()
+    states: States = "latent"
+    hidden_channels: int = 32
+    num_layers: int = 2
+    step_size: float = 1.0
+    dropout: float = 0.3
+    skip: Skip | None = None
+    attention: Attention = "gated"
+    learning_rate: float = 0.003
+    weight_decay: float = 0.01
+    c_learning_rate: float = 0.001
+    c_weight_decay: float = 0.01
+    num_members: int = 3
+    num_steps: int = 300
+    validate_every: int = 10
+    patience: int | None = 100
+    batch_size: int | None = None
+    coverage: float = 0.9
+    seed: int = 0
+    device: DeviceName = "auto"
+    precision: Precision = "32-true"
+
+    @classmethod
+    def physical(cls, order: Order = 2, **settings: Any) -> Self:
+        """A forecaster whose c can be read: on the observed frames, without decay, in 64 bits, to convergence.
+
+        Args:
+            order: Number of frames that c weighs, or `"auto"`.
+            settings: Anything else; `step_size` is the time between two frames.
+        """
+        chosen: dict[str, Any] = dict(
+            states="physical",
+            window=USUAL_ORDER if order == AUTO else max(order, 2),
+            skip="none",
+            learning_rate=0.01,
+            weight_decay=0.0,
+            c_learning_rate=0.01,
+            c_weight_decay=0.0,
+            num_members=1,
+            num_steps=1500,
+            validate_every=50,
+            patience=None,
+            precision="64-true",
+        )
+        return cls(order=order, **chosen | settings)
+
+    def _check_settings(self) -> None:
+        """Raise an `InputError` for a setting that is wrong whatever the data, and that no network looks at."""
+        check_order(self.order)
+        check_count(
+            horizon=self.horizon,
+            num_members=self.num_members,
+            num_steps=self.num_steps,
+            validate_every=self.validate_every,
+            patience=1 if self.patience is None else self.patience,
+            batch_size=1 if self.batch_size is None else self.batch_size,
+        )
+        fewest_residuals(self.coverage)  # refuses a coverage that is none
+
+    def _seasons(self, panel: Panel) -> tuple[Season, ...]:
+        """The seasons that the user names, or that the dates say."""
+        if self.season is None:
+            return seasons_of(panel.times)
+        num_waves = min(NUM_WAVES, int((self.season - 1e-9) // 2))
+        if num_waves < 1:
+            raise InputError(f"Expected a season of more than two steps, got {self.season:g}.")
+        return (Season(float(self.season), num_waves),)
+
+    def _series_config(self, order: int, sizes: SeriesSizes) -> SeriesConfig:
+        """The settings of its networks."""
+        groups = GroupDescent(self.learning_rate, self.weight_decay)
+        return SeriesConfig(
+            system=self.system,
+            hidden_channels=self.hidden_channels,
+            num_layers=self.num_layers,
+            order=order,
+            step_size=self.step_size,
+            dropout=self.dropout,
+            skip=self.skip or ("by node" if fits_by_node(sizes) else "linear"),
+            attention=self.attention,
+            embedding=groups,
+            temporal=GroupDescent(self.c_learning_rate, self.c_weight_decay),
+            spatial=groups,
+            num_steps=self.num_steps,
+            batch_size=self.batch_size,
+            states=self.states,
+        )
