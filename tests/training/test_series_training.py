@@ -107,13 +107,12 @@ def test_what_stands_where_nothing_was_observed_changes_nothing():
 
 @dataclass(frozen=True, eq=False)
 class SeenWindows(WindowSet):
-    """Windows that remember which of them were asked for by number."""
+    """Windows that remember which of them each step asked for."""
 
     seen: list = field(default_factory=list)
 
     def batch(self, numbers=slice(None)):
-        if isinstance(numbers, torch.Tensor):
-            self.seen.append(numbers.tolist())
+        self.seen.append(torch.arange(len(self))[numbers].tolist())
         return super().batch(numbers)
 
 
@@ -124,6 +123,7 @@ def seen_in(num_steps, num_windows=24, **options):
     recorded = SeenWindows(first.inputs, first.future, first.targets, first.first_target_steps)
     training = SeriesTraining(make_networks(), [LEARNING], GRAPH, recorded, validation, **options)
     training.members.step = lambda losses, frames, graph: training.last_losses()  # nothing is learned
+    recorded.seen.clear()
     for _ in range(num_steps):
         training.step()
     return recorded.seen, training.steps_an_epoch

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -46,7 +47,15 @@ class WindowSet:
         self, numbers: Int[Tensor, " batch"] | slice = slice(None)
     ) -> tuple[Frames, Float[Tensor, "batch horizon nodes targets"]]:
         """Some of the windows, gaps in what a network sees or knows ahead filled, and their targets."""
-        return Frames(fill_last(self.inputs[numbers]), fill_last(self.future[numbers])), self.targets[numbers]
+        window, future = self.inputs[numbers], self.future[numbers]
+        frames = Frames(fill_last(window), fill_last(future)) if self._may_have_gaps else Frames(window, future)
+        return frames, self.targets[numbers]
+
+    @cached_property
+    def _may_have_gaps(self) -> bool:
+        """Whether anything may be missing; found out once, for on a CUDA device to ask is to wait."""
+        # What is missing makes the sum missing, and a sum needs no memory: windows are views.
+        return bool((self.inputs.sum() + self.future.sum()).isnan())
 
     def predicting(self, steps: range) -> WindowSet:
         """The windows whose targets all lie in `steps`."""

@@ -158,13 +158,13 @@ class SeriesTraining(MembersTraining):
         is_observed = (~targets.isnan()).to(errors.dtype)
         return (errors * is_observed).flatten(1).sum(dim=1) / is_observed.sum()
 
-    def _numbers(self) -> Tensor:
+    def _numbers(self) -> slice | Tensor:
         """Which windows the next step sees: a function of seed and step alone, so that a training can be resumed."""
         epoch, place = divmod(self._num_steps, self.steps_an_epoch)
-        num_windows = len(self._parts[0])
-        # In the order of time, those that fill no batch are the oldest: the newest matter most.
-        order = torch.arange(num_windows - self.steps_an_epoch * self._batch_size, num_windows)
-        if self._is_shuffled:
-            order = torch.from_numpy(np.random.default_rng([self._seed, epoch]).permutation(num_windows))
-        chosen = order[place * self._batch_size : (place + 1) * self._batch_size]
-        return chosen.to(self._targets.device)
+        num_windows, first = len(self._parts[0]), place * self._batch_size
+        if not self._is_shuffled:
+            # Those that fill no batch are the oldest: the newest matter most.
+            first += num_windows - self.steps_an_epoch * self._batch_size
+            return slice(first, first + self._batch_size)
+        order = torch.from_numpy(np.random.default_rng([self._seed, epoch]).permutation(num_windows))
+        return order[first : first + self._batch_size].to(self._targets.device)
