@@ -143,3 +143,37 @@ def test_coverage_is_as_the_readme_says():
     page = (RESULTS / "README.md").read_text()
     for (_, _, kind), reached in summarize_coverage(lines("coverage.jsonl")).items():
         assert f"| {kind} | " + " | ".join(f"{100 * share:.1f} %" for share in reached) + " |" in page
+
+
+def test_the_order_of_simulated_systems_is_found_up_to_the_noise_that_was_asked_for():
+    from tdegnn.experiments.order_found import summarize_orders
+
+    cells = summarize_orders(lines("order_found.jsonl"))
+    for system in ("heat", "wave", "damped wave", "pendulum", "third order"):
+        assert [cells[system, noise].num_runs for noise in (0, 0.001, 0.01, 0.05)] == [20] * 4
+        assert cells[system, 0].num_right == 20
+        assert system == "third order" or cells[system, 0.01].num_right >= 18
+    page = (RESULTS / "README.md").read_text()
+    for (system, noise), cell in cells.items():
+        (row,) = {line for line in page.splitlines() if line.startswith(f"| {system} | ") and line.count("|") == 12}
+        place = [0.0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0].index(noise)
+        assert row.split("|")[3 + place].split()[0] == str(cell.num_right)
+
+
+def test_damping_is_clearly_not_zero():
+    for line in lines("order_found.jsonl"):
+        if line["system"] in ("wave", "damped wave") and line["noise"] <= 0.05:
+            assert line["derivatives"][0]["takes_part"] is (line["system"] == "damped wave")
+
+
+def test_the_stable_pendulum_is_as_its_readme_says():
+    runs = lines("stable_pendulum.jsonl")
+    page = (RESULTS / "README.md").read_text()
+    for rule in ("free", "stable, m = 2", "stable, m = 1", "printed"):
+        for optimizer in ("Adam", "QuasiNewton"):
+            own = [line for line in runs if line["model"] == rule and optimizer in line["descents"][0]]
+            assert sorted(line["seed"] for line in own) == list(range(5))
+            assert f"{sum(line['one_step_mse'] for line in own) / 5:.1e}" in page
+            assert all(line["is_bounded"] is (rule != "printed") for line in own)
+            if rule.startswith("stable"):
+                assert all(line["max_root_modulus"] <= 1 + 1e-6 for line in own)
