@@ -60,6 +60,14 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict on
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 OutFolder = Annotated[Path, typer.Option("--out", "-o", help="Folder for pictures and result lines.", file_okay=False)]
 
+# What commands that write result lines share.
+ResultLines = Annotated[Path, typer.Option("--out", "-o", help="File of result lines; what is in it is not run again.")]
+Report = Annotated[bool, typer.Option("--report", help="Run nothing; show what the file holds.")]
+Picture = Annotated[Path | None, typer.Option(help="Where to write the figure; beside the result lines without it.")]
+Datasets = Annotated[
+    list[str] | None, typer.Option("--dataset", help="Name of a dataset; may be given several times. All without.")
+]
+
 # What a user may say about files of their own. Whether they can be read is said by what reads them (readable=False).
 SeriesFile = Annotated[
     Path,
@@ -130,3 +138,9 @@ def choose_names(asked: Sequence[str] | None, known: Sequence[Name], what: str) 
     if unknown:
         raise InputError(f"Expected a {what} among {', '.join(known)}, got {unknown[0]!r}.")
     return [name for name in known if asked is None or name in asked]
+
+
+def check_report(report: bool, out: Path) -> None:
+    """Raise an `InputError` where a report is asked for of lines that are not there."""
+    if report and not out.exists():
+        raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to run.")

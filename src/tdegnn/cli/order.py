@@ -10,7 +10,7 @@ import typer
 
 from tdegnn.analysis.order_limits import HIGHEST_ORDER, NUM_RESAMPLES, USUAL_MAX_ORDER
 from tdegnn.cli.option_groups import with_groups
-from tdegnn.cli.options import AsJson, Quiet, Seed, SeriesFile, choose_names
+from tdegnn.cli.options import AsJson, Quiet, Report, ResultLines, Seed, SeriesFile, check_report, choose_names
 from tdegnn.cli.output import print_json, print_notes, print_table, progress_bar
 from tdegnn.cli.series import TableOptions, in_options, read_series
 from tdegnn.errors import InputError
@@ -108,10 +108,8 @@ def order_found(
         list[str] | None, typer.Option("--system", help="Name of a system; may be given several times. All without.")
     ] = None,
     seeds: Annotated[int, typer.Option(help="Number of seeds (graphs, initial states, noise).", min=1)] = 20,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="File of result lines; what is in it is not run again.")
-    ] = Path("runs/order_found.jsonl"),
-    report: Annotated[bool, typer.Option("--report", help="Run nothing; show what the file holds.")] = False,
+    out: ResultLines = Path("runs/order_found.jsonl"),
+    report: Report = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -127,8 +125,7 @@ def order_found(
     from tdegnn.experiments.records import read_lines
 
     systems = choose_names(system, tuple(SYSTEMS), "system")
-    if report and not out.exists():
-        raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to run.")
+    check_report(report, out)
     if not report:
         with progress_bar(count_runs(systems, seeds), "order found", is_quiet=quiet or as_json) as tick:
             run_missing(out, systems, range(FIRST_SEED, FIRST_SEED + seeds), on_run=tick)

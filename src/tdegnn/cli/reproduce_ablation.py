@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Seed
+from tdegnn.cli.options import AsJson, Device, DeviceOption, Picture, Quiet, Report, ResultLines, Seed, check_report
 from tdegnn.cli.output import print_json, print_table, progress_bar
-from tdegnn.errors import InputError
 
 
 def ablation(
@@ -17,13 +16,9 @@ def ablation(
         list[str] | None,
         typer.Option("--dataset", help="Name of a dataset; may be given several times. Cora and Squirrel without."),
     ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="File of result lines; what is in it is not trained again.")
-    ] = Path("runs/ablation.jsonl"),
-    picture: Annotated[
-        Path | None, typer.Option(help="Where to write the figure; beside the result lines without it.")
-    ] = None,
-    report: Annotated[bool, typer.Option("--report", help="Train nothing; show what the file holds.")] = False,
+    out: ResultLines = Path("runs/ablation.jsonl"),
+    picture: Picture = None,
+    report: Report = False,
     seed: Seed = 0,
     device: Device = DeviceOption.AUTO,
     quiet: Quiet = False,
@@ -36,8 +31,7 @@ def ablation(
     from tdegnn.experiments.records import read_lines
     from tdegnn.training.fabric import make_fabric
 
-    if report and not out.exists():
-        raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to train.")
+    check_report(report, out)
     datasets = list(dict.fromkeys(dataset or DATASETS))
     configs = [(name, config) for name in datasets for config in ablation_configs(name)]
     if not report:

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, choose_names
+from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Report, ResultLines, check_report, choose_names
 from tdegnn.cli.output import print_json, print_table, progress_bar
-from tdegnn.errors import InputError
 
 
 def coverage(
@@ -19,10 +18,8 @@ def coverage(
     ] = None,
     window: Annotated[int, typer.Option(help="Steps a forecast sees.", min=4)] = 4,
     seeds: Annotated[int, typer.Option(help="Number of seeds, trained together.", min=1)] = 5,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="File of result lines; what is in it is not trained again.")
-    ] = Path("runs/coverage.jsonl"),
-    report: Annotated[bool, typer.Option("--report", help="Train nothing; show what the file holds.")] = False,
+    out: ResultLines = Path("runs/coverage.jsonl"),
+    report: Report = False,
     device: Device = DeviceOption.AUTO,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -34,8 +31,7 @@ def coverage(
     from tdegnn.training.fabric import make_fabric
 
     datasets = choose_names(dataset or ["chickenpox"], tuple(TASKS), "dataset")
-    if report and not out.exists():
-        raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to train.")
+    check_report(report, out)
     if not report:
         fabric = make_fabric(device.value)
         with progress_bar(len(datasets), "coverage", is_quiet=quiet or as_json) as tick:

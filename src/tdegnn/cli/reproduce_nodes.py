@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Seed, choose_names
+from tdegnn.cli.options import (
+    AsJson,
+    Datasets,
+    Device,
+    DeviceOption,
+    Quiet,
+    Report,
+    ResultLines,
+    Seed,
+    check_report,
+    choose_names,
+)
 from tdegnn.cli.output import print_json, print_table, progress_bar
 from tdegnn.errors import InputError
 
@@ -17,16 +28,12 @@ if TYPE_CHECKING:
 
 
 def table1(
-    dataset: Annotated[
-        list[str] | None, typer.Option("--dataset", help="Name of a dataset; may be given several times. All without.")
-    ] = None,
+    dataset: Datasets = None,
     system: Annotated[
         list[str] | None, typer.Option("--system", help="A row, as in DE-GNN, TDE-GNN_D, LINK-ridge; all without.")
     ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="File of result lines; what is in it is not trained again.")
-    ] = Path("runs/table1.jsonl"),
-    report: Annotated[bool, typer.Option("--report", help="Train nothing; show what the file holds.")] = False,
+    out: ResultLines = Path("runs/table1.jsonl"),
+    report: Report = False,
     seed: Seed = 0,
     device: Device = DeviceOption.AUTO,
     quiet: Quiet = False,
@@ -41,8 +48,7 @@ def table1(
 
     datasets = choose_names(dataset, DATASETS, "dataset")
     systems = choose_names(system, SYSTEMS, "system")
-    if report and not out.exists():
-        raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to train.")
+    check_report(report, out)
     if not report:
         chosen = make_fabric(device.value)
         with progress_bar(len(datasets) * len(systems), "table 1", is_quiet=quiet or as_json) as tick:

@@ -8,25 +8,30 @@ from typing import Annotated
 
 import typer
 
-from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, choose_names
+from tdegnn.cli.options import (
+    AsJson,
+    Datasets,
+    Device,
+    DeviceOption,
+    Quiet,
+    Report,
+    ResultLines,
+    check_report,
+    choose_names,
+)
 from tdegnn.cli.output import print_json, print_table, progress_bar
-from tdegnn.errors import InputError
 
 
 def table2(
-    dataset: Annotated[
-        list[str] | None, typer.Option("--dataset", help="Name of a dataset; may be given several times. All without.")
-    ] = None,
+    dataset: Datasets = None,
     system: Annotated[
         list[str] | None, typer.Option("--system", help="A row, as in TDE-GNN_D, GConvGRU, constant; all without.")
     ] = None,
     protocol: Annotated[list[str] | None, typer.Option("--protocol", help="honest or paper; both without.")] = None,
     window: Annotated[int, typer.Option(help="Steps a forecast sees; the paper's without it.", min=1)] = 4,
     seeds: Annotated[int, typer.Option(help="Number of seeds, trained together.", min=1)] = 10,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="File of result lines; what is in it is not trained again.")
-    ] = Path("runs/table2.jsonl"),
-    report: Annotated[bool, typer.Option("--report", help="Train nothing; show what the file holds.")] = False,
+    out: ResultLines = Path("runs/table2.jsonl"),
+    report: Report = False,
     device: Device = DeviceOption.AUTO,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -39,8 +44,7 @@ def table2(
     datasets = choose_names(dataset, tuple(TASKS), "dataset")
     systems = choose_names(system, SYSTEMS, "system")
     protocols = choose_names(protocol, PROTOCOLS, "protocol")
-    if report and not out.exists():
-        raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to train.")
+    check_report(report, out)
     if not report:
         fabric = make_fabric(device.value)
         with progress_bar(len(datasets) * len(systems) * len(protocols), "table 2", is_quiet=quiet or as_json) as tick:

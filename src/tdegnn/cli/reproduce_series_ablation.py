@@ -7,21 +7,26 @@ from typing import Annotated
 
 import typer
 
-from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, choose_names
+from tdegnn.cli.options import (
+    AsJson,
+    Datasets,
+    Device,
+    DeviceOption,
+    Quiet,
+    Report,
+    ResultLines,
+    check_report,
+    choose_names,
+)
 from tdegnn.cli.output import print_json, print_table, progress_bar
-from tdegnn.errors import InputError
 
 
 def series_ablation(
-    dataset: Annotated[
-        list[str] | None, typer.Option("--dataset", help="Name of a dataset; may be given several times. All without.")
-    ] = None,
+    dataset: Datasets = None,
     window: Annotated[int, typer.Option(help="Steps a forecast sees, at least 4.", min=4)] = 4,
     seeds: Annotated[int, typer.Option(help="Number of seeds, trained together.", min=2)] = 10,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="File of result lines; what is in it is not trained again.")
-    ] = Path("runs/series_ablation.jsonl"),
-    report: Annotated[bool, typer.Option("--report", help="Train nothing; show what the file holds.")] = False,
+    out: ResultLines = Path("runs/series_ablation.jsonl"),
+    report: Report = False,
     device: Device = DeviceOption.AUTO,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -33,8 +38,7 @@ def series_ablation(
     from tdegnn.training.fabric import make_fabric
 
     datasets = choose_names(dataset, tuple(TASKS), "dataset")
-    if report and not out.exists():
-        raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to train.")
+    check_report(report, out)
     if not report:
         fabric = make_fabric(device.value)
         jobs = [(name, variant) for name in datasets for variant in variants(name, window)]

@@ -7,10 +7,21 @@ from typing import Annotated, Any
 
 import typer
 
-from tdegnn.cli.options import AsJson, Device, DeviceOption, OutFolder, Quiet, Seed, choose_names
+from tdegnn.cli.options import (
+    AsJson,
+    Device,
+    DeviceOption,
+    OutFolder,
+    Picture,
+    Quiet,
+    Report,
+    ResultLines,
+    Seed,
+    check_report,
+    choose_names,
+)
 from tdegnn.cli.output import number, print_json, print_table, progress_bar
 from tdegnn.cli.reproduce import Optimizer
-from tdegnn.errors import InputError
 
 
 def stable_pendulum(
@@ -77,13 +88,9 @@ def depth(
     system: Annotated[
         list[str] | None, typer.Option("--system", help="A rule, as in DE-GNN, TDE-GNN_S; all four without.")
     ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="File of result lines; what is in it is not trained again.")
-    ] = Path("runs/depth.jsonl"),
-    picture: Annotated[
-        Path | None, typer.Option(help="Where to write the figure; beside the result lines without it.")
-    ] = None,
-    report: Annotated[bool, typer.Option("--report", help="Train nothing; show what the file holds.")] = False,
+    out: ResultLines = Path("runs/depth.jsonl"),
+    picture: Picture = None,
+    report: Report = False,
     seed: Seed = 0,
     device: Device = DeviceOption.AUTO,
     quiet: Quiet = False,
@@ -97,8 +104,7 @@ def depth(
     from tdegnn.training.fabric import make_fabric
 
     tasks, systems = choose_names(task, tuple(TASKS), "task"), choose_names(system, SYSTEMS, "system")
-    if report and not out.exists():
-        raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to train.")
+    check_report(report, out)
     if not report:
         jobs = [(name, row) for name in tasks for row in systems]
         with progress_bar(len(jobs), "depth", is_quiet=quiet or as_json) as tick:
