@@ -115,6 +115,19 @@ def test_a_training_that_goes_on_does_not_choose_again(tmp_path, monkeypatch):
     np.testing.assert_array_equal(resumed.predict_proba(), whole.predict_proba())
 
 
+def test_a_forecaster_that_goes_on_does_not_look_again(tmp_path, wave, monkeypatch):
+    """Another machine may find the same order by slightly other numbers: they must not keep it from going on."""
+
+    def stop(look):
+        raise KeyboardInterrupt
+
+    settings = dict(order="auto", window=6, **QUICK)
+    with pytest.raises(KeyboardInterrupt):
+        Forecaster(**settings).fit(wave[0], run=tmp_path / "run", on_look=stop)
+    monkeypatch.setattr("tdegnn.estimators.forecaster.order_of_series", None)
+    assert Forecaster(**settings).fit(wave[0], run=tmp_path / "run", resume=True).order_ == 2
+
+
 def test_regression_chooses_too():
     dataset = make_dataset()
     target = np.asarray(dataset.features.sum(axis=1)).ravel()

@@ -3,12 +3,16 @@
 # Orders that are tried, by default and at most. Of a smooth series the higher derivatives follow from the lower ones,
 # whatever made it; from order five on, that alone may explain enough.
 USUAL_MAX_ORDER, HIGHEST_ORDER = 4, 6
+# Where noise is less than the second number, an equation explains at least the first.
+NEARLY_ALL, NEARLY_NO_NOISE = 0.995, 1e-3
 # How often pieces of the data are drawn, how many of these resamples must agree, and how many must be able to judge:
 # where all change lies in few pieces, what was drawn or what was left may be noise and nothing else.
 NUM_RESAMPLES = 200
 AGREED_ENOUGH = 0.8
 ABLE_ENOUGH = 0.5
 CONFIDENCE = 0.95
+# A lower derivative whose term is smaller than this, beside the leading one, does not matter.
+SMALLEST_PART = 0.02
 # Below the true order the share is clearly lower than what is enough. Where it is not, noise may have made the true
 # order fail by a little, and a higher one would be taken for it.
 CLEARLY_LOWER = 0.9

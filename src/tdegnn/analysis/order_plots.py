@@ -49,8 +49,7 @@ def _draw_trial(panel: Axes, trial: OrderTrial, color: str) -> None:
     if trial.explained_share is None or trial.low is None or trial.high is None:
         panel.text(trial.order, 0.45, "hidden\nby noise", ha="center", va="center", color=GRAY)
         return
-    # Shares beyond 0 and 1 come from noise that was subtracted, or from a fit that is worse than none.
-    low, middle, high = (min(max(share, 0.0), 1.0) for share in (trial.low, trial.explained_share, trial.high))
+    low, middle, high = (trial.clamped(share) for share in (trial.low, trial.explained_share, trial.high))
     panel.bar(trial.order, middle, width=0.6, color=color)
     panel.vlines(trial.order, low, high, color=INK, linewidth=1.5)
     panel.text(trial.order, max(high, middle) + 0.02, f"{middle:.1%}", ha="center", fontsize=9)
@@ -71,7 +70,7 @@ def _draw_derivatives(panel: Axes, found: OrderFound) -> None:
     panel.axvline(0, color=INK, linewidth=1)
     panel.set(
         title="Lower derivatives in the equation",
-        xlabel=f"size beside the derivative of order {found.order}, with 95 % interval",
+        xlabel=f"size beside the derivative of order {found.order}, with its interval",
         ylabel="derivative of order",
         yticks=[entry.order for entry in found.derivatives],
         ylim=(0.5, len(found.derivatives) + 0.5),

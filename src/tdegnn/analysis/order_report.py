@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from math import floor
+from itertools import takewhile
+from math import floor, isfinite
 from typing import Any
 
-from tdegnn.analysis.order_limits import ABLE_ENOUGH, AGREED_ENOUGH, CLEARLY_LOWER
+from tdegnn.analysis.order_limits import ABLE_ENOUGH, AGREED_ENOUGH, CLEARLY_LOWER, SMALLEST_PART
 from tdegnn.analysis.report import ordinal
-from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH, LOOSE_TOLERANCE
+from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH
 
 
 def percent_reached(share: float) -> str:
@@ -41,6 +42,11 @@ class OrderTrial:
     noise: float
     half_widths: tuple[int, ...]
 
+    @staticmethod
+    def clamped(share: float) -> float:
+        """A share as it is shown: beyond 0 and 1 it is noise that was subtracted, or a fit that is worse than none."""
+        return min(max(share, 0.0), 1.0)
+
 
 def in_doubt(trials: Sequence[OrderTrial], order: int) -> list[OrderTrial]:
     """Lower orders that do not explain clearly less than what is enough."""
@@ -54,7 +60,7 @@ class LowerDerivative:
     Attributes:
         order: j.
         weight: `D_j`, where `D_m` is 1, as in `D_1 h F' + ... + D_m h^m F^(m) = h s`.
-        low: Lower end of its 95 % interval.
+        low: Lower end of its interval: 95 % over the resamples, and a bound on what differences are of derivatives.
         high: Upper end.
         rate: The same in the equation `F^(m) + ... + rate F^(j) + ... = s`, in units of time and not of steps.
         size: How large the term is beside the m-th one, as standard deviations.
@@ -70,7 +76,7 @@ class LowerDerivative:
     @property
     def takes_part(self) -> bool:
         """Whether it is neither zero, by its interval, nor too small to matter."""
-        return not self.low <= 0 <= self.high and self.size >= LOOSE_TOLERANCE
+        return not self.low <= 0 <= self.high and self.size >= SMALLEST_PART
 
     @property
     def meaning(self) -> str:
@@ -125,8 +131,9 @@ class OrderFound:
         """Why the data cannot tell; `None` where they can."""
         if self.order is not None:
             return None
-        seen = [trial for trial in self.trials if trial.explained_share is not None]
-        hidden = [trial for trial in self.trials if trial.explained_share is None]
+        # Nothing is said about orders above one that noise hides.
+        seen = list(takewhile(lambda trial: trial.explained_share is not None, self.trials))
+        is_hidden = len(seen) < len(self.trials)
         undecided = [
             f"order {trial.order} in {percent_reached(trial.chosen)}" for trial in self.trials if trial.chosen >= 0.05
         ]
@@ -135,16 +142,18 @@ class OrderFound:
             return f"only {percent_reached(self.able)} of the resamples could judge, the others saw little but {noise}"
         doubtful = in_doubt(self.trials, max(self.trials, key=lambda trial: trial.chosen).order)
         if self.agreement >= AGREED_ENOUGH and doubtful:
-            share = f"{doubtful[0].explained_share:.0%}"
+            share = percent_reached(doubtful[0].explained_share or 0.0)
             return f"order {doubtful[0].order} explains {share}, neither enough nor clearly less than enough"
         if undecided:
             return f"the resamples disagree: {', '.join(undecided)}, none in the rest"
         if not seen:
             return f"{noise} hides even the first differences"
         best = max(seen, key=lambda trial: trial.explained_share or 0.0)
-        share = f"{max(best.explained_share or 0.0, 0.0):.0%}"
+        share = percent_reached(best.clamped(best.explained_share or 0.0))
         little = f"explains enough, at most {share} (order {best.order}) where {EXPLAINED_ENOUGH:.0%} are needed"
-        rest = f"and {noise} hides the higher ones" if hidden else "so chance, or what is not in the data, is at work"
+        rest = (
+            f"and {noise} hides the higher ones" if is_hidden else "so chance, or what is not in the data, is at work"
+        )
         return f"no order up to {seen[-1].order} {little}, {rest}"
 
     @property
@@ -178,7 +187,7 @@ class OrderFound:
             "reason": self.reason,
             "equation": self.equation,
             "has_graph": self.has_graph,
-            "noise_share": self.noise_share,
+            "noise_share": self.noise_share if isfinite(self.noise_share) else None,
             "trials": [asdict(trial) for trial in self.trials],
             "derivatives": [asdict(entry) | {"takes_part": entry.takes_part} for entry in self.derivatives],
             "num_pieces": self.num_pieces,

@@ -21,8 +21,12 @@ from tdegnn.analysis.order_limits import (
     MOST_SCALES,
 )
 from tdegnn.analysis.order_states import ReadyStates
+from tdegnn.analysis.report import ordinal
 from tdegnn.analysis.weak_form import Moments, difference_kernels, tested_moments
 from tdegnn.errors import InputError
+
+# Of the second moment: a variance below it is rounding.
+NO_VARIANCE = 1e-20
 
 
 class Scales(NamedTuple):
@@ -30,7 +34,7 @@ class Scales(NamedTuple):
 
     Attributes:
         moments: The scales that are used, finest first; none where noise allows none.
-        noise: Share of noise in what is to be explained, at the scale where it is lowest.
+        noise: Share of noise in what is to be explained, at the scale where it is lowest of those looked at.
         is_coarse: Whether all but the finest scale lose most of what is to be explained.
     """
 
@@ -66,10 +70,19 @@ def _all_scales(order: int, ready: ReadyStates) -> list[_Scale]:
     scales = []
     for half_width in _half_widths(order, min(piece.variables.shape[1] for piece in ready.pieces)):
         moments = tested_moments(ready.pieces, ready.num_channels, order, half_width)
-        if moments is not None:
-            variance = float(moments.covariance(everything, moments.means(everything))[-1, -1])
-            noise = float(moments.noise_covariance(everything)[-1, -1])
-            scales.append(_Scale(moments, noise / variance if variance > 0 else 1.0, variance - noise))
+        if moments is None:
+            continue
+        variance = float(moments.covariance(everything, moments.means(everything))[-1, -1])
+        if variance <= NO_VARIANCE * moments.products[:, -1, -1].sum() / moments.counts.sum():
+            raise InputError(
+                f"Expected {ordinal(order)} differences that change, got constant ones: polynomials of degree {order} "
+                "in time have no order to find."
+            )
+        noise = float(moments.noise_covariance(everything)[-1, -1])
+        scales.append(_Scale(moments, noise / variance, variance - noise))
+        clean = [scale.signal for scale in scales if scale.noise <= LITTLE_NOISE]
+        if clean and clean[-1] < KEPT_VARIANCE / 4 * max(clean):
+            break  # Coarser ones keep even less. In long series there are many, and they take long.
     if not scales:
         raise InputError("Expected windows without gaps in every part of the series, got none. Fill the gaps first.")
     return scales

@@ -27,6 +27,8 @@ from tdegnn.analysis.order_limits import (
     HIGHEST_ORDER,
     LARGEST_WINDOW,
     MOST_NOISE,
+    NEARLY_ALL,
+    NEARLY_NO_NOISE,
     NUM_RESAMPLES,
     USUAL_MAX_ORDER,
 )
@@ -42,6 +44,11 @@ NO_ORDER, UNABLE = 0, -1
 COARSE = (
     "The series change about as fast as they are observed, so that differences are poor derivatives: observe more "
     "often to be sure."
+)
+
+UNEXPLAINED = (
+    "Part of the leading difference is left unexplained, and it is not noise: something that is not in the data acts "
+    "on them, or they are filtered chance, which can look like an equation."
 )
 
 
@@ -116,6 +123,10 @@ def find_order(
 def _notice(judged: Sequence[_Judged], order: int | None) -> list[str]:
     """What should be known of the data before the verdict is believed."""
     notes = []
+    if order is not None:
+        found = judged[order - 1].to_trial(1.0)
+        if found.high is not None and found.high < NEARLY_ALL and found.noise < NEARLY_NO_NOISE:
+            notes.append(UNEXPLAINED)
     if any(entry.scales.is_coarse for entry in judged[: order or len(judged)]):
         notes.append(COARSE)
     first = judged[0].scales.moments
@@ -124,7 +135,7 @@ def _notice(judged: Sequence[_Judged], order: int | None) -> list[str]:
             first[0].products[:, -1, -1] - first[0].noise[:, -1, -1] * first[0].counts.sum(axis=1), 0
         )
         num_full = variances.sum() ** 2 / max(np.square(variances).sum(), np.finfo(float).tiny)
-        if num_full < FEWEST_PIECES:
+        if num_full < min(FEWEST_PIECES, len(variances) / 2):
             notes.append(
                 f"Nearly all change lies in {max(round(num_full), 1)} of {len(variances)} pieces of the data: take the "
                 "stretch where something happens, or several trajectories."
@@ -230,25 +241,34 @@ def _judge(order: int, ready: ReadyStates, resamples: Sequence[_Resample]) -> _J
     weights = np.empty((num_scales, len(resamples), order - 1))
     estimates = np.empty((num_scales, order - 1))
     for row, moments in enumerate(scales.moments):
-        _, estimates[row] = _try(moments, _Resample(everything, everything))
+        estimates[row] = _lower_weights(moments, _fit(moments, everything))
         for column, resample in enumerate(resamples):
-            shares[row, column], weights[row, column] = _try(moments, resample)
+            fitted = _fit(moments, resample.fitted)
+            shares[row, column] = _explained_share(moments, resample, fitted)
+            weights[row, column] = _lower_weights(moments, fitted)
     # An equation holds at every scale; what is explained at one only is none.
     lowest = np.fmin.reduce(shares, axis=0, initial=np.nan)
-    means_of_scales = (values.sum(axis=0) / max(1, num_scales) for values in (weights, estimates))
-    return _Judged(order, scales, lowest, *means_of_scales)
+    count = max(1, num_scales)
+    return _Judged(order, scales, lowest, weights.sum(axis=0) / count, estimates.sum(axis=0) / count)
 
 
-def _try(moments: Moments, resample: _Resample) -> tuple[float, Float[np.ndarray, " lower"]]:
-    """Explained share, and D_j of the lower differences; the share is NaN where either part is mostly noise."""
-    means, noise = moments.means(resample.fitted), moments.noise_covariance(resample.fitted)
-    learned, judging = moments.covariance(resample.fitted, means), moments.covariance(resample.judging, means)
-    fitted = solve(learned, noise)
-    # They are the last terms, and stand on the other side of the equation.
-    weights = -fitted[len(fitted) - (moments.order - 1) :]
-    if noise[-1, -1] > MOST_NOISE * min(learned[-1, -1], judging[-1, -1]):
-        return float("nan"), weights
-    return explained_without_noise(judging, noise, fitted), weights
+def _fit(moments: Moments, pieces: Float[np.ndarray, " pieces"]) -> Float[np.ndarray, " terms_but_one"]:
+    return solve(moments.covariance(pieces, moments.means(pieces)), moments.noise_covariance(pieces))
+
+
+def _lower_weights(moments: Moments, fitted: Float[np.ndarray, " terms_but_one"]) -> Float[np.ndarray, " lower"]:
+    """D_j of the lower differences: they are the last terms, and stand on the other side of the equation."""
+    return -fitted[len(fitted) - (moments.order - 1) :]
+
+
+def _explained_share(moments: Moments, resample: _Resample, fitted: Float[np.ndarray, " terms_but_one"]) -> float:
+    """How much the fit explains of the pieces that judge; NaN where they, or the fitted ones, are mostly noise."""
+    means = moments.means(resample.fitted)
+    covariances = [moments.covariance(pieces, means) for pieces in resample]
+    noises = [moments.noise_covariance(pieces) for pieces in resample]
+    if any(noise[-1, -1] > MOST_NOISE * seen[-1, -1] for noise, seen in zip(noises, covariances, strict=True)):
+        return float("nan")
+    return explained_without_noise(covariances[1], noises[1], fitted)
 
 
 def _clean_variances(moments: Moments) -> Float[np.ndarray, " terms"]:

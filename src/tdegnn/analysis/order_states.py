@@ -32,7 +32,7 @@ Values: TypeAlias = Float[np.ndarray, "trajectories time nodes channels"]
 Known: TypeAlias = Bool[np.ndarray, "trajectories time nodes"]
 
 # A node whose values spread less than this, beside their size, does not change.
-ROUNDING = 1e-12
+CONSTANT_WITHIN = 1e-12
 
 
 @runtime_checkable
@@ -94,8 +94,7 @@ def make_ready(states: ArrayLike | HasSeries, graph: HasLaplacian | None, shorte
     cuts = _plan_cuts(values.shape[0], values.shape[1], shortest_piece)
     values = _fill_short_gaps(values, notes)
     state, is_silent = _center(values, notes)
-    # Of a node that is silent all is known.
-    is_known = ~np.isnan(values).any(axis=-1) | is_silent
+    is_known = ~np.isnan(values).any(axis=-1)
     state = np.where(is_known[..., None], state, 0.0)
     variables = _scale(state, is_known & ~is_silent)
     num_channels = variables.shape[-1]
@@ -123,6 +122,8 @@ def _take_apart(
         if states.num_targets < all_values.shape[-1]:
             notes.append("Channels beside those that are forecast are no part of the state: they were not looked at.")
         states = all_values[..., : states.num_targets]
+    if np.iscomplexobj(states):
+        raise InputError("Expected real states, got complex ones. Give their parts as two channels.")
     try:
         values = as_array(states)
     except (TypeError, ValueError) as error:
@@ -138,6 +139,8 @@ def _take_apart(
         )
     if np.isinf(values).any():
         raise InputError("Expected finite states, got an infinite one. Use NaN where nothing was observed.")
+    # Squares of very large or very small numbers would not be numbers; the unit of the states says nothing.
+    values = values / (np.max(np.abs(values), initial=0.0, where=~np.isnan(values)) or 1.0)
     if graph is not None and not isinstance(graph, HasLaplacian):
         raise InputError(f"Expected graph to be a Graph, got {type(graph).__name__}.")
     if graph is not None and graph.num_nodes != values.shape[2]:
@@ -185,8 +188,10 @@ def _fill_short_gaps(values: Values, notes: list[str]) -> Values:
             f"{num_missing - num_left:,} missing values, in gaps of at most {LONGEST_FILLED_GAP} steps, were filled."
         )
     if num_left:
-        share = num_left / filled.size
-        notes.append(f"Longer gaps ({share:.1%} of the values) were not: windows that touch them were left out.")
+        notes.append(
+            f"{num_left:,} missing values, in longer gaps or at an end, were not filled: windows that touch them were "
+            "left out."
+        )
     return filled
 
 
@@ -211,12 +216,14 @@ def _center(values: Values, notes: list[str]) -> tuple[Values, Bool[np.ndarray, 
     means = np.where(is_seen, values, 0.0).sum(axis=(0, 1)) / counts
     centered = values - means
     spreads = np.max(np.abs(centered), axis=(0, 1), initial=0.0, where=is_seen)
-    is_silent = np.asarray((spreads <= ROUNDING * np.abs(means)).all(axis=-1))
-    if is_silent.all():
+    is_constant, is_observed = spreads <= CONSTANT_WITHIN * np.abs(means), is_seen.any(axis=(0, 1))
+    is_silent = np.asarray((is_constant & is_observed).all(axis=-1))
+    if is_constant.all():
         raise InputError("Expected series that change, got constant ones: such data have no order.")
     if is_silent.any():
         notes.append(f"{is_silent.sum()} of {len(is_silent)} nodes never change: only their neighbors were judged.")
-    return np.where(is_silent[:, None], 0.0, centered), is_silent
+    # What is constant is rounding once its mean is subtracted.
+    return np.where(is_constant, 0.0, centered), is_silent
 
 
 def _scale(values: Values, is_known: Known) -> Values:
@@ -246,7 +253,8 @@ def _cut(variables: Values, is_known: Known, cuts: list[_CutPlan], notes: list[s
     if len(kept) < FEWEST_PIECES:
         raise InputError(
             f"Expected at least {FEWEST_PIECES} pieces of the series with half of their values (and their neighbors') "
-            f"observed, got {len(kept)} of {len(pieces)}. Fill the gaps or take a longer series."
+            f"observed, got {len(kept)} of {len(pieces)}. Fill the gaps, leave out nodes that are hardly observed, or "
+            "take a longer series."
         )
     if len(kept) < len(pieces):
         notes.append(f"{len(pieces) - len(kept)} of {len(pieces)} pieces of the series are mostly gaps: left out.")

@@ -27,7 +27,7 @@ MOST_TERMS = 90
 # Windows this share of their half width apart say nearly the same.
 SHARE_OF_STRIDE = 8
 # A direction of the terms that is weaker than this, with terms of variance one, is rounding.
-ROUNDING = 1e-10
+WEAKEST_DIRECTION = 1e-10
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Piece:
 
 
 def difference_kernels(order: int, half_width: int) -> Float[np.ndarray, "order_plus_one window"]:
-    """`(-1)^j delta^j psi` for j = 0, ..., order, with `psi(t) = (1 - (t / half_width)^2)^order` of sum one.
+    """`(-1)^j delta^j psi` for j = 0, ..., order, with `psi(t) = (1 - (t / half_width)^2)^order`, made of sum one.
 
     Applied to a series they give psi-weighted means of its j-th central differences, to polynomials exactly so.
     """
@@ -57,7 +57,9 @@ def difference_kernels(order: int, half_width: int) -> Float[np.ndarray, "order_
         return np.asarray(np.maximum(1.0 - (times / half_width) ** 2, 0.0) ** order)
 
     rows = [sum((-1) ** (i + j) * comb(j, i) * psi(steps + j / 2 - i) for i in range(j + 1)) for j in range(order + 1)]
-    return np.asarray(np.asarray(rows) / np.sum(rows[0]))
+    # Odd differences see psi halfway between the steps, where its sum is another.
+    sums = [np.sum(psi(steps + (j % 2) / 2)) for j in range(order + 1)]
+    return np.asarray(np.asarray(rows) / np.asarray(sums)[:, None])
 
 
 def monomials(
@@ -114,7 +116,8 @@ class Moments:
 
     def noise_covariance(self, weights: Float[np.ndarray, " pieces"]) -> Float[np.ndarray, "terms terms"]:
         """What noise adds to the covariances."""
-        return np.asarray(_weigh(weights, self.noise) / weights.sum())
+        shares = weights * self.counts.sum(axis=1)
+        return np.asarray(_weigh(shares, self.noise) / shares.sum())
 
 
 def _weigh(
@@ -188,9 +191,9 @@ def solve(
     less than the noise would be left keeps as much as the noise is. What is lost in noise gets a small weight so.
     """
     matrix, target = covariance[:-1, :-1], covariance[:-1, -1] - noise[:-1, -1]
-    scale = np.sqrt(np.diag(matrix))
+    scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     scale = 1.0 / np.where(scale > 0, scale, 1.0)
-    unit = noise[:-1, :-1] * np.outer(scale, scale) + ROUNDING * np.eye(len(scale))
+    unit = noise[:-1, :-1] * np.outer(scale, scale) + WEAKEST_DIRECTION * np.eye(len(scale))
     strengths, directions = scipy.linalg.eigh(matrix * np.outer(scale, scale), unit)
     weights = directions @ ((directions.T @ (target * scale)) / np.maximum(strengths - 1.0, 1.0))
     return np.asarray(weights * scale)

@@ -122,7 +122,8 @@ def classify(
         csv_format = make_csv_format(separator, decimal, encoding)
         data = _read_files(features, labels, edges, direction, csv_format)
     notes = data.pop("notes")
-    num_looks = -(-steps // model.validate_every) * (1 + len(TRIED_ORDERS) if order == AUTO else 1)
+    is_searched = order == AUTO and system is not SystemOption.FIXED
+    num_looks = -(-steps // model.validate_every) * (1 + len(TRIED_ORDERS) if is_searched else 1)
     with progress_bar(num_looks, "training", is_quiet=quiet or as_json) as tick:
 
         def show(look: Look) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -49,10 +49,12 @@ def order(
         found = find_order(
             panel, step_size=step_size, max_order=max_order, num_resamples=resamples, seed=seed, on_order=tick
         )
+    notes = [*panel.notes, *found.notes]
+    record = found.to_dict() | {"notes": notes}
     if out is not None:
-        _save(found, out)
+        _save(found, record, out)
     if as_json:
-        print_json(found.to_dict())
+        print_json(record)
         return
     if quiet:
         typer.echo(found.verdict)
@@ -60,18 +62,18 @@ def order(
     _print_trials(found)
     typer.echo(found.verdict)
     _print_equation(found)
-    print_notes((*panel.notes, *found.notes))
+    print_notes(notes)
     if out is not None:
         typer.echo(f"Picture and numbers: {out}/")
 
 
-def _save(found: OrderFound, folder: Path) -> None:
+def _save(found: OrderFound, record: dict[str, Any], folder: Path) -> None:
     from tdegnn.analysis.order_plots import plot_order
     from tdegnn.analysis.plots import save_figure
     from tdegnn.training.json_values import finite_or_null
 
     save_figure(plot_order(found), folder / "order.png")
-    (folder / "order.json").write_text(json.dumps(finite_or_null(found.to_dict()), indent=2) + "\n", "utf-8")
+    (folder / "order.json").write_text(json.dumps(finite_or_null(record), indent=2) + "\n", "utf-8")
 
 
 def _print_trials(found: OrderFound) -> None:
@@ -87,8 +89,7 @@ def _trial_row(trial: OrderTrial) -> list[str]:
     noise, chosen = f"{min(trial.noise, 1.0):.1%}", percent_reached(trial.chosen)
     if trial.explained_share is None or trial.low is None or trial.high is None:
         return [str(trial.order), "hidden by noise", "-", noise, chosen]
-    # Beyond these bounds a share says no more: noise was subtracted, or the fit is worse than none.
-    middle, low, high = (f"{min(max(share, 0.0), 1.0):.1%}" for share in (trial.explained_share, trial.low, trial.high))
+    middle, low, high = (f"{trial.clamped(share):.1%}" for share in (trial.explained_share, trial.low, trial.high))
     return [str(trial.order), middle, f"{low} to {high}", noise, chosen]
 
 

@@ -122,7 +122,12 @@ class Forecaster(ForecasterSettings):
         with threads_for(panel):
             window = choose_window(panel, self.horizon, seasons) if self.window is None else self.window
             split = split_for_forecast(panel.num_steps, window, self.horizon)
-            self.order_choice_ = self._choose_order(panel[: split.training.stop], window)
+            is_there = run is not None and resume and (Path(run) / CONFIG).exists()
+            chosen = RunFolder.open(Path(run)).config.get("chosen_order") if run is not None and is_there else None
+            # Not again where it was chosen before: another machine may find the same order by slightly other numbers.
+            self.order_choice_ = (
+                ChosenOrder(**chosen) if chosen else self._choose_order(panel[: split.training.stop], window)
+            )
             maker = FrameMaker.fit(
                 panel[: split.training.stop],
                 window,
@@ -144,7 +149,6 @@ class Forecaster(ForecasterSettings):
             if run is None:
                 self._train(panel, split, start, None, on_look, on_refit)
                 return self
-            is_there = resume and (Path(run) / CONFIG).exists()
             with RunFolder.resume(run, config) if is_there else RunFolder.create(run, config) as folder:
                 if folder.is_finished:
                     self._take(folder)
