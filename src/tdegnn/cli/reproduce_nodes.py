@@ -39,7 +39,7 @@ def table1(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Table 1: test accuracy on ten splits, for c = [1], a learned vector, attention, and rivals."""
+    """Table 1: test accuracy on ten splits, for c = [1], a learned vector, attention, a stable vector, and rivals."""
     from tdegnn.experiments.node_results import train_row
     from tdegnn.experiments.recipe_files import read_recipes
     from tdegnn.experiments.records import read_lines
