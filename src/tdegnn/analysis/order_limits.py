@@ -3,8 +3,10 @@
 # Orders that are tried, by default and at most. Of a smooth series the higher derivatives follow from the lower ones,
 # whatever made it; from order five on, that alone may explain enough.
 USUAL_MAX_ORDER, HIGHEST_ORDER = 4, 6
-# Where noise is less than the second number, an equation explains at least the first.
+# Where noise is less than the second number, an equation explains at least the first. From the third order on, what
+# explains less may be smoothness alone: an octave of noise comes to 0.99 at order four.
 NEARLY_ALL, NEARLY_NO_NOISE = 0.995, 1e-3
+SMOOTH_FROM = 3
 # How often pieces of the data are drawn, how many of these resamples must agree, and how many must be able to judge:
 # where all change lies in few pieces, what was drawn or what was left may be noise and nothing else.
 NUM_RESAMPLES = 200

@@ -9,7 +9,15 @@ from itertools import takewhile
 from math import floor, isfinite
 from typing import Any
 
-from tdegnn.analysis.order_limits import ABLE_ENOUGH, AGREED_ENOUGH, CLEARLY_LOWER, SMALLEST_PART
+from tdegnn.analysis.order_limits import (
+    ABLE_ENOUGH,
+    AGREED_ENOUGH,
+    CLEARLY_LOWER,
+    NEARLY_ALL,
+    NEARLY_NO_NOISE,
+    SMALLEST_PART,
+    SMOOTH_FROM,
+)
 from tdegnn.analysis.report import ordinal
 from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH
 
@@ -51,6 +59,16 @@ class OrderTrial:
 def in_doubt(trials: Sequence[OrderTrial], order: int) -> list[OrderTrial]:
     """Lower orders that do not explain clearly less than what is enough."""
     return [trial for trial in trials if trial.order < order and (trial.explained_share or 0.0) >= CLEARLY_LOWER]
+
+
+def is_left_unexplained(trial: OrderTrial) -> bool:
+    """Whether something remains of what is to be explained, and it is not noise."""
+    return trial.high is not None and trial.high < NEARLY_ALL and trial.noise < NEARLY_NO_NOISE
+
+
+def may_be_smoothness(trial: OrderTrial) -> bool:
+    """Whether a share that is enough may come from smoothness alone, which explains high derivatives by lower ones."""
+    return trial.order >= SMOOTH_FROM and is_left_unexplained(trial)
 
 
 @dataclass(frozen=True)
@@ -140,10 +158,8 @@ class OrderFound:
         noise = f"noise ({self.noise_share:.0%} of the signal)" if self.noise_share < 10 else "noise"
         if self.able < ABLE_ENOUGH and seen:
             return f"only {percent_reached(self.able)} of the resamples could judge, the others saw little but {noise}"
-        doubtful = in_doubt(self.trials, max(self.trials, key=lambda trial: trial.chosen).order)
-        if self.agreement >= AGREED_ENOUGH and doubtful:
-            share = percent_reached(doubtful[0].explained_share or 0.0)
-            return f"order {doubtful[0].order} explains {share}, neither enough nor clearly less than enough"
+        if self.agreement >= AGREED_ENOUGH:
+            return self._doubt
         if undecided:
             return f"the resamples disagree: {', '.join(undecided)}, none in the rest"
         if not seen:
@@ -155,6 +171,19 @@ class OrderFound:
             f"and {noise} hides the higher ones" if is_hidden else "so chance, or what is not in the data, is at work"
         )
         return f"no order up to {seen[-1].order} {little}, {rest}"
+
+    @property
+    def _doubt(self) -> str:
+        """Why the order on which the resamples agree is not believed."""
+        agreed = max(self.trials, key=lambda trial: trial.chosen)
+        doubtful = in_doubt(self.trials, agreed.order)
+        if doubtful:
+            share = percent_reached(doubtful[0].explained_share or 0.0)
+            return f"order {doubtful[0].order} explains {share}, neither enough nor clearly less than enough"
+        share = percent_reached(agreed.explained_share or 0.0)
+        return (
+            f"order {agreed.order} explains {share}, and what is left is not noise: filtered chance looks like this too"
+        )
 
     @property
     def verdict(self) -> str:

@@ -27,12 +27,17 @@ from tdegnn.analysis.order_limits import (
     HIGHEST_ORDER,
     LARGEST_WINDOW,
     MOST_NOISE,
-    NEARLY_ALL,
-    NEARLY_NO_NOISE,
     NUM_RESAMPLES,
     USUAL_MAX_ORDER,
 )
-from tdegnn.analysis.order_report import LowerDerivative, OrderFound, OrderTrial, in_doubt
+from tdegnn.analysis.order_report import (
+    LowerDerivative,
+    OrderFound,
+    OrderTrial,
+    in_doubt,
+    is_left_unexplained,
+    may_be_smoothness,
+)
 from tdegnn.analysis.order_scales import Scales, choose_scales
 from tdegnn.analysis.order_states import HasLaplacian, HasSeries, ReadyStates, make_ready
 from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH
@@ -48,7 +53,7 @@ COARSE = (
 
 UNEXPLAINED = (
     "Part of the leading difference is left unexplained, and it is not noise: something that is not in the data acts "
-    "on them, or they are filtered chance, which can look like an equation."
+    "on them."
 )
 
 
@@ -105,7 +110,8 @@ def find_order(
     trials = tuple(entry.to_trial(_share(orders == entry.order)) for entry in judged)
     best = max(trials, key=lambda trial: trial.chosen)
     is_able, is_agreed = len(orders) >= ABLE_ENOUGH * num_resamples, best.chosen >= AGREED_ENOUGH
-    order = best.order if is_able and is_agreed and not in_doubt(trials, best.order) else None
+    is_doubtful = bool(in_doubt(trials, best.order)) or may_be_smoothness(best)
+    order = best.order if is_able and is_agreed and not is_doubtful else None
     return OrderFound(
         order=order,
         trials=trials,
@@ -123,10 +129,8 @@ def find_order(
 def _notice(judged: Sequence[_Judged], order: int | None) -> list[str]:
     """What should be known of the data before the verdict is believed."""
     notes = []
-    if order is not None:
-        found = judged[order - 1].to_trial(1.0)
-        if found.high is not None and found.high < NEARLY_ALL and found.noise < NEARLY_NO_NOISE:
-            notes.append(UNEXPLAINED)
+    if order is not None and is_left_unexplained(judged[order - 1].to_trial(1.0)):
+        notes.append(UNEXPLAINED)
     if any(entry.scales.is_coarse for entry in judged[: order or len(judged)]):
         notes.append(COARSE)
     first = judged[0].scales.moments
