@@ -844,3 +844,15 @@ def test_two_frames_forecast_a_wave_ten_times_better_than_one(wave):
         model = Forecaster.physical(order, step_size=step_size, num_steps=600, device="cpu").fit(panel[:110])
         errors[order] = float(np.mean((model.predict(50).values - panel.values[110:]) ** 2))
     assert errors[1] > 10 * errors[2]
+
+
+def test_an_order_beyond_the_window_is_cut_and_said():
+    model = Forecaster(**SMALL | dict(order=9, window=3, num_steps=2)).fit(PANEL)
+    assert model.order_ == 3
+    assert any("An order of 9 was asked for; it is 3" in note for note in model.notes_)
+
+
+def test_a_training_that_went_wrong_is_not_blamed_on_the_data():
+    model = Forecaster(**SMALL | dict(learning_rate=100.0, num_steps=5, skip="none")).fit(PANEL)
+    assert any("The training went wrong" in note for note in model.notes_)
+    assert not any("the data do not support more" in note for note in model.notes_)

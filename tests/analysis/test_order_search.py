@@ -164,8 +164,8 @@ def test_gaps_are_filled_or_left_out_and_said(damped_series):
     assert found.order == 2
     assert found.derivatives[0].weight == pytest.approx(0.03, rel=0.1)
     filled, left = found.notes[:2]
-    assert filled.endswith("missing values, in gaps of at most 3 steps, were filled.")
-    assert "missing values, in longer gaps or at an end, were not filled" in left
+    assert filled.endswith("in gaps of at most 3 steps, were filled.")
+    assert "in longer gaps or at an end, were not filled" in left
 
 
 def test_a_gap_is_not_taken_for_a_value():

@@ -72,3 +72,21 @@ def test_a_tensor_with_a_gradient_can_be_explained():
 def test_a_long_padded_euler_is_still_euler():
     report = explain([1.0] + [0.0] * 40)
     assert (report.root_multiplicity, report.is_stable, report.max_root_modulus) == (1, True, 1.0)
+
+
+def test_a_damped_wave_is_said_to_be_of_second_order():
+    verdict = explain([1.98, -0.98]).verdict
+    assert "1 is a simple root" in verdict
+    assert "D_1 is 0.02 D_2, the largest: second order with lower derivatives" in verdict
+    assert "D_1 does not vanish" in explain([0.9, 0.1]).verdict
+
+
+def test_a_multiple_root_is_claimed_only_where_the_roots_are():
+    """(x - 1)(x - 0.85)^3: its D_1 is tiny, yet 1 is a simple root and the others are not near it."""
+    report = explain([3.55, -4.7175, 2.781625, -0.614125], tolerance=0.02)
+    assert "2-fold" not in report.verdict or "though 1 is no 2-fold root" in report.verdict
+    assert report.verdict == "Stable: D_1 is below the tolerance, though 1 is no 2-fold root."
+
+
+def test_zeros_are_shown_as_zeros():
+    assert "as differences     0 [order 1] +1.6 [order 2]" in str(explain([1.4, 0.2, -0.6]))

@@ -75,7 +75,10 @@ def test_reproduce_coefficients(capsys, tmp_path):
     ("arguments", "message"),
     [
         (["explain", "2,-0.5"], "Expected coefficients that sum to 1, got [2.0, -0.5] with sum 1.5. Divide them"),
-        (["explain", "two,-1"], "Expected numbers separated by commas, as in 1.4,0.2,-0.6, got 'two,-1'."),
+        (
+            ["explain", "two,-1"],
+            "Expected numbers separated by commas, as in 1.4,0.2,-0.6, or a run folder, got 'two,-1'.",
+        ),
         (["explain", "nan,1"], "Expected finite coefficients"),
         (["explain", "2,-1", "--tolerance", "5"], "Expected a tolerance of at least 0 and below 1, got 5.0."),
         (["explain"], "Missing argument"),

@@ -161,7 +161,7 @@ class OrderFound:
         if self.agreement >= AGREED_ENOUGH:
             return self._doubt
         if undecided:
-            return f"the resamples disagree: {', '.join(undecided)}, none in the rest"
+            return f"the resamples disagree: {', '.join(undecided)}, none or another in the rest"
         if not seen:
             return f"{noise} hides even the first differences"
         best = max(seen, key=lambda trial: trial.explained_share or 0.0)

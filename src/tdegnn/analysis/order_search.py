@@ -53,7 +53,7 @@ COARSE = (
 
 UNEXPLAINED = (
     "Part of the leading difference is left unexplained, and it is not noise: something that is not in the data acts "
-    "on them."
+    "on them, or nodes act on each other otherwise than by the normalized Laplacian of these edges."
 )
 
 

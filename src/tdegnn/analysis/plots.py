@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from tdegnn.analysis.consistency import sine_consistency
 from tdegnn.analysis.order import as_array
-from tdegnn.analysis.regions import boundary, real_limit, stability_region
+from tdegnn.analysis.regions import ROUNDING, boundary, real_limit, stability_region
 from tdegnn.analysis.report import CoefficientReport
 from tdegnn.errors import InputError, check_count
 
@@ -106,7 +106,9 @@ def plot_roots(reports: Mapping[str, CoefficientReport]) -> Figure:
 
 
 @styled
-def plot_stability_regions(vectors: Mapping[str, ArrayLike], num_points: int = 121) -> Figure:
+def plot_stability_regions(
+    vectors: Mapping[str, ArrayLike], num_points: int = 121, tolerance: float = ROUNDING
+) -> Figure:
     """The stability region of each vector in the plane of `z = h lambda`, and the curve on which its edge lies."""
     check_count(2, num_points=num_points)
     figure, panels = new_figure(len(vectors), (3.4, 3.7))
@@ -116,7 +118,7 @@ def plot_stability_regions(vectors: Mapping[str, ArrayLike], num_points: int = 1
         axis = np.linspace(-reach, reach, num_points)
         real = axis + (curve.real.max() + curve.real.min()) / 2
         panel.imshow(
-            stability_region(vector, real, axis),
+            stability_region(vector, real, axis, tolerance),
             cmap=ListedColormap(["white", "#dbeafe"]),
             vmin=0,
             vmax=1,
@@ -125,7 +127,7 @@ def plot_stability_regions(vectors: Mapping[str, ArrayLike], num_points: int = 1
         )
         panel.plot(curve.real, curve.imag, color=BLUE, linewidth=1.5)
         panel.set(title=name, xlabel="real part of hλ")
-        limit = real_limit(vector)
+        limit = real_limit(vector, tolerance)
         interval = f"all real hλ from {limit:.3g} to 0" if limit else "no real hλ below 0"
         panel.text(0.03, 0.99, interval, transform=panel.transAxes, va="top", fontsize=9)
     panels[0].set_ylabel("imaginary part of hλ")
@@ -155,7 +157,8 @@ def plot_consistency(vectors: Mapping[str, ArrayLike]) -> Figure:
         )
         panel.set(title=f"{name}: {result.second_derivative_share:.1%} y''", xlabel="t")
     panels[0].set_ylabel("applied to y = sin(2πt)")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    ncols = 1 if len(panels) == 1 else 2
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=ncols)
     return figure
 
 

@@ -83,12 +83,20 @@ class CoefficientReport:
         return f"{stability}: {self._order_in_words()}"
 
     def _order_in_words(self) -> str:
-        order = ordinal(self.root_multiplicity)
-        if self.root_multiplicity > 1:
-            return f"a pure {order}-order recursion, 1 is a {self.root_multiplicity}-fold root."
+        multiplicity, weights = self.root_multiplicity, self.derivative_coefficients
+        # A root that is m-fold but for the tolerance lies within its m-th root.
+        reach = max(self.tolerance, DEFAULT_TOLERANCE) ** (1 / multiplicity)
+        if multiplicity > 1 and sum(abs(root - 1) <= reach for root in self.roots) < multiplicity:
+            small = "D_1 is" if multiplicity == 2 else f"D_1 to D_{multiplicity - 1} are"
+            return f"{small} below the tolerance, though 1 is no {multiplicity}-fold root."
+        if multiplicity > 1:
+            return f"a pure {ordinal(multiplicity)}-order recursion, 1 is a {multiplicity}-fold root."
         if self.history_length == 1:
             return "forward Euler, first order."
-        return "1 is a simple root, so the first derivative takes part (D_1 does not vanish)."
+        leading = max(range(len(weights)), key=lambda place: abs(weights[place]))
+        first = "does not vanish" if leading == 0 else f"is {weights[0] / weights[leading]:.3g} D_{leading + 1}"
+        largest = "" if leading == 0 else f", the largest: {ordinal(leading + 1)} order with lower derivatives"
+        return f"1 is a simple root, so the first derivative takes part (D_1 {first}{largest})."
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields and the verdict in types that JSON knows; a root is a pair (real, imaginary)."""
@@ -163,4 +171,6 @@ def _primes(order: int) -> str:
 
 
 def _combination(weights: tuple[float, ...]) -> str:
-    return " ".join(f"{weight:+.4g} [order {j}]" for j, weight in enumerate(weights, start=1)).removeprefix("+")
+    # What rounding leaves of a zero is zero.
+    shown = (weight if abs(weight) > 1e-12 else 0.0 for weight in weights)
+    return " ".join(f"{weight:+.4g} [order {j}]" for j, weight in enumerate(shown, start=1)).removeprefix("+")

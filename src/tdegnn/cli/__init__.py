@@ -85,7 +85,7 @@ def main(arguments: list[str] | None = None) -> None:
     except TdegnnError as error:
         code = _complain(str(error), 1)
     except typer.TyperException as error:
-        message = error.format_message().rstrip(".")
+        message = error.format_message().rstrip(".").replace("Value error, ", "")
         stop = "" if message.endswith("?") else "."
         code = _complain(f"{message}{stop} Try: {_command_of(error)} --help", error.exit_code)
     except OSError as error:

@@ -15,7 +15,8 @@ from tdegnn.errors import InputError
 # What a learned c weighs, by the kind of states.
 MEANINGS = {
     "latent": "c weighs states of the network (mean over its layers), not the data themselves",
-    "physical": "c weighs what was observed: it says which differential equation the data follow",
+    "physical": "c weighs what was observed: it says which differential equation the data follow, as far as the fit "
+    "explains them (tdegnn order says how far)",
 }
 
 
@@ -42,10 +43,10 @@ def explain(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a vector of temporal coefficients means: its order, its roots, whether it is stable."""
-    states = None
+    """Say what temporal coefficients mean, given or learned in a run: their order, roots, whether they are stable."""
+    states = order_found = None
     if Path(coefficients).is_dir():
-        vector, states = _read_run(Path(coefficients))
+        vector, states, order_found = _read_run(Path(coefficients))
     else:
         vector = _parse(coefficients)
     from tdegnn.analysis.report import explain as analyze
@@ -56,30 +57,35 @@ def explain(
         from tdegnn.analysis.plots import plot_consistency, plot_roots, plot_stability_regions, save_figure
 
         save_figure(plot_roots({"c": report}), out / "roots.png")
-        save_figure(plot_stability_regions({"c": report.coefficients}), out / "region.png")
+        save_figure(plot_stability_regions({"c": report.coefficients}, tolerance=report.tolerance), out / "region.png")
         save_figure(plot_consistency({"c": report.coefficients}), out / "consistency.png")
     if as_json:
-        print_json(report.to_dict() | {"states": states})
+        print_json(report.to_dict() | {"states": states, "order_found": order_found})
         return
     typer.echo(report.verdict if quiet else str(report))
     if states is not None and not quiet:
         typer.echo(f"{states:<18} {MEANINGS[states]}")
+        if order_found:
+            typer.echo(f"{'order':<18} {order_found}")
     if out is not None and not quiet:
         typer.echo(f"{'pictures':<18} {out}/")
 
 
-def _read_run(path: Path) -> tuple[list[float], str]:
-    """The mean over layers of the coefficients a training learned, and the kind of states they combine."""
+def _read_run(path: Path) -> tuple[list[float], str, str | None]:
+    """The mean over layers of the learned coefficients, the kind of states they combine, and why they are so many."""
     from tdegnn.training.run_folder import RunFolder
 
     run = RunFolder.open(path)
     coefficients = run.read_coefficients()["coefficients"]
     states = run.config.get("settings", {}).get("states", "latent")
-    return [float(weight) for weight in coefficients.mean(axis=0)], states
+    order_found = run.config.get("chosen_order", {}).get("reason")
+    return [float(weight) for weight in coefficients.mean(axis=0)], states, order_found
 
 
 def _parse(text: str) -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError as error:
-        raise InputError(f"Expected numbers separated by commas, as in 1.4,0.2,-0.6, got {text!r}.") from error
+        raise InputError(
+            f"Expected numbers separated by commas, as in 1.4,0.2,-0.6, or a run folder, got {text!r}."
+        ) from error

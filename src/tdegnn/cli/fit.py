@@ -97,7 +97,8 @@ def _facts(model: Forecaster, out: Path) -> dict[str, Any]:
 
 def _print_result(model: Forecaster) -> None:
     summary = model.summary_
-    title = f"Errors of {summary['held_out']['steps']} held-out forecasts of {model.horizon} steps"
+    held_out = f"{summary['held_out']['steps']} held-out forecasts of {model.horizon} steps"
+    title = f"Errors of {held_out}, by which the best step was chosen"
     print_errors(title, _errors(model))
     facts = [
         ["window", str(summary["window"])],

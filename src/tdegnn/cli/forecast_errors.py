@@ -10,6 +10,8 @@ from tdegnn.cli.output import number, print_table, share
 # By method: `mse`, `mae` and, where intervals were looked at, `coverage`. None, or NaN, where nothing was observed.
 Errors = Mapping[str, Mapping[str, float | None]]
 OURS = "forecaster"
+# From here on a percentage of what is saved says little.
+MANY_TIMES = 10
 
 
 def print_errors(title: str, errors: Errors) -> None:
@@ -33,4 +35,6 @@ def compare_errors(errors: Errors) -> str:
     compared = f"{best}: MSE {number(own)}, not {number(finite[best])}"
     if own >= finite[best]:
         return f"the forecaster is no better than {compared}"
-    return f"the forecaster is {1 - own / finite[best]:.0%} better than {compared}"
+    ratio = finite[best] / own if own else float("inf")
+    better = f"{1 - own / finite[best]:.0%}" if ratio < MANY_TIMES else f"{ratio:,.0f} times"
+    return f"the forecaster is {better} better than {compared}"

@@ -61,7 +61,7 @@ class ForecasterOptions:
     order: Annotated[
         Any,
         typer.Option(
-            help="Length of the history, at most the window; [bold]auto[/bold] for the order of the series themselves.",
+            help="Length of the history, at most the window; [bold]auto[/bold] finds it in the series.",
             parser=parse_order,
             metavar="INTEGER|auto",
             show_default="4, on physical states 2",

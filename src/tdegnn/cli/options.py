@@ -101,7 +101,10 @@ CoordinatesFile = Annotated[
     ),
 ]
 Neighbors = Annotated[
-    int | None, typer.Option("--neighbors", help="How many neighbors to link by coordinates; 5 where there are.", min=1)
+    int | None,
+    typer.Option(
+        "--neighbors", help="How many neighbors to link by coordinates; 5, or all where there are fewer.", min=1
+    ),
 ]
 NodeColumn = Annotated[str | None, typer.Option("--node", help="Column of nodes, for a long table.")]
 TimeColumn = Annotated[str | None, typer.Option("--time", help="Column of times.")]

@@ -17,6 +17,10 @@ from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
     from tdegnn.analysis.order_report import OrderFound, OrderTrial
+    from tdegnn.data.panel import Panel
+
+# The order of a swing.
+SWINGS_FROM = 2
 
 
 @with_groups
@@ -30,7 +34,10 @@ def order(
         float, typer.Option("--step-size", help="Time between two steps, for the equation that is printed.")
     ] = 1.0,
     resamples: Annotated[
-        int, typer.Option("--resamples", help="How often parts of the data are drawn again.", min=2)
+        int,
+        typer.Option(
+            "--resamples", help="How often parts of the data are drawn again, to see how sure the verdict is.", min=2
+        ),
     ] = NUM_RESAMPLES,
     seed: Seed = 0,
     out: Annotated[
@@ -49,7 +56,7 @@ def order(
         found = find_order(
             panel, step_size=step_size, max_order=max_order, num_resamples=resamples, seed=seed, on_order=tick
         )
-    notes = [*panel.notes, *found.notes]
+    notes = [*panel.notes, *found.notes, *_notes_of_season(panel, found)]
     record = found.to_dict() | {"notes": notes}
     if out is not None:
         _save(found, record, out)
@@ -65,6 +72,14 @@ def order(
     print_notes(notes)
     if out is not None:
         typer.echo(f"Picture and numbers: {out}/")
+
+
+def _notes_of_season(panel: Panel, found: OrderFound) -> list[str]:
+    from tdegnn.data.seasons import seasons_of
+
+    if found.order is None or found.order < SWINGS_FROM or not seasons_of(panel.times):
+        return []
+    return ["A cycle of the calendar alone is of second order. Remove the season to ask about the rest."]
 
 
 def _save(found: OrderFound, record: dict[str, Any], folder: Path) -> None:
@@ -98,7 +113,9 @@ def _print_equation(found: OrderFound) -> None:
         return
     typer.echo(f"Equation: {found.equation}")
     for entry in found.derivatives:
-        interval = f"{entry.weight:.3g} ({entry.low:.3g} to {entry.high:.3g}), where D_{found.order} = 1"
+        interval = (
+            f"{entry.weight:.3g} ({entry.low:.3g} to {entry.high:.3g}) in units of steps, where D_{found.order} = 1"
+        )
         typer.echo(f"D_{entry.order} = {interval}: {entry.meaning}.")
     if any(trial.order > found.order for trial in found.trials):
         typer.echo("The order is the smallest that explains enough; shares above it say nothing.")

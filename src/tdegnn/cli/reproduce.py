@@ -16,7 +16,7 @@ from tdegnn.cli.output import number, print_json, print_table, progress_bar, vec
 if TYPE_CHECKING:
     from tdegnn.experiments.pendulum import Effort, PendulumData, PendulumResult
 
-reproduce = typer.Typer(help="Make a table or figure of the paper again.", no_args_is_help=True)
+reproduce = typer.Typer(help="Make a table or figure of the paper again, or one of ours.", no_args_is_help=True)
 
 
 class Features(StrEnum):

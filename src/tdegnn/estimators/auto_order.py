@@ -63,7 +63,7 @@ def order_of_series(panel: Panel, window: int) -> ChosenOrder:
     try:
         found = find_order(panel, max_order=usual)
     except InputError as error:
-        return ChosenOrder(usual, f"The order, {usual}, is the usual one, for it cannot be found: {error}", {})
+        return ChosenOrder(usual, f"The order could not be looked for, {usual} was taken. {error}", {})
     details: dict[str, Any] = finite_or_null(found.to_dict())
     if found.order is None:
         return ChosenOrder(usual, f"{found.verdict} The history has the usual length, {usual}.", details)
@@ -80,9 +80,12 @@ def order_by_score(score_of: Callable[[int], float], orders: Iterable[int] = TRI
     scores = {order: score_of(order) for order in orders}
     # A training whose scores are no numbers is worse than any other.
     best = max(scores, key=lambda order: (-inf if isnan(scores[order]) else scores[order], -order))
-    texts = ", ".join(f"{order}: {score:.4g}" for order, score in scores.items())
+    texts = ", ".join(f"order {order}: {score:.4g}" for order, score in scores.items())
+    reason = f"Order {best} was chosen by its score on validation ({texts})."
+    if len(set(scores.values())) == 1:
+        reason = f"All orders tried have the same score on validation, {scores[best]:.4g}: the smallest was taken."
     return ChosenOrder(
         best,
-        f"Order {best} was chosen by validation ({texts}).",
+        reason,
         {"scores": {str(order): finite_or_null(score) for order, score in scores.items()}},
     )

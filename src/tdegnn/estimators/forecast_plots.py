@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pandas as pd
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 
 from tdegnn.analysis.plots import BLUE, INK, new_figure, styled
@@ -12,11 +14,13 @@ from tdegnn.errors import InputError
 from tdegnn.estimators.forecast import Forecast
 
 MOST_PANELS = 4
+# Of what was observed, so many steps for each that is forecast are drawn, and at least so many.
+SEEN_FOR_EACH, FEWEST_SEEN = 12, 60
 
 
 @styled
 def plot_forecast(seen: Panel, forecast: Forecast, nodes: Sequence[str] | None = None) -> Figure:
-    """Draw some nodes; the first few without names.
+    """Draw the end of the series of some nodes, and the forecast; the first few nodes without names.
 
     Args:
         seen: What came before the forecast.
@@ -28,6 +32,7 @@ def plot_forecast(seen: Panel, forecast: Forecast, nodes: Sequence[str] | None =
     if unknown:
         raise InputError(f"Expected nodes of the forecast, such as {forecast.nodes[0]!r}, got {unknown[0]!r}.")
     figure, panels = new_figure(len(chosen), (4.2, 3.4))
+    seen = seen[-max(FEWEST_SEEN, SEEN_FOR_EACH * len(forecast.times)) :]
     for panel, node in zip(panels, chosen, strict=True):
         place = forecast.nodes.index(node)
         panel.plot(seen.times, seen.values[:, place, 0], color=INK, linewidth=1.2, label="observed")
@@ -42,7 +47,12 @@ def plot_forecast(seen: Panel, forecast: Forecast, nodes: Sequence[str] | None =
             label=f"{forecast.coverage:.0%} interval",
         )
         panel.set_title(node)
-        panel.tick_params(axis="x", rotation=30)
+        if isinstance(seen.times, pd.DatetimeIndex):
+            locator = AutoDateLocator(maxticks=5)  # type: ignore[no-untyped-call]
+            panel.xaxis.set_major_locator(locator)
+            panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    if len(chosen) < len(forecast.nodes) and nodes is None:
+        figure.suptitle(f"{len(chosen)} of {len(forecast.nodes)} nodes", fontsize=10, x=0.99, ha="right")
     panels[0].set_ylabel(forecast.channels[0])
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure

@@ -58,6 +58,8 @@ from tdegnn.training.series_training import SeriesTraining
 ROWS_A_STEP = 2**14
 # Windows a training step sees at most: with more, steps cost more and learn no more (Chickenpox, tested to 440).
 WINDOWS_A_STEP = 64
+# A squared error so many times that of a naive forecast is not the data's fault.
+GONE_WRONG = 100
 
 
 class _Start(NamedTuple):
@@ -296,7 +298,12 @@ class Forecaster(ForecasterSettings):
     def _choose_order(self, panel: Panel, window: int) -> ChosenOrder:
         if self.system == "DE-GNN":
             return ChosenOrder.given(1)
-        return order_of_series(panel, window) if self.order == AUTO else ChosenOrder.given(min(self.order, window))
+        if self.order == AUTO:
+            return order_of_series(panel, window)
+        if self.order > window:
+            reason = f"An order of {self.order} was asked for; it is {window}, all that a window of {window} steps has."
+            return ChosenOrder(window, reason, {})
+        return ChosenOrder.given(self.order)
 
     def _start(self, panel: Panel, split: ForecastSplit) -> _Start:
         fabric, settings = make_fabric(self.device, self.precision), self._series_config(self.order_, self._sizes)
@@ -402,7 +409,12 @@ class Forecaster(ForecasterSettings):
         else:
             self.notes_.append("There are too few held-out steps for intervals. Take a longer series.")
         best = min(naive, key=lambda name: naive[name]["mse"])
-        if naive[best]["mse"] <= own["mse"]:
+        if own["mse"] > GONE_WRONG * naive[best]["mse"]:
+            self.notes_.append(
+                f"The training went wrong: {best} has less than a hundredth of its error. Lower the learning rate or "
+                "the step size."
+            )
+        elif naive[best]["mse"] <= own["mse"]:
             self.notes_.append(
                 f"On the held-out steps this forecaster is no better than {best}: the data do not support more."
             )
