@@ -185,12 +185,12 @@ def _fill_short_gaps(values: Values, notes: list[str]) -> Values:
     num_missing, num_left = int(is_missing.sum()), int(np.isnan(filled).sum())
     if num_missing > num_left:
         notes.append(
-            f"Of {num_missing:,} missing values {num_missing - num_left:,}, in gaps of at most {LONGEST_FILLED_GAP} "
+            f"{num_missing - num_left:,} of {num_missing:,} missing values, in gaps of at most {LONGEST_FILLED_GAP} "
             "steps, were filled."
         )
     if num_left:
         notes.append(
-            f"Of {num_missing:,} missing values {num_left:,}, in longer gaps or at an end, were not filled: windows "
+            f"{num_left:,} of {num_missing:,} missing values, in longer gaps or at an end, were not filled: windows "
             "that touch them were left out."
         )
     return filled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
@@ -36,11 +37,17 @@ def plot_forecast(seen: Panel, forecast: Forecast, nodes: Sequence[str] | None =
     for panel, node in zip(panels, chosen, strict=True):
         place = forecast.nodes.index(node)
         panel.plot(seen.times, seen.values[:, place, 0], color=INK, linewidth=1.2, label="observed")
-        panel.plot(forecast.times, forecast.values[:, place, 0], color=BLUE, linewidth=2, label="forecast")
+        # From the last observation on, so that both lines are one.
+        times = seen.times[-1:].append(forecast.times)
+        middle, low, high = (
+            np.append(seen.values[-1:, place, 0], part[:, place, 0])
+            for part in (forecast.values, forecast.low, forecast.high)
+        )
+        panel.plot(times, middle, color=BLUE, linewidth=2, label="forecast")
         panel.fill_between(
-            forecast.times,
-            forecast.low[:, place, 0],
-            forecast.high[:, place, 0],
+            times,
+            low,
+            high,
             color=BLUE,
             alpha=0.2,
             linewidth=0,
