@@ -1,6 +1,6 @@
 """Which order in time do data have? Found from the data alone, with how sure that is.
 
-For each order m the m-th difference is to be explained by the state, its Laplacian and the lower differences, all
+For each order m the m-th difference is to be explained by the state, its Laplacians and the lower differences, all
 tested against smooth sequences (`weak_form`). Pieces of the data are drawn again and again; what was drawn is fitted,
 in closed form, and what was not judges it: by the explained share, less what noise must leave unexplained. The order of
 a resample is the smallest that explains enough; the order of the data is the one on which most resamples agree.
@@ -53,7 +53,7 @@ COARSE = (
 
 UNEXPLAINED = (
     "Part of the leading difference is left unexplained, and it is not noise: something that is not in the data acts "
-    "on them, or nodes act on each other otherwise than by the normalized Laplacian of these edges."
+    "on them, or nodes act on each other otherwise than by a Laplacian of these edges."
 )
 
 

@@ -37,9 +37,13 @@ CONSTANT_WITHIN = 1e-12
 
 @runtime_checkable
 class HasLaplacian(Protocol):
-    """A graph: what knows its number of nodes and its Laplacian."""
+    """A graph: what knows its number of nodes, its Laplacian, and who receives from whom."""
 
     num_nodes: int
+
+    @property
+    def received(self) -> Any:
+        """A sparse matrix, with a row for each node that receives."""
 
     def laplacian(self, state: Any) -> Any:
         """`L F` of a tensor (*batch, nodes, channels)."""
@@ -99,8 +103,8 @@ def make_ready(states: ArrayLike | HasSeries, graph: HasLaplacian | None, shorte
     variables = _scale(state, is_known & ~is_silent)
     num_channels = variables.shape[-1]
     if graph is not None:
-        laplacian, is_known = _laplacian(state, is_known, graph)
-        variables = np.concatenate([variables, _scale(laplacian, is_known & ~is_silent)], axis=-1)
+        laplacians, is_known = _laplacians(state, is_known, graph)
+        variables = np.concatenate([variables, _scale(laplacians, is_known & ~is_silent)], axis=-1)
     has_graph = variables.shape[-1] > num_channels
     if not has_graph and values.shape[2] > 1:
         notes.append("No edges are known: each node was judged by itself. If nodes act on each other, give the edges.")
@@ -233,17 +237,24 @@ def _scale(values: Values, is_known: Known) -> Values:
     return np.asarray(values[..., deviations > 0] / deviations[deviations > 0])
 
 
-def _laplacian(state: Values, is_known: Known, graph: HasLaplacian) -> tuple[Values, Known]:
-    """`L F`, and where it is known: where nothing is missing that it sees."""
+def _laplacians(state: Values, is_known: Known, graph: HasLaplacian) -> tuple[Values, Known]:
+    """`L F` of the normalized Laplacian and of the plain one, D - A, and where they are known.
+
+    They are where nothing is missing that they see. What other Laplacians say is nearly a combination of these two.
+    """
     import torch
 
-    laplacian = as_array(graph.laplacian(torch.as_tensor(state)))
+    normalized = as_array(graph.laplacian(torch.as_tensor(state)))
+    received = graph.received.tocsr()
+    nodes_first = np.moveaxis(state, 2, 0)
+    sums = (received @ nodes_first.reshape(len(nodes_first), -1)).reshape(nodes_first.shape)
+    plain = np.asarray(received.sum(axis=1))[:, None] * state - np.moveaxis(sums, 0, 2)
     if not is_known.all():
         is_missing = (~is_known)[..., None].astype(np.float64)
         # I - L has no negative entries: what comes through it says who sees something missing.
         seen = is_missing - as_array(graph.laplacian(torch.as_tensor(is_missing)))
         is_known = is_known & ~(seen[..., 0] > 0)
-    return laplacian, is_known
+    return np.concatenate([normalized, plain], axis=-1), is_known
 
 
 def _cut(variables: Values, is_known: Known, cuts: list[_CutPlan], notes: list[str]) -> list[tuple[Values, Known]]:

@@ -4,7 +4,7 @@ For `F^(m) + D_(m-1) F^(m-1) + ... + D_1 F' = s(F; G)`, in units of the step, an
 parts moves every central difference onto psi: `sum_t psi delta^j F = (-1)^j sum_t F delta^j psi`, exactly. With
 `psi(t) = (1 - (t/w)^2)^m` the noise in the m-th term falls as `w^(-m-1/2)`, while the term itself stays as long as psi
 is short for the data. So w is what a stride is to differences. s is linear in its weights: a dictionary of monomials
-of the state and its Laplacian. White noise adds a known matrix to the second moments of the terms; it is subtracted.
+of the state and its Laplacians. White noise adds a known matrix to the second moments of the terms; it is subtracted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Piece:
     """Trajectories, or parts of them, that are drawn or left out together.
 
     Attributes:
-        variables: The state's channels, then those of its Laplacian, centered and of one scale.
+        variables: The state's channels, then those of its Laplacians, centered and of one scale.
         is_known: Where they were observed and say something: not where a node never changes.
         noise: Covariance of the white noise in the variables.
     """
