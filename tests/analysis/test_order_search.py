@@ -332,9 +332,10 @@ def test_longer_kernels_let_less_noise_through():
 
 def test_monomials_are_those_up_to_degree_three():
     values = np.array([[2.0, 3.0]])
-    assert monomials(values)[0].tolist() == [2, 3, 4, 6, 9, 8, 12, 18, 27]
-    assert monomials(values, most=5)[0].tolist() == [2, 3, 4, 6, 9]
-    assert monomials(values, most=1)[0].tolist() == [2, 3]
+    assert monomials(values, 2)[0].tolist() == [2, 3, 4, 6, 9, 8, 12, 18, 27]
+    assert monomials(values, 2, most=5)[0].tolist() == [2, 3, 4, 6, 9]
+    assert monomials(values, 2, most=1)[0].tolist() == [2, 3]
+    assert monomials(values, 1)[0].tolist() == [2, 3, 4, 8]
 
 
 def test_solve_takes_noise_out_of_the_weights():

@@ -101,16 +101,18 @@ def make_ready(states: ArrayLike | HasSeries, graph: HasLaplacian | None, shorte
     is_known = ~np.isnan(values).any(axis=-1)
     state = np.where(is_known[..., None], state, 0.0)
     variables = _scale(state, is_known & ~is_silent)
-    num_channels = variables.shape[-1]
+    num_channels = num_multiplied = variables.shape[-1]
     if graph is not None:
-        laplacians, is_known = _laplacians(state, is_known, graph)
-        variables = np.concatenate([variables, _scale(laplacians, is_known & ~is_silent)], axis=-1)
+        (normalized, plain), is_known = _laplacians(state, is_known, graph)
+        scaled = [_scale(laplacian, is_known & ~is_silent) for laplacian in (normalized, plain)]
+        num_multiplied += scaled[0].shape[-1]
+        variables = np.concatenate([variables, *scaled], axis=-1)
     has_graph = variables.shape[-1] > num_channels
     if not has_graph and values.shape[2] > 1:
         notes.append("No edges are known: each node was judged by itself. If nodes act on each other, give the edges.")
     stretches = _cut(variables, is_known & ~is_silent, cuts, notes)
     noises = _estimate_noise(stretches, num_channels)
-    pieces = tuple(Piece(*stretch, noise) for stretch, noise in zip(stretches, noises, strict=True))
+    pieces = tuple(Piece(*stretch, noise, num_multiplied) for stretch, noise in zip(stretches, noises, strict=True))
     # The variables of the state have variance one, noise included.
     noise_variance = float(np.mean([np.diag(noise)[:num_channels] for noise in noises]))
     noise_share = sqrt(noise_variance / (1.0 - noise_variance)) if noise_variance < 1 else float("inf")
@@ -237,7 +239,7 @@ def _scale(values: Values, is_known: Known) -> Values:
     return np.asarray(values[..., deviations > 0] / deviations[deviations > 0])
 
 
-def _laplacians(state: Values, is_known: Known, graph: HasLaplacian) -> tuple[Values, Known]:
+def _laplacians(state: Values, is_known: Known, graph: HasLaplacian) -> tuple[tuple[Values, Values], Known]:
     """`L F` of the normalized Laplacian and of the plain one, D - A, and where they are known.
 
     They are where nothing is missing that they see. What other Laplacians say is nearly a combination of these two.
@@ -254,7 +256,7 @@ def _laplacians(state: Values, is_known: Known, graph: HasLaplacian) -> tuple[Va
         # I - L has no negative entries: what comes through it says who sees something missing.
         seen = is_missing - as_array(graph.laplacian(torch.as_tensor(is_missing)))
         is_known = is_known & ~(seen[..., 0] > 0)
-    return np.concatenate([normalized, plain], axis=-1), is_known
+    return (normalized, plain), is_known
 
 
 def _cut(variables: Values, is_known: Known, cuts: list[_CutPlan], notes: list[str]) -> list[tuple[Values, Known]]:

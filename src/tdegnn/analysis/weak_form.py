@@ -38,11 +38,13 @@ class Piece:
         variables: The state's channels, then those of its Laplacians, centered and of one scale.
         is_known: Where they were observed and say something: not where a node never changes.
         noise: Covariance of the white noise in the variables.
+        num_multiplied: How many variables, the first ones, are multiplied with each other in the dictionary.
     """
 
     variables: Float[np.ndarray, "trajectories time nodes variables"]
     is_known: Bool[np.ndarray, "trajectories time nodes"]
     noise: Float[np.ndarray, "variables variables"]
+    num_multiplied: int
 
 
 def difference_kernels(order: int, half_width: int) -> Float[np.ndarray, "order_plus_one window"]:
@@ -63,16 +65,18 @@ def difference_kernels(order: int, half_width: int) -> Float[np.ndarray, "order_
 
 
 def monomials(
-    variables: Float[np.ndarray, "*rows variables"], most: int = MOST_TERMS
+    variables: Float[np.ndarray, "*rows variables"], num_multiplied: int, most: int = MOST_TERMS
 ) -> Float[np.ndarray, "*rows monomials"]:
-    """The dictionary of s: the variables, then their products up to degree three, or less where they were too many."""
-    num_variables = variables.shape[-1]
-    degree = next(d for d in range(HIGHEST_DEGREE, 0, -1) if d == 1 or comb(num_variables + d, d) - 1 <= most)
+    """The dictionary of s: the variables, then products of the first of them, up to degree three.
+
+    The degree is lower where they were too many. Each term costs some certainty, so not all variables are multiplied.
+    """
+    degree = next(d for d in range(HIGHEST_DEGREE, 0, -1) if d == 1 or comb(num_multiplied + d, d) - 1 <= most)
     clipped = np.clip(variables, -CLIPPED_AT, CLIPPED_AT)
     products = [
         np.prod(clipped[..., list(chosen)], axis=-1)
         for power in range(2, degree + 1)
-        for chosen in combinations_with_replacement(range(num_variables), power)
+        for chosen in combinations_with_replacement(range(num_multiplied), power)
     ]
     return np.concatenate([variables, *[product[..., None] for product in products]], axis=-1)
 
@@ -146,7 +150,8 @@ def _test_piece(
     order, window = kernels.shape[0] - 1, kernels.shape[1]
     places = slice(window // 2, -(window // 2), stride)
     is_whole = minimum_filter1d(piece.is_known.astype(np.uint8), window, axis=1)[:, places].astype(bool)
-    dictionary = correlate1d(monomials(piece.variables, MOST_TERMS // num_channels), kernels[0], axis=1)[:, places]
+    terms = monomials(piece.variables, piece.num_multiplied, MOST_TERMS // num_channels)
+    dictionary = correlate1d(terms, kernels[0], axis=1)[:, places]
     num_nodes, size = dictionary.shape[2:]
     num_terms = num_channels * size + order
     products, noise = np.zeros((2, num_terms, num_terms))
