@@ -70,7 +70,7 @@ def _draw_derivatives(panel: Axes, found: OrderFound) -> None:
     panel.axvline(0, color=INK, linewidth=1)
     panel.set(
         title="Lower derivatives in the equation",
-        xlabel=f"size beside the derivative of order {found.order}, with its interval",
+        xlabel=f"size of the term, where that of the derivative of order {found.order} is 1",
         ylabel="derivative of order",
         yticks=[entry.order for entry in found.derivatives],
         ylim=(0.5, len(found.derivatives) + 0.5),
