@@ -33,7 +33,7 @@ VALUE_NAMES = ("value", "y", "target")
 AMBIGUOUS_NAMES = ("id", "series")
 # Where a table has so many fewer rows than nodes times steps, a column was taken for what it is not.
 LARGEST_DILUTION = 100
-NUMBER_HINT = "Leave cells without a value empty; of a long table, say which column holds the nodes."
+NUMBER_HINT = "Leave cells without a value empty; of a long table, say which column holds the nodes with node=."
 # A number with a decimal comma, where a column of times has such.
 DECIMAL_COMMA = re.compile(r"^([+-]?\d+),(\d+)$")
 Layout = Literal["wide", "long"]
@@ -160,7 +160,7 @@ def _find_roles(start: TableStart, date_columns: Sequence[int], said: _Said) -> 
             named = (said.value + said.exogenous)[0]
             raise InputError(
                 f"Expected a column of nodes to go with the values {named!r}, got the columns {_listed(names)}. "
-                "Say which holds the nodes with node."
+                "Say which holds the nodes with node=."
             )
         return _Roles(time or 0, None, tuple(position for position in left if position != (time or 0)), 1)
     if time is None:
