@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tdegnn.cli.classifier_options import ClassifierOptions
+from tdegnn.cli.option_groups import with_groups
 from tdegnn.cli.options import (
     AsJson,
     Decimal,
@@ -21,9 +23,7 @@ from tdegnn.cli.options import (
     Resume,
     Seed,
     Separator,
-    SystemOption,
     make_csv_format,
-    parse_order,
 )
 from tdegnn.cli.output import number, print_json, print_table, progress_bar, vector
 from tdegnn.errors import InputError
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from tdegnn.training.fit import Look
 
 
+@with_groups
 def classify(
+    settings: ClassifierOptions,
     name: Annotated[str | None, typer.Argument(help="A benchmark, as in `tdegnn data list`.")] = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Run folder: settings, metrics, weights, coefficients.", file_okay=False)
@@ -50,33 +52,6 @@ def classify(
     ] = None,
     edges: EdgesFile = None,
     split: Annotated[int, typer.Option(help="Which split of the benchmark.", min=0)] = 0,
-    system: Annotated[
-        SystemOption, typer.Option(help="c = [1], a learned vector, attention, or a stable vector.")
-    ] = SystemOption.DIRECT,
-    hidden_channels: Annotated[int, typer.Option(help="Channels of a state.", min=1)] = 64,
-    layers: Annotated[int, typer.Option(help="Number of layers.", min=1)] = 2,
-    order: Annotated[
-        Any,
-        typer.Option(
-            help="Length of the history; [bold]auto[/bold] tries 1 to 4 and takes what validation prefers.",
-            parser=parse_order,
-            metavar="INTEGER|auto",
-        ),
-    ] = 2,
-    step_size: Annotated[float, typer.Option(help="h: weight of the spatial term.", min=0)] = 1.0,
-    dropout: Annotated[float, typer.Option(help="Part of input and last state dropped in training.", min=0)] = 0.5,
-    hidden_dropout: Annotated[float, typer.Option(help="Part of the other states dropped in training.", min=0)] = 0.3,
-    learning_rate: Annotated[float, typer.Option(help="Of embedding and spatial term.", min=0)] = 0.01,
-    weight_decay: Annotated[float, typer.Option(help="Of embedding and spatial term.", min=0)] = 5e-4,
-    c_learning_rate: Annotated[float, typer.Option(help="Of the coefficients c.", min=0)] = 1e-3,
-    c_weight_decay: Annotated[float, typer.Option(help="How strongly c is pulled to forward Euler.", min=0)] = 0.01,
-    batch_norm: Annotated[bool, typer.Option(help="Normalize channels in the spatial term.")] = True,
-    normalize: Annotated[
-        bool, typer.Option("--normalize", help="Scale the features of a node to sum to one, as for counts of words.")
-    ] = False,
-    balanced: Annotated[bool, typer.Option("--balanced", help="Let all classes count the same.")] = False,
-    steps: Annotated[int, typer.Option(help="Steps of the optimizer at most.", min=1)] = 300,
-    patience: Annotated[int | None, typer.Option(help="End after so many steps without improvement.", min=1)] = None,
     direction: DirectionChoice = None,
     separator: Separator = None,
     decimal: Decimal = ".",
@@ -90,40 +65,14 @@ def classify(
     """Learn the classes of nodes, from a benchmark or from your own features, labels and edges."""
     if (name is None) == (features is None and labels is None and edges is None):
         raise InputError("Expected the name of a benchmark, or --features, --labels and --edges, got both or neither.")
-    from tdegnn.estimators.auto_order import AUTO, TRIED_ORDERS
-    from tdegnn.estimators.node_classifier import NodeClassifier
-
-    model = NodeClassifier(
-        system=system.value,
-        hidden_channels=hidden_channels,
-        num_layers=layers,
-        order=order,
-        step_size=step_size,
-        outer_dropout=dropout,
-        hidden_dropout=hidden_dropout,
-        embedding_learning_rate=learning_rate,
-        embedding_weight_decay=weight_decay,
-        temporal_learning_rate=c_learning_rate,
-        temporal_weight_decay=c_weight_decay,
-        spatial_learning_rate=learning_rate,
-        spatial_weight_decay=weight_decay,
-        batch_norm=batch_norm,
-        normalized_features=normalize,
-        class_weight="balanced" if balanced else None,
-        num_steps=steps,
-        patience=patience,
-        seed=seed,
-        device=device.value,
-        direction=None if direction is None else direction.value,
-    )
+    model = settings.make(seed, device, direction)
     if name is not None:
         data = _load_benchmark(name, split)
     else:
         csv_format = make_csv_format(separator, decimal, encoding)
         data = _read_files(features, labels, edges, direction, csv_format)
     notes = data.pop("notes")
-    is_searched = order == AUTO and system is not SystemOption.FIXED
-    num_looks = -(-steps // model.validate_every) * (1 + len(TRIED_ORDERS) if is_searched else 1)
+    num_looks = -(-settings.steps // model.validate_every) * settings.num_trainings
     with progress_bar(num_looks, "training", is_quiet=quiet or as_json) as tick:
 
         def show(look: Look) -> None:
