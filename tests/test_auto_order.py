@@ -16,7 +16,6 @@ from tdegnn import (
     simulate_wave,
     write_edges,
 )
-from tdegnn.estimators import auto_order
 from tdegnn.estimators.auto_order import order_by_score
 from tests.cli.test_commands import run
 from tests.node_datasets import make_dataset
@@ -109,7 +108,7 @@ def test_a_training_that_goes_on_does_not_choose_again(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         NodeClassifier(order="auto", **NODES).fit(dataset, run=path, on_look=stop)
     whole = NodeClassifier(order="auto", **NODES).fit(dataset)
-    monkeypatch.setattr(NodeClassifier, "_find_order", None)
+    monkeypatch.setattr(NodeClassifier, "_choose_order", None)
     resumed = NodeClassifier(order="auto", **NODES).fit(dataset, run=path, resume=True)
     assert resumed.order_choice_ == whole.order_choice_
     np.testing.assert_array_equal(resumed.predict_proba(), whole.predict_proba())
@@ -183,7 +182,6 @@ def test_the_commands_take_auto(capsys, tmp_path, wave, monkeypatch):
     from tdegnn.data import load
 
     monkeypatch.setattr(load, "load_nodes", lambda name: make_dataset())
-    monkeypatch.setattr(auto_order, "TRIED_ORDERS", range(1, 3))
     nodes = ("classify", "cora", "--order", "auto", "--steps", "6", "--hidden-channels", "4")
     code, out, err = run(capsys, *nodes, "--out", str(tmp_path / "nodes"))
     assert (code, err) == (0, "")

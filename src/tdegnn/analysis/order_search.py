@@ -122,14 +122,14 @@ def find_order(
         num_resamples=num_resamples,
         able=len(orders) / num_resamples,
         step_size=step_size,
-        notes=(*ready.notes, *_notice(judged, order)),
+        notes=(*ready.notes, *_notice(judged, trials, order)),
     )
 
 
-def _notice(judged: Sequence[_Judged], order: int | None) -> list[str]:
+def _notice(judged: Sequence[_Judged], trials: Sequence[OrderTrial], order: int | None) -> list[str]:
     """What should be known of the data before the verdict is believed."""
     notes = []
-    if order is not None and is_left_unexplained(judged[order - 1].to_trial(1.0)):
+    if order is not None and is_left_unexplained(trials[order - 1]):
         notes.append(UNEXPLAINED)
     if any(entry.scales.is_coarse for entry in judged[: order or len(judged)]):
         notes.append(COARSE)
@@ -245,34 +245,39 @@ def _judge(order: int, ready: ReadyStates, resamples: Sequence[_Resample]) -> _J
     weights = np.empty((num_scales, len(resamples), order - 1))
     estimates = np.empty((num_scales, order - 1))
     for row, moments in enumerate(scales.moments):
-        estimates[row] = _lower_weights(moments, _fit(moments, everything))
+        estimates[row] = _lower_weights(order, solve(*_see(moments, everything, moments.means(everything))))
         for column, resample in enumerate(resamples):
-            fitted = _fit(moments, resample.fitted)
-            shares[row, column] = _explained_share(moments, resample, fitted)
-            weights[row, column] = _lower_weights(moments, fitted)
+            means = moments.means(resample.fitted)
+            learned, judging = (_see(moments, pieces, means) for pieces in resample)
+            fitted = solve(*learned)
+            weights[row, column] = _lower_weights(order, fitted)
+            is_able = not (learned.is_mostly_noise or judging.is_mostly_noise)
+            shares[row, column] = explained_without_noise(*judging, fitted) if is_able else np.nan
     # An equation holds at every scale; what is explained at one only is none.
     lowest = np.fmin.reduce(shares, axis=0, initial=np.nan)
     count = max(1, num_scales)
     return _Judged(order, scales, lowest, weights.sum(axis=0) / count, estimates.sum(axis=0) / count)
 
 
-def _fit(moments: Moments, pieces: Float[np.ndarray, " pieces"]) -> Float[np.ndarray, " terms_but_one"]:
-    return solve(moments.covariance(pieces, moments.means(pieces)), moments.noise_covariance(pieces))
+class _Seen(NamedTuple):
+    """Covariances of the terms in some pieces, and what noise adds to them."""
+
+    covariance: Float[np.ndarray, "terms terms"]
+    noise: Float[np.ndarray, "terms terms"]
+
+    @property
+    def is_mostly_noise(self) -> bool:
+        """Whether too little of what is to be explained is left without noise."""
+        return bool(self.noise[-1, -1] > MOST_NOISE * self.covariance[-1, -1])
 
 
-def _lower_weights(moments: Moments, fitted: Float[np.ndarray, " terms_but_one"]) -> Float[np.ndarray, " lower"]:
+def _see(moments: Moments, pieces: Float[np.ndarray, " pieces"], means: Float[np.ndarray, "groups terms"]) -> _Seen:
+    return _Seen(moments.covariance(pieces, means), moments.noise_covariance(pieces))
+
+
+def _lower_weights(order: int, fitted: Float[np.ndarray, " terms_but_one"]) -> Float[np.ndarray, " lower"]:
     """D_j of the lower differences: they are the last terms, and stand on the other side of the equation."""
-    return -fitted[len(fitted) - (moments.order - 1) :]
-
-
-def _explained_share(moments: Moments, resample: _Resample, fitted: Float[np.ndarray, " terms_but_one"]) -> float:
-    """How much the fit explains of the pieces that judge; NaN where they, or the fitted ones, are mostly noise."""
-    means = moments.means(resample.fitted)
-    covariances = [moments.covariance(pieces, means) for pieces in resample]
-    noises = [moments.noise_covariance(pieces) for pieces in resample]
-    if any(noise[-1, -1] > MOST_NOISE * seen[-1, -1] for noise, seen in zip(noises, covariances, strict=True)):
-        return float("nan")
-    return explained_without_noise(covariances[1], noises[1], fitted)
+    return -fitted[len(fitted) - (order - 1) :]
 
 
 def _clean_variances(moments: Moments) -> Float[np.ndarray, " terms"]:

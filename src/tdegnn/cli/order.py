@@ -155,15 +155,16 @@ def order_found(
     if not quiet:
         noises = sorted({noise for _, noise in cells})
         rows = []
-        for name in broken:
+        for name, breaks_at in broken.items():
             of_system = [cells.get((name, noise)) for noise in noises]
             rows.append(
                 [
                     name,
                     *(_verdicts(cell.num_right, cell.num_wrong, cell.num_runs) if cell else "-" for cell in of_system),
+                    "-" if breaks_at is None else f"{breaks_at:g}",
                 ]
             )
-        header = ["system", *(f"noise {noise:g}" for noise in noises)]
+        header = ["system", *(f"noise {noise:g}" for noise in noises), "breaks at"]
         print_table("Right verdicts (wrong ones in brackets; the rest said that the data cannot tell)", header, rows)
     num_wrong = sum(cell.num_wrong for cell in cells.values())
     typer.echo(f"{sum(cell.num_runs for cell in cells.values())} runs in {out}; {num_wrong} verdicts are wrong.")

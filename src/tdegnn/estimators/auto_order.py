@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
 from math import inf, isnan
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from tdegnn.analysis.order_limits import USUAL_MAX_ORDER
@@ -12,12 +13,15 @@ from tdegnn.analysis.order_search import find_order
 from tdegnn.data.panel import Panel
 from tdegnn.errors import InputError, check_count
 from tdegnn.training.json_values import finite_or_null
+from tdegnn.training.run_folder import CONFIG, RunFolder
 
 Order: TypeAlias = int | Literal["auto"]
 AUTO: Literal["auto"] = "auto"
 # Orders of which one is chosen, and the one that is taken where series cannot tell theirs: it holds the lower ones.
 TRIED_ORDERS = range(1, USUAL_MAX_ORDER + 1)
 USUAL_ORDER = USUAL_MAX_ORDER
+# Where the settings of a run folder keep it.
+CHOSEN = "chosen_order"
 
 
 def check_order(order: Any) -> None:
@@ -47,9 +51,23 @@ class ChosenOrder:
         """The user's choice."""
         return ChosenOrder(order, "", {})
 
-    def to_record(self) -> dict[str, Any]:
-        """Plain values, for a run folder."""
-        return {"order": self.order, "reason": self.reason, "details": self.details}
+    @staticmethod
+    def kept_in(config: Mapping[str, Any]) -> ChosenOrder | None:
+        """What was found, from the settings of a run folder; `None` where they have no such thing."""
+        return ChosenOrder(**config[CHOSEN]) if CHOSEN in config else None
+
+    @staticmethod
+    def kept_by(run: str | Path | None, *, resume: bool) -> ChosenOrder | None:
+        """What a training that is gone on with has found.
+
+        It is not looked for again: another machine may find the same order by slightly other numbers.
+        """
+        is_there = run is not None and resume and (Path(run) / CONFIG).exists()
+        return ChosenOrder.kept_in(RunFolder.open(Path(run)).config) if run is not None and is_there else None
+
+    def to_config(self, asked: Order) -> dict[str, Any]:
+        """Settings that keep what was found; none where the user asked for a number."""
+        return {CHOSEN: asdict(self)} if asked == AUTO else {}
 
 
 def order_of_series(panel: Panel, window: int) -> ChosenOrder:

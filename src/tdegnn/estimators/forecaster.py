@@ -124,12 +124,8 @@ class Forecaster(ForecasterSettings):
         with threads_for(panel):
             window = choose_window(panel, self.horizon, seasons) if self.window is None else self.window
             split = split_for_forecast(panel.num_steps, window, self.horizon)
-            is_there = run is not None and resume and (Path(run) / CONFIG).exists()
-            chosen = RunFolder.open(Path(run)).config.get("chosen_order") if run is not None and is_there else None
-            # Not again where it was chosen before: another machine may find the same order by slightly other numbers.
-            self.order_choice_ = (
-                ChosenOrder(**chosen) if chosen else self._choose_order(panel[: split.training.stop], window)
-            )
+            kept = ChosenOrder.kept_by(run, resume=resume)
+            self.order_choice_ = kept or self._choose_order(panel[: split.training.stop], window)
             maker = FrameMaker.fit(
                 panel[: split.training.stop],
                 window,
@@ -141,7 +137,7 @@ class Forecaster(ForecasterSettings):
             config = {
                 "kind": type(self).__name__,
                 "settings": dict(self.get_params()) | {"known": list(self.known)},
-                **({"chosen_order": self.order_choice_.to_record()} if self.order == AUTO else {}),
+                **self.order_choice_.to_config(self.order),
                 **describe_forecast_data(panel, maker, features, source or {}),
             }
             self.maker_, self.node_features_, self.graph_ = features.added_to(maker), features, graph_of(panel)
@@ -151,6 +147,7 @@ class Forecaster(ForecasterSettings):
             if run is None:
                 self._train(panel, split, start, None, on_look, on_refit)
                 return self
+            is_there = resume and (Path(run) / CONFIG).exists()
             with RunFolder.resume(run, config) if is_there else RunFolder.create(run, config) as folder:
                 if folder.is_finished:
                     self._take(folder)
@@ -476,8 +473,8 @@ class Forecaster(ForecasterSettings):
         stored = folder.read_weights()
         data = read_forecast_data(folder.config, stored, self.known)
         self.maker_, self.graph_, self.node_features_, self._tail, widths = data
-        chosen = folder.config.get("chosen_order")
-        self.order_choice_ = ChosenOrder(**chosen) if chosen else self._choose_order(self._tail, self.maker_.window)
+        kept = ChosenOrder.kept_in(folder.config)
+        self.order_choice_ = kept or self._choose_order(self._tail, self.maker_.window)
         settings = self._series_config(self.order_, self._sizes)
         self.networks_ = [settings.build(self._sizes, self.seed + member) for member in range(self.num_members)]
         for member, network in enumerate(self.networks_):

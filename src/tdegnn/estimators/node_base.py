@@ -159,14 +159,14 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         """
         check_order(self.order)
         prepared = self._prepare(X, y, graph, split, (train, validation, test))
-        is_there = run is not None and resume and (Path(run) / CONFIG).exists()
-        known = RunFolder.open(Path(run)).config if run is not None and is_there else {}
-        self.order_choice_ = self._known_order(known) or self._find_order(prepared, on_look)
+        kept = ChosenOrder.kept_by(run, resume=resume)
+        self.order_choice_ = kept or self._choose_order(prepared, on_look)
         config = self._config(prepared, source or {})
         if run is None:
             self._train(prepared, config, None, on_look)
         else:
             _check_savable(config)
+            is_there = resume and (Path(run) / CONFIG).exists()
             with RunFolder.resume(run, config) if is_there else RunFolder.create(run, config) as folder:
                 if folder.is_finished:
                     self._take(folder)
@@ -244,17 +244,12 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             "data": {**data, "direction": nodes.graph.direction, "sha256": _checksum(prepared), **source},
             "num_outputs": prepared.num_outputs,
             "learned": prepared.learned,
-            **({"chosen_order": self.order_choice_.to_record()} if self.order == AUTO else {}),
+            **self.order_choice_.to_config(self.order),
         }
 
-    def _known_order(self, config: Mapping[str, Any]) -> ChosenOrder | None:
-        """The order, where the user gave it or a training with these settings has chosen it; `None` where not."""
+    def _choose_order(self, prepared: PreparedNodes, on_look: Callable[[Look], None] | None) -> ChosenOrder:
         if self.order != AUTO:
             return ChosenOrder.given(self.order)
-        chosen = config.get("chosen_order")
-        return ChosenOrder(**chosen) if chosen else None
-
-    def _find_order(self, prepared: PreparedNodes, on_look: Callable[[Look], None] | None) -> ChosenOrder:
         if self.system == "DE-GNN":
             return ChosenOrder.given(1)
 
@@ -362,9 +357,11 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     def _take(self, folder: RunFolder) -> None:
         """What a finished training learned."""
         config = folder.config
-        known = self._known_order(config)
-        assert known is not None  # a finished training has chosen
-        self.order_choice_ = known
+        kept = ChosenOrder.kept_in(config)
+        if kept is None:
+            assert self.order != AUTO  # a finished training has chosen
+            kept = ChosenOrder.given(self.order)
+        self.order_choice_ = kept
         settings, data = self._node_config(), config["data"]
         num_features = data["features"] + (data["nodes"] if settings.adjacency_features else 0)
         network = settings.build_network(num_features, config["num_outputs"], self.seed)

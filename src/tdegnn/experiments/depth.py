@@ -24,18 +24,17 @@ from tdegnn.analysis.roots import characteristic_roots
 from tdegnn.data.load import load_nodes
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import check_count
-from tdegnn.experiments.node_systems import AnyConfig, NodeRun
+from tdegnn.experiments.node_systems import AnyConfig, train_members
 from tdegnn.experiments.recipe_files import config_from_record
 from tdegnn.experiments.records import append_lines, describe_environment, read_lines
 from tdegnn.graph import Graph
 from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.training.fabric import Precision, place, weight_type
-from tdegnn.training.fit import fit
 from tdegnn.training.json_values import finite_or_null
 from tdegnn.training.members import GroupDescent
 from tdegnn.training.node_config import NodeConfig
 from tdegnn.training.node_tasks import Classification
-from tdegnn.training.node_training import NodeTraining, as_input
+from tdegnn.training.node_training import as_input
 from tdegnn.training.systems import System
 
 SYSTEMS: tuple[System, ...] = ("DE-GNN", "TDE-GNN_D", "TDE-GNN_A", "TDE-GNN_S")
@@ -235,23 +234,13 @@ def train_depth(task_name: str, configs: Sequence[NodeConfig], path: Path, *, fa
     members = [member for member in members if member not in done]
     if not members:
         return
-    networks = [config.build(dataset, member_seed) for config, _, member_seed in members]
-    splits, descents = [split for _, split, _ in members], [config.descent for config, _, _ in members]
-    training = NodeTraining(networks, descents, dataset, splits, fabric)
-    result = fit(training, num_steps=configs[0].num_steps, validate_every=3)
-    outcomes = zip(
-        training.validation_accuracy.tolist(),
-        training.test_accuracy.tolist(),
-        result.best_steps.tolist(),
-        result.is_diverged.tolist(),
-        strict=True,
-    )
+    training, runs = train_members(dataset, members, fabric=fabric)
     lines = []
-    for number, (member, outcome) in enumerate(zip(members, outcomes, strict=True)):
-        run = NodeRun(*member, *outcome)
+    for number, run in enumerate(runs):
         trained = training.members.network(number)
         assert isinstance(trained, StationaryNetwork)
-        seen = _look_inside(place(networks[number], fabric), trained, task, dataset, run.split, fabric)
+        untrained = place(run.config.build(dataset, run.seed), fabric)
+        seen = _look_inside(untrained, trained, task, dataset, run.split, fabric)
         lines.append({"experiment": "depth", "dataset": task_name, **run.to_record(), **seen})
     environment = describe_environment(fabric.device)
     append_lines(path, [finite_or_null(line | environment) for line in lines])

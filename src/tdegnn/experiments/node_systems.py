@@ -79,8 +79,25 @@ def train_together(
     """
     if len({config.shape for config in configs}) != 1:
         raise InputError("Expected configurations of one shape, got several. Train them shape by shape.")
-    prepared = configs[0].prepare(dataset)
     members = [(config, split, seed + 1000 * split) for config in configs for split in splits]
+    return train_members(configs[0].prepare(dataset), members, fabric=fabric, validate_every=validate_every)[1]
+
+
+def train_members(
+    prepared: NodeDataset,
+    members: Sequence[tuple[AnyConfig, int, int]],
+    *,
+    fabric: Fabric | None = None,
+    validate_every: int = 3,
+) -> tuple[NodeTraining, list[NodeRun]]:
+    """Train members of one shape in one batch; return the training, which has their networks, and what they came to.
+
+    Args:
+        prepared: The nodes, as their configurations want them.
+        members: Configuration, split and seed of each.
+        fabric: What to compute with; the CPU without it.
+        validate_every: Steps between two looks at validation.
+    """
     training = NodeTraining(
         [config.build(prepared, member_seed) for config, _, member_seed in members],
         [config.descent for config, _, _ in members],
@@ -88,7 +105,7 @@ def train_together(
         [split for _, split, _ in members],
         fabric,
     )
-    result = fit(training, num_steps=configs[0].num_steps, validate_every=validate_every)
+    result = fit(training, num_steps=members[0][0].num_steps, validate_every=validate_every)
     outcomes = zip(
         members,
         training.validation_accuracy.tolist(),
@@ -97,4 +114,4 @@ def train_together(
         result.is_diverged.tolist(),
         strict=True,
     )
-    return [NodeRun(*member, *outcome) for member, *outcome in outcomes]
+    return training, [NodeRun(*member, *outcome) for member, *outcome in outcomes]
