@@ -26,6 +26,8 @@ from tdegnn.core.stable_factors import (
     check_stable,
     divide_by_ones,
     factor_parameters,
+    margin_beside,
+    safe_margin,
     stable_coefficients,
     start_parameters,
 )
@@ -44,14 +46,16 @@ class StableCoefficients(VectorCoefficients):
     Args:
         order: Number of states that are weighed.
         multiplicity: m, how often 1 is a root: the order of the recursion where its lower derivatives vanish.
-        margin: How far all other roots stay from the unit circle.
+        margin: How far all other roots stay from the unit circle. Without it, so far that c rounded to float64 keeps
+            the bound for 10,000 steps (`safe_margin`): 0.001 up to order 4, 0.017 at order 6, 0.229 at 12.
         num_layers: One vector for all layers (`None`), or one for each of so many layers.
     """
 
-    def __init__(self, order: int, multiplicity: int = 1, margin: float = 1e-3, num_layers: int | None = None) -> None:
+    def __init__(
+        self, order: int, multiplicity: int = 1, margin: float | None = None, num_layers: int | None = None
+    ) -> None:
         super().__init__(order, num_layers)
-        check_stable(order, multiplicity, margin)
-        self.multiplicity, self.margin = multiplicity, margin
+        self.multiplicity, self.margin = multiplicity, check_stable(order, multiplicity, margin)
         self.raw = nn.Parameter(torch.empty(num_layers or 1, order - multiplicity))
         self.reset_parameters()
 
@@ -60,7 +64,7 @@ class StableCoefficients(VectorCoefficients):
         cls,
         values: Sequence[float] | Tensor,
         multiplicity: int | None = None,
-        margin: float = 1e-3,
+        margin: float | None = None,
         num_layers: int | None = None,
     ) -> StableCoefficients:
         """Start from a given stable c, in its own precision where it is a tensor.
@@ -69,7 +73,8 @@ class StableCoefficients(VectorCoefficients):
             values: c, newest state first.
             multiplicity: How often 1 is a root. Without it, as often as it is one to rounding; with it, to be one to
                 1e-4 is enough, and c is moved accordingly.
-            margin: How far all other roots stay from the unit circle; those of c must.
+            margin: How far all other roots stay from the unit circle; those of c must. Without it that of the class, or
+                half of what c leaves, where it leaves less.
             num_layers: As of the class; every layer starts from c.
         """
         given = FixedCoefficients(values).values
@@ -84,6 +89,8 @@ class StableCoefficients(VectorCoefficients):
                 f"Expected coefficients that have 1 as a {multiplicity}-fold root, got {given.tolist()}, which have it "
                 f"{found}-fold. Leave multiplicity out."
             )
+        if margin is None:
+            margin = margin_beside(rest, safe_margin(len(given), found))
         rule = cls(len(given), found, margin, num_layers).to(given.device, dtype)
         with torch.no_grad():
             rule.raw.copy_(torch.from_numpy(factor_parameters(rest, margin)))
@@ -114,13 +121,12 @@ class StableAttention(AttentionCoefficients):
         order: Number of states that are weighed.
         channels: Channels of a state.
         multiplicity: m, how often 1 is a root.
-        margin: How far all other roots stay from the unit circle.
+        margin: How far all other roots stay from the unit circle; without it as of `StableCoefficients`.
     """
 
-    def __init__(self, order: int, channels: int, multiplicity: int = 1, margin: float = 1e-3) -> None:
+    def __init__(self, order: int, channels: int, multiplicity: int = 1, margin: float | None = None) -> None:
         super().__init__(order, channels)
-        check_stable(order, multiplicity, margin)
-        self.multiplicity, self.margin = multiplicity, margin
+        self.multiplicity, self.margin = multiplicity, check_stable(order, multiplicity, margin)
         num_free = order - multiplicity
         self.raw, self.slope = nn.Parameter(torch.empty(num_free)), nn.Parameter(torch.empty(num_free, order))
         self.reset_parameters()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Inexact
 from torch import Tensor, nn
 
 from tdegnn.errors import InputError, check_count, check_finite
@@ -20,6 +20,8 @@ from tdegnn.errors import InputError, check_count, check_finite
 # Factors that start alike learn alike, as if there were fewer of them. So from four roots on they start spread over a
 # small circle, as the roots of `x^d + START`. In c that is only felt in the oldest weights.
 START = 1e-4
+SMALLEST_MARGIN = 1e-3
+LONG_RUN = 10_000  # steps without s that c of default margin stands in float64
 
 
 class Factors(NamedTuple):
@@ -29,14 +31,44 @@ class Factors(NamedTuple):
     constant: Float[Tensor, "*batch factors"]  # b
 
 
-def check_stable(order: int, multiplicity: int, margin: float) -> None:
-    """Raise an `InputError` where no stable polynomial has this degree, root 1 so often, and this margin."""
+def check_stable(order: int, multiplicity: int, margin: float | None) -> float:
+    """The margin, or the safe one where there is none; an `InputError` where no polynomial has these properties."""
     check_count(order=order, multiplicity=multiplicity)
     if multiplicity > order:
         raise InputError(f"Expected multiplicity to be at most the order {order}, got {multiplicity}.")
+    if margin is None:
+        return safe_margin(order, multiplicity)
     check_finite(margin=margin)
     if not 0 < margin < 1:
-        raise InputError(f"Expected margin to be above 0 and below 1, got {margin}. Take 1e-3.")
+        raise InputError(f"Expected margin to be above 0 and below 1, got {margin}. Leave it out.")
+    return margin
+
+
+def safe_margin(
+    order: int, multiplicity: int = 1, num_steps: int = LONG_RUN, dtype: torch.dtype = torch.float64
+) -> float:
+    """How far from the circle the free roots must stay for rounding c not to matter, and 1e-3 at least.
+
+    Rounding moves coefficients by eps times their size, 2^o at most, and k roots on one spot by the k-th root of that:
+    with this margin not onto the circle, and not so near to it that so many steps would show.
+
+    Args:
+        order: Degree of the polynomial.
+        multiplicity: How often 1 is a root; it is the other roots that move.
+        num_steps: Layers or steps that are taken.
+        dtype: Numbers in which c is kept.
+    """
+    check_count(order=order, multiplicity=multiplicity, num_steps=num_steps)
+    num_free = order - multiplicity
+    if num_free < 1:
+        return SMALLEST_MARGIN
+    return float(max(SMALLEST_MARGIN, (10 * num_steps * torch.finfo(dtype).eps * 2**order) ** (1 / num_free)))
+
+
+def margin_beside(polynomial: Float[np.ndarray, " length"], margin: float) -> float:
+    """`margin`, or where the roots of a stable polynomial need more room than that leaves, less, but not nothing."""
+    left = 1.0 - _largest_modulus(np.roots(polynomial))
+    return min(margin, max(left / 2, 1e-3 * SMALLEST_MARGIN)) if left > 0 else margin
 
 
 def stable_factors(raw: Float[Tensor, "*batch free"], margin: float) -> Factors:
@@ -99,7 +131,7 @@ def factor_parameters(polynomial: Float[np.ndarray, " length"], margin: float) -
     Conjugate roots make a factor. Real ones are paired as they come in order: any two of them make one.
     """
     roots = np.roots(polynomial) / (1.0 - margin)
-    _check_inside(float(np.abs(roots).max(initial=0.0)) * (1.0 - margin), margin)
+    _check_inside(_largest_modulus(roots) * (1.0 - margin), margin)
     upper, real = roots[roots.imag > 0], np.sort(roots[roots.imag == 0].real)
     paired = len(real) // 2 * 2
     first, second = real[:paired].reshape(-1, 2).T
@@ -111,10 +143,14 @@ def factor_parameters(polynomial: Float[np.ndarray, " length"], margin: float) -
     return np.asarray(np.arctanh(inside))
 
 
+def _largest_modulus(roots: Inexact[np.ndarray, " roots"]) -> float:
+    return float(np.abs(roots).max(initial=0.0))
+
+
 def _check_inside(modulus: float, margin: float) -> None:
     if modulus < 1.0 - margin:
         return
-    remedy = "Take a smaller margin" if modulus < 1 else "It is not stable: take FixedCoefficients"
+    remedy = "Take a smaller margin" if modulus < 1 else "Take FixedCoefficients, which keep any c"
     raise InputError(
         f"Expected coefficients whose roots, apart from 1, have a modulus below 1 - margin = {1.0 - margin:g}, "
         f"got one of {modulus:.6g}. {remedy}."
