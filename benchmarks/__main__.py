@@ -1,17 +1,23 @@
 """Measure speed: `make bench`. Prints a table and writes `benchmarks/latest.json`.
 
 Every number that has a goal is a ratio within this run, from medians of interleaved repetitions: machines are noisy.
+`python -m benchmarks series_training node_training` measures some of it alone.
 """
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks import attention_cost, command_line, data_loading, node_training, series_training
+import torch
 
-MODULES = (attention_cost, command_line, data_loading, node_training, series_training)
+from tdegnn.experiments.records import describe_environment
+
+MODULES = ("attention_cost", "command_line", "data_loading", "node_training", "series_training")
 
 
 @dataclass(frozen=True)
@@ -29,17 +35,25 @@ class Line:
         return None if self.goal is None else self.value <= self.goal
 
 
-def main() -> None:
-    """Run all benchmarks."""
-    lines = [Line(*numbers) for module in MODULES for numbers in module.measure()]
+def main(names: Sequence[str]) -> None:
+    """Run these benchmarks."""
+    modules = [importlib.import_module(f"benchmarks.{name}") for name in names]
+    lines = [Line(*numbers) for module in modules for numbers in module.measure()]
     width = max(len(line.name) for line in lines)
     for line in lines:
         verdict = "" if line.goal is None else f"  goal {line.goal:g}  {'met' if line.met else 'MISSED'}"
         print(f"{line.name:<{width}}  {line.value:10.4g} {line.unit:<6}{verdict}")
     latest = Path(__file__).parent / "latest.json"
-    latest.write_text(json.dumps([asdict(line) | {"met": line.met} for line in lines], indent=1) + "\n")
+    environment = describe_environment(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    measured = environment | {"lines": [asdict(line) | {"met": line.met} for line in lines]}
+    latest.write_text(json.dumps(measured, indent=1) + "\n")
     print(f"\nWritten to {latest}")
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure speed.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"Of {', '.join(MODULES)}; all without.")
+    chosen = parser.parse_args().names
+    if unknown := set(chosen).difference(MODULES):
+        parser.error(f"Expected names among {', '.join(MODULES)}, got {', '.join(sorted(unknown))}.")
+    main(chosen or MODULES)

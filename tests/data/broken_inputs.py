@@ -168,7 +168,7 @@ REFUSED = [
     Case("matrix of another size", edges=lambda path: np.save(path, np.ones((4, 4))), edges_name="borders.npy"),
     Case("edges file with pickled objects", edges=lambda path: np.save(path, np.array([{}])), edges_name="b.npy"),
     Case("empty edges file", edges=""),
-    Case("edges and coordinates", edges=EDGES, options=("--coordinates", "places.csv")),
+    Case("edges and coordinates", edges=EDGES, options=PLACES, more={"places.csv": "node,x,y\nA,1,2\n"}),
     # coordinates in place of edges
     Case("node without coordinates", options=PLACES, more={"places.csv": "node,x,y\nA,1,2\nB,3,4\n"}),
     Case("coordinates missing", options=PLACES, more={"places.csv": "node,x,y\nA,1,2\nB,,4\nC,1,1\n"}),

@@ -10,6 +10,7 @@ from tdegnn import InputError, StableCoefficients, integrate
 from tdegnn.experiments import depth
 from tdegnn.experiments.depth import (
     CHAIN,
+    HALF_CHAIN,
     PLAIN,
     SYSTEMS,
     DepthTask,
@@ -31,15 +32,15 @@ from tests.node_datasets import make_dataset
 
 DOUBLE = make_fabric("cpu", "64-true")
 TINY = replace(PLAIN, hidden_channels=4, num_layers=5, num_steps=4, order=3)
-NODES = DepthTask(partial(make_dataset, num_splits=2), TINY, (0.5,))
-CHAINS = DepthTask(partial(make_chains, 6, 16, num_splits=2), TINY, (0.5,), "64-true", chain_quarters)
+NODES = DepthTask("Nodes", partial(make_dataset, num_splits=2), TINY, (0.5,))
+CHAINS = DepthTask("Chains", partial(make_chains, 6, 16, num_splits=2), TINY, (0.5,), "64-true", chain_quarters)
 
 
 @pytest.fixture
 def _tiny(monkeypatch):
     monkeypatch.setattr(depth, "LEARNING_RATES", (0.01, 0.03))
     for name in depth.TASKS:
-        monkeypatch.setitem(depth.TASKS, name, CHAINS if name == CHAIN else NODES)
+        monkeypatch.setitem(depth.TASKS, name, CHAINS if name in (CHAIN, HALF_CHAIN) else NODES)
 
 
 def parts_of(dataset, network):
@@ -224,7 +225,7 @@ def test_states_that_are_no_numbers_are_drawn_as_gaps(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--task", "coar"], "Expected a task among cora, chameleon, chain, got 'coar'"),
+        (["--task", "coar"], "Expected a task among cora, chameleon, chain, half-chain, got 'coar'"),
         (["--system", "GCN"], "Expected a system among DE-GNN, TDE-GNN_D, TDE-GNN_A, TDE-GNN_S"),
         (["--report", "--out", "nothing.jsonl"], "Expected result lines in nothing.jsonl"),
     ],

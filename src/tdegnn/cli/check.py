@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tdegnn.cli.option_groups import with_groups
-from tdegnn.cli.options import AsJson, SeriesFile
+from tdegnn.cli.options import AsJson
 from tdegnn.cli.output import print_json, print_notes
-from tdegnn.cli.series import TableOptions, read_series
+from tdegnn.cli.series import SeriesFile, TableOptions, read_series
 
 if TYPE_CHECKING:
     from tdegnn.data.panel import Panel

@@ -23,6 +23,7 @@ from tdegnn.cli.options import (
     Resume,
     Seed,
     Separator,
+    check_given,
     make_csv_format,
 )
 from tdegnn.cli.output import number, print_json, print_table, progress_bar, vector
@@ -34,10 +35,19 @@ if TYPE_CHECKING:
     from tdegnn.training.fit import Look
 
 
+def _check_benchmark(name: str | None) -> str | None:
+    """Say at once that there is no such benchmark."""
+    from tdegnn.data.catalogue import find_benchmark
+
+    return None if name is None else find_benchmark(name, "nodes").name
+
+
 @with_groups
 def classify(
     settings: ClassifierOptions,
-    name: Annotated[str | None, typer.Argument(help="A benchmark, as in `tdegnn data list`.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="A benchmark, as in `tdegnn data list`.", callback=_check_benchmark)
+    ] = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Run folder: settings, metrics, weights, coefficients.", file_okay=False)
     ] = Path("runs/classify"),
@@ -48,6 +58,7 @@ def classify(
             "--labels",
             help="CSV or Parquet: node, label (empty where not known)[, part: train, validation or test].",
             readable=False,
+            callback=check_given,
         ),
     ] = None,
     edges: EdgesFile = None,

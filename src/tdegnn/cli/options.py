@@ -68,20 +68,22 @@ Datasets = Annotated[
     list[str] | None, typer.Option("--dataset", help="Name of a dataset; may be given several times. All without.")
 ]
 
-# What a user may say about files of their own. Whether they can be read is said by what reads them (readable=False).
-SeriesFile = Annotated[
-    Path,
-    typer.Argument(
-        help="CSV or Parquet: a column of times and one for each node, or a row for each node and time (long); or the "
-        "name of a benchmark, as in `tdegnn data list`.",
-        show_default=False,
-        readable=False,
-    ),
-]
+
+def check_given(path: Path | None) -> Path | None:
+    """Say at once that a file cannot be read, before the imports of what reads it, which take seconds."""
+    from tdegnn.data.files import check_file
+
+    return None if path is None else check_file(path)
+
+
+# What a user may say about files of their own. Whether they can be read is said in our words (readable=False).
 FeaturesFile = Annotated[
     Path | None,
     typer.Option(
-        "--features", help="CSV or Parquet: the node's name, then numbers; or npz (features, nodes).", readable=False
+        "--features",
+        help="CSV or Parquet: the node's name, then numbers; or npz (features, nodes).",
+        readable=False,
+        callback=check_given,
     ),
 ]
 EdgesFile = Annotated[
@@ -90,6 +92,7 @@ EdgesFile = Annotated[
         "--edges",
         help="CSV or Parquet: source, target[, weight]; or an adjacency matrix (CSV, npz, npy).",
         readable=False,
+        callback=check_given,
     ),
 ]
 CoordinatesFile = Annotated[
@@ -98,6 +101,7 @@ CoordinatesFile = Annotated[
         "--coordinates",
         help="In place of edges: node, latitude, longitude (or x, y); neighbors are linked.",
         readable=False,
+        callback=check_given,
     ),
 ]
 Neighbors = Annotated[

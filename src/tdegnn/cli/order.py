@@ -10,9 +10,9 @@ import typer
 
 from tdegnn.analysis.order_limits import HIGHEST_ORDER, NUM_RESAMPLES, USUAL_MAX_ORDER
 from tdegnn.cli.option_groups import with_groups
-from tdegnn.cli.options import AsJson, Quiet, Report, ResultLines, Seed, SeriesFile, check_report, choose_names
+from tdegnn.cli.options import AsJson, Quiet, Report, ResultLines, Seed, check_report, choose_names
 from tdegnn.cli.output import print_json, print_notes, print_table, progress_bar
-from tdegnn.cli.series import TableOptions, in_options, read_series
+from tdegnn.cli.series import SeriesFile, TableOptions, in_options, read_series
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:

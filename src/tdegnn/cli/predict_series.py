@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from tdegnn.cli.options import check_given
 from tdegnn.cli.output import print_json, print_notes
-from tdegnn.cli.series import TableOptions, in_options, read_series
+from tdegnn.cli.series import TableOptions, check_series, in_options, read_series
 from tdegnn.cli.tables import prepare_table, write_table
 from tdegnn.errors import InputError
 
@@ -29,13 +30,17 @@ class NewSeries:
     series: Annotated[
         Path | None,
         typer.Option(
-            help="The series as far as they are known by now; without it, those of the training.", readable=False
+            help="The series as far as they are known by now; without it, those of the training.",
+            readable=False,
+            callback=check_series,
         ),
     ] = None
     future: Annotated[
         Path | None,
         typer.Option(
-            help="What is known of the steps to forecast (--known): node, time and its columns.", readable=False
+            help="What is known of the steps to forecast (--known): node, time and its columns.",
+            readable=False,
+            callback=check_given,
         ),
     ] = None
     horizon: Annotated[

@@ -83,7 +83,7 @@ def stable_pendulum(
 def depth(
     task: Annotated[
         list[str] | None,
-        typer.Option("--task", help="cora, chameleon, chain; may be given several times. All without."),
+        typer.Option("--task", help="cora, chameleon, chain, half-chain; may be given several times. All without."),
     ] = None,
     system: Annotated[
         list[str] | None, typer.Option("--system", help="A rule, as in DE-GNN, TDE-GNN_S; all four without.")

@@ -29,6 +29,7 @@ from tdegnn.cli.options import (
     TimeFormat,
     TimeZone,
     ValueColumns,
+    check_given,
     make_csv_format,
 )
 from tdegnn.errors import InputError
@@ -45,12 +46,44 @@ ARGUMENT = re.compile(
     r"\b(decimal|encoding|time_format|time_zone|node|value)=('[^']*')|\b(time_format|time_zone)\b|"
     r"\b(known|future|node_features|node)="
 )
+
+
+def check_series(series: Path | None) -> Path | None:
+    """Say at once that there is neither a file nor a benchmark with series of that name."""
+    from tdegnn.data.catalogue import CATALOGUE
+
+    if series is None or is_benchmark(series):
+        return series
+    word = str(series)
+    if series.exists() or series.suffix or series.name != word:
+        return check_given(series)
+    if word in CATALOGUE:
+        raise InputError(f"Expected series, got the benchmark {word}, which has none. Try: tdegnn classify {word}")
+    names = _benchmarks()
+    near = difflib.get_close_matches(word.lower(), names, n=1)
+    raise InputError(
+        f"Expected a file, or a benchmark ({', '.join(names)}), got {word!r}, which is neither. "
+        + (f"Did you mean {near[0]!r}?" if near else "Check the path.")
+    )
+
+
+SeriesFile = Annotated[
+    Path,
+    typer.Argument(
+        help="CSV or Parquet: a column of times and one for each node, or a row for each node and time (long); or the "
+        "name of a benchmark, as in `tdegnn data list`.",
+        show_default=False,
+        readable=False,
+        callback=check_series,
+    ),
+]
 NodeFeaturesFile = Annotated[
     Path | None,
     typer.Option(
         "--node-features",
         help="CSV or Parquet, a row a node: its name, then numbers that do not change, such as its population.",
         readable=False,
+        callback=check_given,
         rich_help_panel="Your tables",
     ),
 ]
@@ -107,7 +140,6 @@ def read_series(series: Path, options: TableOptions) -> Panel:
         return _load_benchmark(str(series), options)
     if options.edges is not None and options.coordinates is not None:
         raise InputError("Expected edges or coordinates, got both. Leave one of them out.")
-    _check_there(series)
     with in_options():
         panel = read_panel(
             series,
@@ -177,23 +209,6 @@ def _load_benchmark(name: str, options: TableOptions) -> Panel:
         option = next(iter(options.said)).replace("_", "-")
         raise InputError(f"Expected no --{option} for the benchmark {name}, which has its own. Leave it out.")
     return load_panel(name)
-
-
-def _check_there(series: Path) -> None:
-    """Raise an `InputError` where a plain word names neither a file nor a benchmark with series."""
-    from tdegnn.data.catalogue import CATALOGUE
-
-    word = str(series)
-    if series.exists() or series.suffix or series.name != word:
-        return
-    if word in CATALOGUE:
-        raise InputError(f"Expected series, got the benchmark {word}, which has none. Try: tdegnn classify {word}")
-    names = _benchmarks()
-    near = difflib.get_close_matches(word.lower(), names, n=1)
-    raise InputError(
-        f"Expected a file, or a benchmark ({', '.join(names)}), got {word!r}, which is neither. "
-        + (f"Did you mean {near[0]!r}?" if near else "Check the path.")
-    )
 
 
 def _link_neighbors(panel: Panel, coordinates: Path, options: TableOptions) -> Graph:

@@ -30,8 +30,9 @@ from tdegnn.data.adjacency_files import (
     read_plain_matrix,
 )
 from tdegnn.data.csv_files import CsvFormat, Kind, TableStart, peek_csv
+from tdegnn.data.files import check_file, is_parquet
 from tdegnn.data.notices import notice_graph
-from tdegnn.data.tables import PLAIN_CSV, Table, check_file, find_named, is_parquet, read_table
+from tdegnn.data.tables import PLAIN_CSV, Table, find_named, read_table
 from tdegnn.errors import InputError
 from tdegnn.graph import Direction, Graph
 

@@ -18,8 +18,9 @@ import scipy.sparse
 
 from tdegnn.data.csv_files import CsvFormat, Kind, TableStart
 from tdegnn.data.edges import read_graph
+from tdegnn.data.files import check_file
 from tdegnn.data.nodes import Features
-from tdegnn.data.tables import NODE_NAMES, PLAIN_CSV, Table, check_file, find_named, read_table
+from tdegnn.data.tables import NODE_NAMES, PLAIN_CSV, Table, find_named, read_table
 from tdegnn.errors import InputError
 from tdegnn.graph import Direction, Graph
 

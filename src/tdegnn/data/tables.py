@@ -22,6 +22,7 @@ import pyarrow.parquet
 from jaxtyping import Float, Int
 
 from tdegnn.data.csv_files import NUM_PEEKED, ChooseKinds, CsvFormat, TableStart, read_csv
+from tdegnn.data.files import check_file, is_parquet
 from tdegnn.errors import InputError
 
 PLAIN_CSV = CsvFormat()
@@ -154,30 +155,10 @@ def read_table(
     return _take_frame(source)
 
 
-def check_file(source: str | os.PathLike[str]) -> Path:
-    """Return the path of a file that can be read and is not empty."""
-    path = Path(source)
-    if path.is_dir():
-        raise InputError(f"Expected a file, got the folder {path}. Name a file in it.")
-    if not path.exists():
-        raise InputError(f"Expected a file at {path}, there is none. Check the path.")
-    if not os.access(path, os.R_OK):
-        raise InputError(f"Expected to be allowed to read {path}, but permission is denied. Change its permissions.")
-    if path.stat().st_size == 0:
-        raise InputError(f"Expected a table in {path.name}, got an empty file.")
-    return path
-
-
 def find_named(names: Sequence[str], usual: Sequence[str]) -> int | None:
     """Position of the first column with a usual name, in the order in which they are usual; case does not count."""
     lowered = [name.lower() for name in names]
     return next((lowered.index(name) for name in usual if name in lowered), None)
-
-
-def is_parquet(path: Path) -> bool:
-    """Whether a file is in Parquet format, whatever its name."""
-    with path.open("rb") as file:
-        return file.read(4) == b"PAR1"
 
 
 def _read_parquet(path: Path) -> Table:

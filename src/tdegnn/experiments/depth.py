@@ -1,8 +1,8 @@
 """Deep networks: do 64 and 256 layers train, and how large are states and gradients from layer to layer?
 
 c = [1], a learned vector, attention and a stable vector, all else equal: node classification on Cora and Chameleon with
-64 layers, and a symbol to be carried along a chain of up to 256 nodes. Learning rate and step size are chosen by
-validation. Every training is a line of the results file; what is there already is not trained again.
+64 layers, and a symbol to be carried along a chain of up to 256 or 128 nodes by 256 layers. Learning rate and step size
+are chosen by validation. Every training is a line of the results file; what is there already is not trained again.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from tdegnn.training.node_training import as_input
 from tdegnn.training.systems import System
 
 SYSTEMS: tuple[System, ...] = ("DE-GNN", "TDE-GNN_D", "TDE-GNN_A", "TDE-GNN_S")
-LEARNING_RATES = (0.0003, 0.001, 0.003)
-CHAIN, LONGEST_CHAIN = "chain", 256
+LEARNING_RATES = (0.0001, 0.0003, 0.001, 0.003)
+CHAIN, HALF_CHAIN, LONGEST_CHAIN = "chain", "half-chain", 256
 NUM_QUARTERS = 4
 # Dropout in every layer would leave nothing of a state after 64 of them, and batch norm would hide how it grows. Where
 # the newest initial state has no map, the learned vectors start as c = [1] does: as the same network.
@@ -53,6 +53,7 @@ class DepthTask:
     """Something to learn with a deep network.
 
     Attributes:
+        title: What the picture says of it.
         load: Loads or makes the nodes.
         config: The settings that all rules share.
         step_sizes: From which validation chooses h.
@@ -60,6 +61,7 @@ class DepthTask:
         quarters: Of chains, in which quarter of the lengths each node's is; accuracy is then told by quarter too.
     """
 
+    title: str
     load: Callable[[], NodeDataset]
     config: NodeConfig
     step_sizes: tuple[float, ...]
@@ -132,17 +134,21 @@ def chain_quarters(chains: NodeDataset) -> Int[np.ndarray, " nodes"]:
 
 
 _NODES = replace(PLAIN, num_layers=64, outer_dropout=0.5, spatial=GroupDescent(weight_decay=5e-4))
+# States may double in each layer, and with h = 1 they must for a symbol to keep its size. 32 bits end at 2^128.
+_CHAINS = DepthTask(
+    "Chains of up to 256 nodes",
+    make_chains,
+    replace(PLAIN, hidden_channels=16, num_layers=256),
+    (0.5, 1.0),
+    "64-true",
+    chain_quarters,
+)
 TASKS = {
-    "cora": DepthTask(partial(load_nodes, "cora"), replace(_NODES, normalized_features=True), (0.05, 0.2)),
-    "chameleon": DepthTask(partial(load_nodes, "chameleon"), _NODES, (0.05, 0.2)),
-    # States may double in each layer, and with h = 1 they must for a symbol to keep its size. 32 bits end at 2^128.
-    CHAIN: DepthTask(
-        make_chains,
-        replace(PLAIN, hidden_channels=16, num_layers=256),
-        (0.5, 1.0),
-        "64-true",
-        chain_quarters,
-    ),
+    "cora": DepthTask("Cora", partial(load_nodes, "cora"), replace(_NODES, normalized_features=True), (0.05, 0.2)),
+    "chameleon": DepthTask("Chameleon", partial(load_nodes, "chameleon"), _NODES, (0.05, 0.2)),
+    CHAIN: _CHAINS,
+    # Half of what a layer hands on stays behind, so what 256 layers carry is on its way around node 128.
+    HALF_CHAIN: replace(_CHAINS, title="Chains of up to 128 nodes", load=partial(make_chains, LONGEST_CHAIN // 2)),
 }
 
 

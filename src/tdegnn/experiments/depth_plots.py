@@ -46,7 +46,7 @@ def plot_depth(chosen: Mapping[tuple[str, System], Sequence[Mapping[str, Any]]])
         own = {system: chosen[name, system] for system in SYSTEMS if (name, system) in chosen}
         by_quarter = TASKS[name].quarters is not None
         (_draw_accuracy_by_quarter if by_quarter else _draw_accuracy)(column[0], own)
-        column[0].set_title(f"{name.capitalize()}, {TASKS[name].config.num_layers} layers")
+        column[0].set_title(f"{TASKS[name].title}, {TASKS[name].config.num_layers} layers")
         for panel, row in zip(column[1:], ROWS, strict=True):
             _draw_norms(panel, own, row)
         column[-1].set_xlabel("layer")

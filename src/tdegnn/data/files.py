@@ -1,0 +1,42 @@
+"""What can be said of a user's file before it is read. Needs nothing that takes long to import."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+
+from tdegnn.errors import InputError
+
+MOST_NAMES = 1_000  # of a folder are compared with one that is not there
+
+
+def check_file(source: str | os.PathLike[str]) -> Path:
+    """Return the path of a file that can be read and is not empty."""
+    path = Path(source)
+    if path.is_dir():
+        raise InputError(f"Expected a file, got the folder {path}. Name a file in it.")
+    if not path.exists():
+        raise InputError(f"Expected a file at {path}, there is none. {_hint(path)}")
+    if not os.access(path, os.R_OK):
+        raise InputError(f"Expected to be allowed to read {path}, but permission is denied. Change its permissions.")
+    if path.stat().st_size == 0:
+        raise InputError(f"Expected a table in {path.name}, got an empty file.")
+    return path
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a file is in Parquet format, whatever its name."""
+    with path.open("rb") as file:
+        return file.read(4) == b"PAR1"
+
+
+def _hint(path: Path) -> str:
+    """The name of a file beside it that is spelled nearly so, where there is one."""
+    names: list[str] = []
+    with suppress(OSError):
+        names = [other.name for other in islice(path.parent.iterdir(), MOST_NAMES) if other.is_file()]
+    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.8)
+    return f"Did you mean {path.with_name(near[0])}?" if near else "Check the path."
