@@ -118,6 +118,35 @@ def test_several_targets_have_a_column_for_their_names():
     assert np.abs(forecast.values[..., 1]).mean() > 10 * np.abs(forecast.values[..., 0]).mean()  # in their units
 
 
+def test_counts_are_not_forecast_below_zero(tmp_path):
+    counts = make_panel(np.random.default_rng(0).poisson(0.3, (STEPS, NODES)).astype(float))
+    settings = SMALL | dict(horizon=2)
+    free = Forecaster(**settings).fit(counts)
+    assert free.predict().low.min() < 0
+    assert [note for note in free.notes_ if note.endswith("If there can be nothing below 0, pass lowest=0.")]
+    bounded = Forecaster(**settings, lowest=0).fit(counts, run=tmp_path / "run")
+    for model in (bounded, Forecaster.load(tmp_path / "run")):
+        forecast = model.predict(6)
+        assert forecast.values.min() >= 0
+        assert np.nanmin(forecast.low) == 0
+        assert not any("below 0" in note for note in model.notes_)
+    np.testing.assert_array_equal(forecast.values[:2], np.maximum(free.predict().values, 0))
+
+
+def test_values_far_above_zero_or_on_both_sides_of_it_need_no_note(fitted):
+    around_zero = Forecaster(**SMALL).fit(make_panel(simulate() - simulate().mean()))
+    for model in (fitted, around_zero):
+        assert not any("below 0" in note for note in model.notes_)
+
+
+def test_a_forecast_is_shown_in_one_line(fitted):
+    forecast = fitted.predict()
+    first, last = (f"{time:%Y-%m-%d}" for time in forecast.times)
+    assert repr(forecast) == f"Forecast(2 steps, {first} to {last}; 4 nodes; value; 90% intervals)"
+    assert repr(fitted.predict(1)) == f"Forecast(1 step, {first}; 4 nodes; value; 90% intervals)"
+    assert repr(replace(forecast, low=forecast.low * np.nan)).endswith("; no intervals)")
+
+
 def test_the_forecast_is_the_mean_of_the_networks(fitted):
     single = []
     for network in fitted.networks_:
@@ -471,6 +500,8 @@ def test_a_backtest_is_what_would_have_been_forecast(fitted):
     assert lines[OURS].coverage == measure_coverage(forecast.low, forecast.high, observed)
     frame, means = backtest.to_frame(), backtest.means()
     assert len(frame) == 8
+    assert frame.loc[frame["method"] == OURS, "order"].tolist() == [fitted.order_] * 2
+    assert frame.loc[frame["method"] != OURS, "order"].isna().all()
     assert [row["mse"] for row in means.values()] == sorted(row["mse"] for row in means.values())
     for name in methods:
         errors = [line.mae for line in backtest.lines if line.method == name]
@@ -704,6 +735,7 @@ def test_before_fit_there_is_nothing(call):
         (dict(batch_size=0), "batch_size to be at least 1, got 0"),
         (dict(validate_every=0), "validate_every to be at least 1, got 0"),
         (dict(patience=0), "patience to be at least 1, got 0"),
+        (dict(lowest=float("nan")), "lowest to be finite, got nan"),
     ],
 )
 def test_wrong_settings_are_explained_and_leave_no_folder(as_a_user, tmp_path, settings, message):

@@ -1,6 +1,7 @@
 """Forecasting on the command line: fit, predict, backtest, explain."""
 
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -398,7 +399,7 @@ def test_a_backtest_compares_with_naive_forecasts(run, tmp_path):
         assert any(line.startswith(name) for line in lines)
     assert lines[-1].startswith("In 2 folds the forecaster is ")
     rows = pd.read_csv(out)
-    assert list(rows) == ["fold", "origin", "method", "mse", "mae", "coverage"]
+    assert list(rows) == ["fold", "origin", "method", "mse", "mae", "coverage", "order"]
     assert rows["method"].tolist() == ["forecaster", *NAIVE] * 2
     assert pd.to_datetime(rows["origin"]).diff().max() == pd.Timedelta(weeks=3)
     assert rows["coverage"].notna().sum() == 2
@@ -406,6 +407,23 @@ def test_a_backtest_compares_with_naive_forecasts(run, tmp_path):
     facts = json.loads(printed)
     assert (code, set(facts["means"]), len(facts["lines"])) == (0, {"forecaster", *NAIVE}, 8)
     assert facts["means"]["the mean"]["coverage"] is None
+
+
+def test_a_backtest_says_which_orders_were_taken(run):
+    options = ("--window", "4", "--horizon", "2", "--folds", "2", "--order", "auto")
+    code, printed, _ = run("backtest", SERIES, *EDGES, *SMALL, *options)
+    assert code == 0
+    assert re.search(r"Note: Orders that were taken, fold by fold: [1-4], [1-4]\.", printed)
+
+
+def test_counts_end_at_zero_where_the_user_says_so(run, tmp_path):
+    options = ("--window", "4", "--horizon", "2", "--coverage", "0.9")
+    code, printed, _ = run("fit", SERIES, *EDGES, *SMALL, *options, "--out", tmp_path / "free")
+    assert (code, "If there can be nothing below 0, pass --lowest 0." in printed) == (0, True)
+    code, printed, _ = run("fit", SERIES, *EDGES, *SMALL, *options, "--lowest", "0", "--out", tmp_path / "run")
+    assert (code, "below 0" in printed) == (0, False)
+    run("predict", tmp_path / "run", "--out", tmp_path / "forecast.csv")
+    assert pd.read_csv(tmp_path / "forecast.csv")["low"].min() >= 0
 
 
 # Explanations.

@@ -36,6 +36,8 @@ def backtest(
     as_json: AsJson = False,
 ) -> None:
     """Train on the start of the series and forecast what came next, several times: how good are the forecasts?"""
+    from tdegnn.estimators.auto_order import AUTO
+
     if out is not None:
         prepare_table(out)
     model = settings.make(seed, device, tables.said | {"node_features": node_features})
@@ -45,6 +47,9 @@ def backtest(
     bar = progress_bar(folds, "folds", is_quiet=quiet or as_json)
     with bar as tick, in_options():
         result = model.backtest(panel, node_features=features, num_folds=folds, stride=stride, on_fold=tick)
+    if model.order == AUTO:
+        orders = ", ".join(str(line.order) for line in result.of_forecaster())
+        notes.append(f"Orders that were taken, fold by fold: {orders}.")
     means = result.means()
     # Printed before it is written: a full disk takes nothing from it.
     if as_json:

@@ -78,6 +78,9 @@ class ForecasterOptions:
         list[str] | None,
         typer.Option(help="Exogenous column whose future will be given to predict; may be given several times."),
     ] = None
+    lowest: Annotated[
+        float | None, typer.Option(help="Where values end: nothing below it is forecast. 0 for counts.")
+    ] = None
     hidden_channels: Annotated[
         int, typer.Option(help="Channels of a state; hidden ones of the spatial term on physical states.", min=1)
     ] = 32

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 USUAL_NEIGHBORS = 5
 # Arguments that messages speak of, and that are options here.
 ARGUMENT = re.compile(
-    r"\b(decimal|encoding|time_format|time_zone|node|value)=('[^']*')|\b(time_format|time_zone)\b|"
+    r"\b(decimal|encoding|time_format|time_zone|node|value|lowest)=('[^']*'|\d+)|\b(time_format|time_zone)\b|"
     r"\b(known|future|node_features|node)="
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +35,7 @@ class BacktestLine:
         mse: Mean squared error.
         mae: Mean absolute error.
         coverage: Part of the observed values in the intervals; NaN for naive forecasts, which have none.
+        order: Length of the history, given or found; none for naive forecasts.
     """
 
     fold: int
@@ -43,6 +44,7 @@ class BacktestLine:
     mse: float
     mae: float
     coverage: float
+    order: int | None = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,11 @@ class Backtest:
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each fold and method."""
-        return pd.DataFrame([vars(line) for line in self.lines])
+        return pd.DataFrame([vars(line) for line in self.lines]).astype({"order": "Int64"})
+
+    def of_forecaster(self) -> list[BacktestLine]:
+        """The lines of the forecaster, fold by fold."""
+        return [line for line in self.lines if line.method == OURS]
 
     def means(self) -> dict[str, dict[str, float]]:
         """Mean errors and coverage of each method over the folds, best first."""
@@ -97,7 +103,8 @@ def run_backtest(
         forecast = trained.predict(future=ahead)
         origin = show_time(panel.times[fold.test.start])
         coverage = measure_coverage(forecast.low, forecast.high, observed) if trained.intervals_ is not None else np.nan
-        lines.append(_line(number, origin, OURS, forecast.values - observed, float(np.mean(coverage))))
+        own = _line(number, origin, OURS, forecast.values - observed, float(np.mean(coverage)))
+        lines.append(replace(own, order=trained.order_))
         series = SeriesInputs(known.values[..., : panel.num_targets])
         for name, method in naive_methods(trained.maker_.seasons).items():
             end = range(known.num_steps, known.num_steps)

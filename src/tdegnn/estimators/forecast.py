@@ -9,11 +9,12 @@ import pandas as pd
 from jaxtyping import Float
 
 from tdegnn.data.panel import Panel
+from tdegnn.data.times import show_time
 
 Values = Float[np.ndarray, "horizon nodes targets"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Forecast:
     """Forecasts of all nodes.
 
@@ -36,6 +37,12 @@ class Forecast:
     channels: tuple[str, ...]
     coverage: float
     notes: tuple[str, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        first, last = show_time(self.times[0]), show_time(self.times[-1])
+        when = f"{len(self.times)} steps, {first} to {last}" if len(self.times) > 1 else f"1 step, {first}"
+        intervals = "no intervals" if bool(np.isnan(self.low).all()) else f"{self.coverage:.0%} intervals"
+        return f"Forecast({when}; {len(self.nodes)} nodes; {', '.join(self.channels)}; {intervals})"
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each time, node and channel: `time, node[, channel], forecast, low, high`."""

@@ -32,12 +32,14 @@ class ForecastNetworks:
         maker: How frames are made.
         graph: The graph of the nodes.
         node_features: What is known of the nodes.
+        lowest: What forecasts do not go below; None where they may be anything.
     """
 
     networks: Sequence[ForecastNetwork]
     maker: FrameMaker
     graph: Graph
     node_features: NodeFeatures
+    lowest: float | None = None
 
     def windows(
         self,
@@ -56,7 +58,11 @@ class ForecastNetworks:
         frames, _ = windows.batch(numbers)
         with torch.no_grad():
             forecasts = [network.to(frames.window.device).eval()(frames, self.graph) for network in self.networks]
-        return self.maker.to_units(torch.stack(forecasts).mean(dim=0).double().cpu().numpy())
+        return self.bounded(self.maker.to_units(torch.stack(forecasts).mean(dim=0).double().cpu().numpy()))
+
+    def bounded(self, values: Values) -> Values:
+        """Values that go no lower than they may."""
+        return values if self.lowest is None else np.maximum(values, self.lowest)
 
     def run_freely(self, seen: Panel, horizon: int, future: Panel | None) -> Float[np.ndarray, "steps nodes targets"]:
         """Forecasts one after another, each from what is known and from those before it."""

@@ -290,7 +290,7 @@ class Forecaster(ForecasterSettings):
         return self._together(self.networks_)
 
     def _together(self, networks: Sequence[ForecastNetwork]) -> ForecastNetworks:
-        return ForecastNetworks(networks, self.maker_, self.graph_, self.node_features_)
+        return ForecastNetworks(networks, self.maker_, self.graph_, self.node_features_, self.lowest)
 
     def _choose_order(self, panel: Panel, window: int) -> ChosenOrder:
         if self.system == "DE-GNN":
@@ -389,7 +389,8 @@ class Forecaster(ForecasterSettings):
     def _measure(self, panel: Panel, split: ForecastSplit, held_out: WindowSet) -> None:
         """Errors on the held-out windows, ours and naive ones, intervals, and what a user should know."""
         observed = self.maker_.to_units(held_out.targets.double().cpu().numpy())
-        residuals = observed - self._trained.forecast(held_out, slice(None))
+        forecasts = self._trained.forecast(held_out, slice(None))
+        residuals = observed - forecasts
         own = {"mse": float(np.nanmean(residuals**2)), "mae": float(np.nanmean(np.abs(residuals)))}
         naive = measure_naive(panel, split, held_out.first_target_steps, self.maker_)
         self.notes_: list[str] = [*panel.notes, *self.node_features_.notes]
@@ -403,6 +404,12 @@ class Forecaster(ForecasterSettings):
         self.intervals_ = None
         if np.isfinite(residuals).sum(axis=(0, 2)).min() >= fewest_residuals(self.coverage):
             self.intervals_ = ConformalIntervals.fit(residuals, self.coverage, scale=self.maker_.target_scales)
+            lowest_seen = np.nanmin(panel.values[..., : panel.num_targets])
+            if self.lowest is None and lowest_seen >= 0 > np.nanmin(forecasts - self.intervals_.widths):
+                self.notes_.append(
+                    "Nothing below 0 was observed, but intervals reach below it. If there can be nothing below 0, pass "
+                    "lowest=0."
+                )
         else:
             self.notes_.append("There are too few held-out steps for intervals. Take a longer series.")
         best = min(naive, key=lambda name: naive[name]["mse"])
@@ -430,7 +437,7 @@ class Forecaster(ForecasterSettings):
         if self.intervals_ is not None:
             num_known = min(len(values), self.horizon)
             widths[:num_known] = self.intervals_.widths[:num_known]
-        return values - widths, values + widths
+        return self._trained.bounded(values - widths), values + widths
 
     def _take_features(self, node_features: NodeFeaturesSource, panel: Panel) -> NodeFeatures:
         if node_features is None:

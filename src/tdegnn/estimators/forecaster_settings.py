@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from tdegnn.data.panel import Panel
 from tdegnn.data.seasons import Season, seasons_of
-from tdegnn.errors import InputError, check_count
+from tdegnn.errors import InputError, check_count, check_finite
 from tdegnn.estimators.auto_order import AUTO, USUAL_ORDER, Order, check_order
 from tdegnn.nets.series_network import SeriesSizes
 from tdegnn.training.conformal import fewest_residuals
@@ -38,6 +38,7 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
             as `tdegnn.find_order` finds it (`order_` says which, `order_choice_` why).
         season: Steps until a season comes round; without it, what the dates say.
         known: Names of channels whose future values `predict` will be given.
+        lowest: Values end here: no forecast and no interval goes below. 0 for counts.
         states: What c combines: `"latent"` states, or `"physical"` ones, the observed frames themselves. Then c can be
             read: `explain` speaks of the data. See `Forecaster.physical` for settings that go with it.
         hidden_channels: Channels of a state; hidden channels of the spatial term where states are physical.
@@ -68,6 +69,7 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
     order: Order = 4
     season: float | None = None
     known: Sequence[str] = ()
+    lowest: float | None = None
     states: States = "latent"
     hidden_channels: int = 32
     num_layers: int = 2
@@ -124,6 +126,8 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
             patience=1 if self.patience is None else self.patience,
             batch_size=1 if self.batch_size is None else self.batch_size,
         )
+        if self.lowest is not None:
+            check_finite(lowest=self.lowest)
         fewest_residuals(self.coverage)  # refuses a coverage that is none
 
     def _seasons(self, panel: Panel) -> tuple[Season, ...]:
