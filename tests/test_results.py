@@ -137,6 +137,51 @@ def test_what_parts_of_a_forecaster_add_is_as_the_readme_says():
         assert name == "full" or cell.worse.text(4) in page
 
 
+def test_depth_has_all_rules_and_tasks_as_its_readme_says():
+    from tdegnn.cli.output import number
+    from tdegnn.cli.reproduce_stability import _summary
+    from tdegnn.experiments.depth import SYSTEMS, TASKS, choose_lines
+    from tdegnn.experiments.node_results import Cell, paired_gain
+
+    page = (RESULTS / "README.md").read_text()
+    chosen = choose_lines(lines("depth.jsonl"))
+    assert set(chosen) == {(task, system) for task in TASKS for system in SYSTEMS}
+    for (task, system), found in chosen.items():
+        assert len(found) == (5 if "chain" in task else 10)
+        cell = Cell.from_lines(found)
+        gain = "" if system == "DE-GNN" else f", {paired_gain(cell, Cell.from_lines(chosen[task, 'DE-GNN']))}"
+        assert f"| {cell.mean:.2f} ± {cell.deviation:.2f}{gain} |" in page
+        summary = _summary(task, system, found)
+        growths = [summary["state_growth"], summary["gradient_growth"]]
+        assert f"| {', '.join(map(number, growths))} |" in page
+        for line in found:
+            layers = TASKS[task].config.num_layers
+            for when in ("untrained", "trained"):
+                assert {len(norms) for norms in line[when].values()} == {layers + 1}
+
+
+def test_every_setting_of_depth_was_trained_on_every_split():
+    from tdegnn.experiments.depth import SYSTEMS, TASKS
+    from tdegnn.experiments.recipe_files import config_from_record
+
+    trained = {}
+    for line in lines("depth.jsonl"):
+        config = config_from_record(line["configuration"])
+        trained.setdefault((line["dataset"], config), set()).add(line["split"])
+    for task, about in TASKS.items():
+        splits = set(range(5 if "chain" in task else 10))
+        assert all(trained[task, config] == splits for system in SYSTEMS for config in about.configs(system))
+
+
+def test_the_incremental_epoch_is_ten_times_faster_than_a_plain_one_on_a_gpu():
+    measured = json.loads((RESULTS / "speed_h200.json").read_text())
+    assert measured["device"] == "cuda (NVIDIA H200)"
+    by_name = {line["name"]: line for line in measured["lines"]}
+    assert by_name["incremental epoch of Chickenpox, ours / plain"]["value"] <= 0.1
+    assert by_name["incremental epoch of Chickenpox, ten seeds / one"]["value"] <= 3
+    assert by_name["250 epochs of 40 runs of Chameleon"]["value"] <= 6
+
+
 def test_coverage_is_as_the_readme_says():
     from tdegnn.experiments.coverage import summarize_coverage
 
