@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -18,6 +19,7 @@ from tdegnn.core.coefficients import (
     AttentionCoefficients,
     Combine,
     FixedCoefficients,
+    TemporalCoefficients,
     VectorCoefficients,
 )
 from tdegnn.core.combination import join, mean_scores, weighted_sum
@@ -27,15 +29,39 @@ from tdegnn.core.stable_factors import (
     divide_by_ones,
     factor_parameters,
     margin_beside,
-    safe_margin,
     stable_coefficients,
     start_parameters,
 )
 from tdegnn.errors import InputError
 
 
-class StableCoefficients(VectorCoefficients):
-    """A learned vector c that satisfies the root condition, whatever its parameters.
+class _FactoredCoefficients(TemporalCoefficients):
+    """What rules that learn factors share: multiplicity and margin, shown, and saved with the parameters."""
+
+    multiplicity: int
+    margin: float
+
+    def get_extra_state(self) -> Tensor:
+        """What the parameters need to mean the same in another rule."""
+        return torch.tensor([self.multiplicity, self.margin], dtype=torch.float64)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take the margin of the rule whose parameters are loaded."""
+        multiplicity, margin = state.tolist()
+        if multiplicity != self.multiplicity:
+            raise InputError(
+                f"Expected parameters of a rule with multiplicity {self.multiplicity}, got those of one with "
+                f"{multiplicity:g}. Make the rule with the same multiplicity."
+            )
+        self.margin = margin
+
+    def extra_repr(self) -> str:
+        """Return the sizes shown by `repr`."""
+        return f"{super().extra_repr()}, multiplicity={self.multiplicity}, margin={self.margin:g}"
+
+
+class StableCoefficients(_FactoredCoefficients, VectorCoefficients):
+    """A learned vector c that satisfies the root condition, whatever its parameters (to rounding: `margin`).
 
     `x^o - sum_p c_p x^(o-p) = (x - 1)^m prod_i (x^2 + a_i x + b_i)` with `b = tanh u` and `a = (1 + b) tanh v`, and
     all roots but 1 scaled by `1 - margin`. With parameters of zero it is `(x - 1)^m x^(o-m)`: forward Euler for m = 1,
@@ -46,8 +72,9 @@ class StableCoefficients(VectorCoefficients):
     Args:
         order: Number of states that are weighed.
         multiplicity: m, how often 1 is a root: the order of the recursion where its lower derivatives vanish.
-        margin: How far all other roots stay from the unit circle. Without it, so far that c rounded to float64 keeps
-            the bound for 10,000 steps (`safe_margin`): 0.001 up to order 4, 0.017 at order 6, 0.229 at 12.
+        margin: How far all other roots stay from the unit circle. Without it, so far that with m = 1 the recursion is
+            bounded for 10,000 steps though c is rounded to float64: 0.001 up to order 4, 0.017 at 6, 0.229 at 12. For
+            float32 it must be wider (`safe_margin` says how wide).
         num_layers: One vector for all layers (`None`), or one for each of so many layers.
     """
 
@@ -57,6 +84,7 @@ class StableCoefficients(VectorCoefficients):
         super().__init__(order, num_layers)
         self.multiplicity, self.margin = multiplicity, check_stable(order, multiplicity, margin)
         self.raw = nn.Parameter(torch.empty(num_layers or 1, order - multiplicity))
+        self._start = start_parameters(order - multiplicity, self.margin)
         self.reset_parameters()
 
     @classmethod
@@ -80,37 +108,35 @@ class StableCoefficients(VectorCoefficients):
         given = FixedCoefficients(values).values
         check_stable(len(given), 1 if multiplicity is None else multiplicity, margin)
         dtype = values.dtype if isinstance(values, Tensor) and values.is_floating_point() else None
-        rounding = 32 * torch.finfo(dtype or given.dtype).eps
-        tolerance = min(rounding, SUM_TOLERANCE) if multiplicity is None else SUM_TOLERANCE
         polynomial = torch.cat([given.new_ones(1), -given]).cpu().numpy()
-        found, rest = divide_by_ones(polynomial, multiplicity, tolerance)
+        sizes = np.abs(polynomial)
+        rounding = sizes * torch.finfo(dtype or given.dtype).eps
+        if multiplicity is not None:
+            rounding = np.full_like(sizes, SUM_TOLERANCE * sizes.max())
+        found, rest = divide_by_ones(polynomial, multiplicity, rounding)
         if multiplicity not in (None, found):
             raise InputError(
                 f"Expected coefficients that have 1 as a {multiplicity}-fold root, got {given.tolist()}, which have it "
                 f"{found}-fold. Leave multiplicity out."
             )
         if margin is None:
-            margin = margin_beside(rest, safe_margin(len(given), found))
+            margin = margin_beside(rest, len(given), found)
         rule = cls(len(given), found, margin, num_layers).to(given.device, dtype)
-        with torch.no_grad():
-            rule.raw.copy_(torch.from_numpy(factor_parameters(rest, margin)))
+        rule._start = factor_parameters(rest, margin)
+        rule.reset_parameters()
         return rule
 
     def reset_parameters(self) -> None:
-        """Return to `(x - 1)^m x^(o-m)`, or next to it."""
+        """Return to where the rule started: a given c, or `(x - 1)^m x^(o-m)`, or next to it."""
         with torch.no_grad():
-            self.raw.copy_(torch.from_numpy(start_parameters(self.raw.shape[-1], self.margin)))
+            self.raw.copy_(torch.from_numpy(self._start))
 
     def vectors(self) -> Float[Tensor, "layers order"]:
         """Return the product of the factors of each vector."""
         return stable_coefficients(self.raw, self.multiplicity, self.margin)
 
-    def extra_repr(self) -> str:
-        """Return the sizes shown by `repr`."""
-        return f"{super().extra_repr()}, multiplicity={self.multiplicity}, margin={self.margin:g}"
 
-
-class StableAttention(AttentionCoefficients):
+class StableAttention(_FactoredCoefficients, AttentionCoefficients):
     """Attention that chooses the factors of the characteristic polynomial, so that c is zero-stable at every layer.
 
     The scores s of the current state over the history, those of `AttentionCoefficients`, become `s / sqrt(1 + |s|^2)`,
@@ -155,10 +181,6 @@ class StableAttention(AttentionCoefficients):
                 return weighted_sum(coefficients, history), coefficients
 
         return combine
-
-    def extra_repr(self) -> str:
-        """Return the sizes shown by `repr`."""
-        return f"{super().extra_repr()}, multiplicity={self.multiplicity}, margin={self.margin:g}"
 
 
 def _bounded(scores: Float[Tensor, "order *batch"]) -> Float[Tensor, "order *batch"]:

@@ -8,6 +8,7 @@ by `1 - margin`: a tanh that has become 1 in floating point still leaves them of
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,8 @@ from tdegnn.errors import InputError, check_count, check_finite
 # small circle, as the roots of `x^d + START`. In c that is only felt in the oldest weights.
 START = 1e-4
 SMALLEST_MARGIN = 1e-3
+# So near to 1, a root may be meant to be one; so near to the circle it is on it.
+NEARLY_ONE, ON_CIRCLE = 1e-3, 1e-9
 LONG_RUN = 10_000  # steps without s that c of default margin stands in float64
 
 
@@ -47,7 +50,7 @@ def check_stable(order: int, multiplicity: int, margin: float | None) -> float:
 def safe_margin(
     order: int, multiplicity: int = 1, num_steps: int = LONG_RUN, dtype: torch.dtype = torch.float64
 ) -> float:
-    """How far from the circle the free roots must stay for rounding c not to matter, and 1e-3 at least.
+    """How far from the circle the free roots must stay for rounding c not to move them onto it, and 1e-3 at least.
 
     Rounding moves coefficients by eps times their size, 2^o at most, and k roots on one spot by the k-th root of that:
     with this margin not onto the circle, and not so near to it that so many steps would show.
@@ -62,13 +65,19 @@ def safe_margin(
     num_free = order - multiplicity
     if num_free < 1:
         return SMALLEST_MARGIN
-    return float(max(SMALLEST_MARGIN, (10 * num_steps * torch.finfo(dtype).eps * 2**order) ** (1 / num_free)))
+    margin = 2 ** ((math.log2(10 * num_steps * torch.finfo(dtype).eps) + order) / num_free)
+    if margin >= 1:
+        raise InputError(
+            f"Expected an order whose roots keep off the circle when c is rounded to {dtype}, got {order}: over "
+            f"{num_steps} steps no margin is wide enough. Pass margin=, or take a lower order."
+        )
+    return max(SMALLEST_MARGIN, margin)
 
 
-def margin_beside(polynomial: Float[np.ndarray, " length"], margin: float) -> float:
-    """`margin`, or where the roots of a stable polynomial need more room than that leaves, less, but not nothing."""
-    left = 1.0 - _largest_modulus(np.roots(polynomial))
-    return min(margin, max(left / 2, 1e-3 * SMALLEST_MARGIN)) if left > 0 else margin
+def margin_beside(polynomial: Float[np.ndarray, " length"], order: int, multiplicity: int) -> float:
+    """The safe margin, or where the free roots of a stable polynomial need more room, less, but not nothing."""
+    margin, left = safe_margin(order, multiplicity), 1.0 - _largest_modulus(np.roots(polynomial))
+    return min(margin, max(left / 2, 1e-3 * SMALLEST_MARGIN)) if left > ON_CIRCLE else margin
 
 
 def stable_factors(raw: Float[Tensor, "*batch free"], margin: float) -> Factors:
@@ -106,23 +115,45 @@ def start_parameters(num_free: int, margin: float) -> Float[np.ndarray, " free"]
 
 
 def divide_by_ones(
-    polynomial: Float[np.ndarray, " length"], multiplicity: int | None, tolerance: float
+    polynomial: Float[np.ndarray, " length"], multiplicity: int | None, rounding: Float[np.ndarray, " length"]
 ) -> tuple[int, Float[np.ndarray, " rest"]]:
-    """Divide by x - 1 once, and again as long as 1 is a root; return how often, and what is left.
+    """Find how often 1 is a root, once at least; return that, and the polynomial without these roots.
+
+    The rest is the one whose product with (x - 1)^m comes nearest. As long as that is no further away than rounding
+    takes it, 1 is a root so often.
 
     Args:
-        polynomial: Highest power first.
+        polynomial: Highest power first, which has the factor 1.
         multiplicity: How often at most.
-        tolerance: How exact the coefficients are: one part in so many.
+        rounding: How exact each coefficient is.
     """
-    count, rest, sizes = 0, polynomial, np.abs(polynomial)
+    # Dividing rounds too.
+    exactness = rounding + 256 * np.finfo(np.float64).eps * np.abs(polynomial).max()
+    count, rest = 1, _nearest_rest(polynomial, 1, exactness)
     while len(rest) > 1 and count != multiplicity:
-        # Synthetic division; the last sum is the value at 1. The same of the sizes bounds what comes of rounding.
-        sums, bounds = np.cumsum(rest), np.cumsum(sizes)
-        if count and abs(sums[-1]) > tolerance * bounds[-1]:
+        shorter = _nearest_rest(polynomial, count + 1, exactness)
+        distances = np.abs(np.convolve(_ones(count + 1), shorter) - polynomial)
+        if (distances > exactness).any():
             break
-        count, rest, sizes = count + 1, sums[:-1], bounds[:-1]
+        count, rest = count + 1, shorter
     return count, rest
+
+
+def _ones(multiplicity: int) -> Float[np.ndarray, " length"]:
+    """(x - 1)^m."""
+    return np.poly(np.ones(multiplicity))
+
+
+def _nearest_rest(
+    polynomial: Float[np.ndarray, " length"], multiplicity: int, exactness: Float[np.ndarray, " length"]
+) -> Float[np.ndarray, " rest"]:
+    """The polynomial with leading factor 1 whose product with (x - 1)^m is nearest to the given one."""
+    ones, num_free = _ones(multiplicity), len(polynomial) - 1 - multiplicity
+    products = np.zeros((len(polynomial), num_free + 1))
+    for power in range(num_free + 1):
+        products[power : power + len(ones), power] = ones
+    free, *_ = np.linalg.lstsq(products[:, 1:] / exactness[:, None], (polynomial - products[:, 0]) / exactness)
+    return np.concatenate([[1.0], free])
 
 
 def factor_parameters(polynomial: Float[np.ndarray, " length"], margin: float) -> Float[np.ndarray, " free"]:
@@ -130,8 +161,8 @@ def factor_parameters(polynomial: Float[np.ndarray, " length"], margin: float) -
 
     Conjugate roots make a factor. Real ones are paired as they come in order: any two of them make one.
     """
+    _check_inside(np.roots(polynomial), margin)
     roots = np.roots(polynomial) / (1.0 - margin)
-    _check_inside(_largest_modulus(roots) * (1.0 - margin), margin)
     upper, real = roots[roots.imag > 0], np.sort(roots[roots.imag == 0].real)
     paired = len(real) // 2 * 2
     first, second = real[:paired].reshape(-1, 2).T
@@ -147,11 +178,14 @@ def _largest_modulus(roots: Inexact[np.ndarray, " roots"]) -> float:
     return float(np.abs(roots).max(initial=0.0))
 
 
-def _check_inside(modulus: float, margin: float) -> None:
+def _check_inside(roots: Inexact[np.ndarray, " roots"], margin: float) -> None:
+    modulus = _largest_modulus(roots)
     if modulus < 1.0 - margin:
         return
-    remedy = "Take a smaller margin" if modulus < 1 else "Take FixedCoefficients, which keep any c"
+    remedy = "Take a smaller margin" if modulus < 1 - ON_CIRCLE else "Take FixedCoefficients, which keep any c"
+    if np.abs(roots - 1.0).min() < NEARLY_ONE:
+        remedy += ", or, where 1 is to be a root once more, say so with multiplicity="
     raise InputError(
-        f"Expected coefficients whose roots, apart from 1, have a modulus below 1 - margin = {1.0 - margin:g}, "
-        f"got one of {modulus:.6g}. {remedy}."
+        f"Expected coefficients whose roots, apart from 1, have a modulus below 1 - margin = {1.0 - margin:.7g}, "
+        f"got one of {modulus:.7g}. {remedy}."
     )
