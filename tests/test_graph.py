@@ -177,3 +177,13 @@ def test_weights_can_be_left_out():
     plain = Graph([[0, 1], [1, 2]], direction="out")
     torch.testing.assert_close(graph.without_weights().propagate(state), plain.propagate(state))
     assert not Graph.from_scipy(np.eye(3, k=1, dtype=bool)).is_weighted
+
+
+@pytest.mark.parametrize("name", ["edge_index", "edge_weight", "messages"])
+def test_what_a_graph_keeps_can_be_differentiated_through_later(name):
+    graph = Graph([[0, 1], [1, 2]])
+    with torch.inference_mode():
+        getattr(graph, name)
+    kept = getattr(graph, name)
+    for part in kept if isinstance(kept, tuple) else (kept,):
+        assert not part.is_inference()

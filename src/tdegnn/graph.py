@@ -178,12 +178,12 @@ class Graph:
     @cached_property
     def edge_index(self) -> Int[Tensor, "2 edges"]:
         """Sources and targets of the edges, sorted by source."""
-        return torch.as_tensor(np.stack([self._adjacency.row, self._adjacency.col]), dtype=torch.int64)
+        return _kept(np.stack([self._adjacency.row, self._adjacency.col]), torch.int64)
 
     @cached_property
     def edge_weight(self) -> Float[Tensor, " edges"]:
         """Weight of each edge in `edge_index`, in float64; ones for an unweighted graph."""
-        return torch.as_tensor(self._adjacency.data, dtype=torch.float64)
+        return _kept(self._adjacency.data, torch.float64)
 
     @cached_property
     def received(self) -> scipy.sparse.coo_array:
@@ -196,8 +196,8 @@ class Graph:
     def messages(self) -> tuple[Int[Tensor, "2 messages"], Float[Tensor, " messages"]]:
         """Edges and weights for code that sends from source to target, as PyG does: the target receives."""
         received = self.received
-        edges = torch.as_tensor(np.stack([received.col, received.row]), dtype=torch.int64)
-        return edges, torch.as_tensor(received.data, dtype=torch.float64)
+        edges = _kept(np.stack([received.col, received.row]), torch.int64)
+        return edges, _kept(received.data, torch.float64)
 
     @cached_property
     def _normalized(self) -> scipy.sparse.csr_array:
@@ -219,8 +219,7 @@ class Graph:
         """The messages of so many separate copies of the graph, on the device and in the precision of `state`."""
         key = (num_copies, state.device, state.dtype)
         if self._copied_messages is None or self._copied_messages[0] != key:
-            # A tensor that is kept must not be born under inference mode: no gradient could pass it later.
-            with torch.inference_mode(False):
+            with torch.inference_mode(False):  # as in `_kept`
                 edges, weights = (part.to(state.device) for part in self.messages)
                 offsets = torch.arange(num_copies, device=state.device) * self.num_nodes
                 copies = (edges[:, None, :] + offsets[None, :, None]).flatten(1)
@@ -234,8 +233,7 @@ class Graph:
     def _matrix(self, name: Literal["_normalized", "_relaxed", "_identity"], state: Tensor) -> SparseMatrix | Tensor:
         key = (name, state.device, state.dtype)
         if key not in self._matrices:
-            # A tensor that is kept must not be born under inference mode: no gradient could pass it later.
-            with torch.inference_mode(False):
+            with torch.inference_mode(False):  # as in `_kept`
                 matrix = SparseMatrix.from_scipy(getattr(self, name)).to(state.device, state.dtype)
                 self._matrices[key] = matrix.to_dense() if self.num_nodes <= SMALL_GRAPH else matrix
         return self._matrices[key]
@@ -293,6 +291,12 @@ def check_precision(state: Tensor) -> None:
     if not isinstance(state, Tensor) or state.dtype not in (torch.float32, torch.float64):
         came = state.dtype if isinstance(state, Tensor) else type(state).__name__
         raise InputError(f"Expected the state to be a tensor in float32 or float64, got {came}. Convert it first.")
+
+
+def _kept(values: Shaped[np.ndarray, "..."], dtype: torch.dtype) -> Tensor:
+    """A tensor that is kept must not be born under inference mode: no gradient could pass it later."""
+    with torch.inference_mode(False):
+        return torch.as_tensor(values, dtype=dtype)
 
 
 def _as_numpy(values: Tensor | ArrayLike, name: str) -> Shaped[np.ndarray, "..."]:

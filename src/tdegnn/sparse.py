@@ -66,6 +66,11 @@ class SparseMatrix:
         ]
         return SparseMatrix(parts[0], parts[1], values, parts[2], parts[3], values[order], order)
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision of its values."""
+        return self.values.dtype
+
     def to(self, device: torch.device, dtype: torch.dtype) -> SparseMatrix:
         """Return a copy with its values in `dtype`, on `device`."""
         return SparseMatrix(

@@ -165,3 +165,11 @@ def test_wrong_input_is_refused():
         integrate([torch.zeros(2, 1, dtype=torch.int64)], graph, DirectCoefficients(1), operator, **arguments)
     with pytest.raises(InputError, match="num_layers to be at least 1, got 0"):
         integrate([state], graph, DirectCoefficients(1), operator, num_layers=0, step_size=0.1)
+
+
+@pytest.mark.parametrize("num_channels", [4, 128])
+def test_a_rule_in_more_digits_leaves_the_states_as_they_are(num_channels):
+    history, graph = torch.ones(2, 200, num_channels), Graph([[0, 1], [1, 2]], 200)
+    rule = DirectCoefficients(2).double()
+    result = integrate(history, graph, rule, LinearOperator(-1.0), num_layers=3, step_size=0.1)
+    assert {state.dtype for state in result.history} == {torch.float32}

@@ -2,7 +2,15 @@ import pytest
 import scipy.sparse
 import torch
 
-from tdegnn import AttentionCoefficients, DiffusionOperator, DirectCoefficients, FixedCoefficients, Graph, InputError
+from tdegnn import (
+    AttentionCoefficients,
+    DiffusionOperator,
+    DirectCoefficients,
+    FixedCoefficients,
+    Graph,
+    InputError,
+    StableCoefficients,
+)
 from tdegnn.nets.stationary import MappedStates, NewestUnmapped, StationaryNetwork
 from tdegnn.sparse import SparseMatrix
 
@@ -66,9 +74,9 @@ def test_dropout_is_there_in_training_only_and_follows_seed_and_step():
     features = torch.randn(6, 5)
     model = network(DirectCoefficients(3), outer_dropout=0.5, hidden_dropout=0.5, seed=3)
     first = model(features, GRAPH)
-    torch.testing.assert_close(model(features, GRAPH), first)
-    model.step += 1
     assert not torch.allclose(model(features, GRAPH), first)
+    model.step.zero_()
+    torch.testing.assert_close(model(features, GRAPH), first)
     model.eval()
     torch.testing.assert_close(model(features, GRAPH), model(features, GRAPH))
     assert model.integrate(features, GRAPH).coefficients.shape == (3, 3)
@@ -103,3 +111,20 @@ def test_reset_draws_everything_anew():
 def test_wrong_settings_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         network(FixedCoefficients([1.0]), **options)
+
+
+def test_a_network_takes_its_parts_as_they_are():
+    rule = StableCoefficients.from_coefficients([1.97, -0.97])
+    operator = DiffusionOperator(8, 3, 0.3)
+    before = operator.weight.clone()
+    made = StationaryNetwork(5, 2, 8, 3, rule, operator)
+    assert torch.equal(operator.weight, before)
+    c = made.integrate(torch.randn(6, 5), GRAPH).coefficients
+    torch.testing.assert_close(c, torch.tensor([[1.97, -0.97]] * 3), rtol=0, atol=1e-6)
+
+
+def test_features_in_other_digits_are_explained():
+    with pytest.raises(InputError, match="features in torch.float32, as the weights are, got torch.float64"):
+        network(DirectCoefficients(3))(torch.randn(6, 5).double(), GRAPH)
+    with pytest.raises(InputError, match="features of shape .6, 5."):
+        network(DirectCoefficients(3)).integrate(torch.randn(6, 4), GRAPH)

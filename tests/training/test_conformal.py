@@ -166,6 +166,14 @@ def test_a_step_without_observation_leaves_the_level():
     assert later.levels[0, 1] < intervals.levels[0, 1]
 
 
+def test_an_outage_leaves_adaptive_intervals_as_they_are():
+    intervals = AdaptiveIntervals.start(np.random.default_rng(0).standard_normal((20, 1, 1, 1)), COVERAGE)
+    later = intervals
+    for _ in range(25):
+        later = later.update(np.full((1, 1, 1), np.nan))
+    np.testing.assert_array_equal(later.widths, intervals.widths)
+
+
 def test_adaptive_intervals_are_infinite_where_nothing_is_known():
     intervals = AdaptiveIntervals.start(np.full((3, 1, 1, 1), np.nan), COVERAGE)
     assert np.isinf(intervals.widths).all()

@@ -117,7 +117,7 @@ def test_a_member_that_diverges_does_not_touch_the_others():
 
 def test_a_loss_that_explodes_is_noticed():
     wild = GroupedAdam(GroupDescent(1e3), GroupDescent(0.0), GroupDescent(1e3))
-    _, result = train([make_network("fixed", 0), make_network("fixed", 1)], [wild, FAST], [0, 1], 60)
+    _, result = train([make_network("fixed", 2), make_network("fixed", 1)], [wild, FAST], [0, 1], 60)
     assert result.is_diverged.tolist() == [True, False]
     assert result.scores[-1].isfinite().all()  # its scores are numbers to the end
 

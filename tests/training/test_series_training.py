@@ -389,3 +389,28 @@ def test_a_part_without_targets_is_refused(name, kind):
     with pytest.raises(InputError, match=f"at least one observed target in the {name} part, got none") as error:
         SeriesTraining(make_networks(), [LEARNING], GRAPH, **parts)
     assert "\n" not in str(error.value)
+
+
+def test_windows_without_any_target_teach_nothing():
+    values = np.random.default_rng(0).standard_normal((60, 3))
+    values[30] = np.nan
+    panel = Panel.from_array(values, graph=Graph(np.array([[0, 1], [1, 2]]), 3))
+    maker = FrameMaker.fit(panel, 2)
+    windows, config = maker.windows(panel), SeriesConfig("DE-GNN", 4, 1, 2, skip="none")
+    training = SeriesTraining(
+        [config.build(maker.sizes(3), 0)], [config.descent], panel.graph, windows, windows, batch_size=1,
+        is_shuffled=False,
+    )  # fmt: skip
+    for _ in range(training.steps_an_epoch):
+        training.step()
+    assert training.members.weights.isfinite().all()
+
+
+def test_forecasts_that_are_infinite_are_noticed():
+    panel = Panel.from_array(np.random.default_rng(0).standard_normal((30, 3)))
+    maker = FrameMaker.fit(panel, 2)
+    windows, config = maker.windows(panel), SeriesConfig("DE-GNN", 4, 1, 2, skip="none")
+    graph = Graph(np.zeros((2, 0), dtype=int), 3)
+    training = SeriesTraining([config.build(maker.sizes(3), 0)], [config.descent], graph, windows, windows)
+    training.members.weights.fill_(1e30)
+    assert training.validate().isnan().all()

@@ -115,9 +115,9 @@ class VectorCoefficients(TemporalCoefficients):
     def vectors(self) -> Float[Tensor, "layers order"]:
         """Return c of all layers, or the one that they share."""
 
-    def forward(self, history: History, layer: int) -> Float[Tensor, " order"]:  # noqa: ARG002
-        """Return the vector of this layer."""
-        return self._choose(self.vectors(), layer)
+    def forward(self, history: History, layer: int) -> Float[Tensor, " order"]:
+        """Return the vector of this layer, in the precision of the history."""
+        return self._choose(self.vectors(), layer).to(history[0].dtype)
 
     def prepare(self) -> Combine:
         """Compute the vectors of all layers at once."""
@@ -125,7 +125,7 @@ class VectorCoefficients(TemporalCoefficients):
 
         def combine(history: History, layer: int) -> tuple[State, Coefficients]:
             self.check_history(history)
-            coefficients = self._choose(vectors, layer)
+            coefficients = self._choose(vectors, layer).to(history[0].dtype)
             return weighted_sum(coefficients, history), coefficients
 
         return combine

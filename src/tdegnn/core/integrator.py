@@ -71,9 +71,14 @@ def integrate(
     """
     _check_part("graph", graph, Graph)
     _check_part("coefficients", coefficients, TemporalCoefficients)
+    _check_part(
+        "operator", operator, SpatialOperator, " Derive it from SpatialOperator; ConvOperator wraps those of PyG."
+    )
     check_count(num_layers=num_layers)
     if not isinstance(step_size, Tensor):
         check_finite(step_size=step_size)
+    elif step_size.dim():
+        raise InputError(f"Expected step_size to be one number, got a tensor of shape {tuple(step_size.shape)}.")
     states = as_history(history, coefficients.order)
     graph.check_state(states[0])
     if isinstance(step_size, Tensor):
@@ -100,9 +105,10 @@ def _advance(combined: State, rate: State, step_size: float | Float[Tensor, ""])
     return torch.add(combined, rate, alpha=step_size)
 
 
-def _check_part(name: str, part: object, kind: type) -> None:
+def _check_part(name: str, part: object, kind: type, advice: str = "") -> None:
     if not isinstance(part, kind):
-        raise InputError(f"Expected {name} to be a {kind.__name__}, got {type(part).__name__}.")
+        came = f"the class {part.__name__}" if isinstance(part, type) else type(part).__name__
+        raise InputError(f"Expected {name} to be a {kind.__name__}, got {came}.{advice}")
 
 
 def _check_shape(giver: str, came: Tensor, state: Tensor) -> None:

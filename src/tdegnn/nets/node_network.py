@@ -1,7 +1,8 @@
 """What networks for nodes share, ours and rivals: `network(features, graph) -> scores`, and where dropout comes from.
 
 Rates, seed and step are buffers, so that networks which differ in them can be trained as one batch, and the masks are a
-function of them alone: nothing random runs in a forward pass. Each network says in its own file where it drops.
+function of them alone: nothing random runs in a forward pass. A pass in training mode goes on by one step, and so draws
+other masks. Each network says in its own file where it drops.
 """
 
 from __future__ import annotations
@@ -112,14 +113,29 @@ class NodeNetwork(nn.Module, ABC):
 
     def _start(self, features: Features, graph: Graph) -> PassDropout:
         """Check the input and return the dropout of this pass."""
+        self._check_features(features, graph)
+        if self.training:
+            self.step += 1  # dropout draws other masks
+        stream = DropoutStream(self.seed, self.step) if self.training else None
+        return PassDropout(stream, self.outer_dropout, self.hidden_dropout)
+
+    def _check_features(self, features: Features, graph: Graph) -> None:
+        if not isinstance(features, Tensor | SparseMatrix):
+            raise InputError(
+                f"Expected features to be a tensor or a SparseMatrix, got {type(features).__name__}. "
+                "Use torch.as_tensor, or SparseMatrix.from_scipy."
+            )
         expected = (graph.num_nodes, self.num_features)
         if tuple(features.shape) != expected:
             raise InputError(
                 f"Expected features of shape {expected}, nodes of the graph and features of the network, "
                 f"got {tuple(features.shape)}."
             )
-        stream = DropoutStream(self.seed, self.step) if self.training else None
-        return PassDropout(stream, self.outer_dropout, self.hidden_dropout)
+        dtype = next(self.parameters()).dtype
+        if features.dtype != dtype:
+            raise InputError(
+                f"Expected features in {dtype}, as the weights are, got {features.dtype}. Convert one of them."
+            )
 
     def extra_repr(self) -> str:
         """Return the sizes shown by `repr`."""

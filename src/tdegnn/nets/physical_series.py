@@ -11,12 +11,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tdegnn.core.coefficients import TemporalCoefficients
-from tdegnn.core.history import push
+from tdegnn.core.history import History, push
 from tdegnn.core.integrator import Integration, integrate
 from tdegnn.core.operators import HiddenDiffusionOperator
-from tdegnn.errors import InputError, check_finite
+from tdegnn.errors import check_finite
 from tdegnn.graph import Graph
-from tdegnn.nets.physical import PhysicalNetwork
+from tdegnn.nets.parts import reset_parts
 from tdegnn.nets.series_network import Frames, SeriesNetwork, SeriesSizes
 
 
@@ -31,6 +31,8 @@ class PhysicalSeriesNetwork(SeriesNetwork):
         seed: Not used, there is no dropout: a state with holes would be another state.
     """
 
+    step_size: Tensor
+
     def __init__(
         self,
         sizes: SeriesSizes,
@@ -42,36 +44,29 @@ class PhysicalSeriesNetwork(SeriesNetwork):
     ) -> None:
         super().__init__(sizes, hidden_channels, seed=seed)
         check_finite(step_size=step_size)
-        if coefficients.order > sizes.window:
-            raise InputError(
-                f"Expected an order of at most {sizes.window}, the frames of the window, got {coefficients.order}. "
-                "Take a longer window or a lower order."
-            )
+        self._check_order(coefficients)
         self.coefficients = coefficients
         self.operator = HiddenDiffusionOperator(sizes.num_targets, hidden_channels)
-        self.step_size = step_size
-        self.reset_parameters()
+        self.register_buffer("step_size", torch.tensor(step_size, dtype=torch.float64), persistent=False)
 
     def reset_parameters(self) -> None:
         """Draw s anew; c returns to where it starts."""
-        for part in (self.operator, self.coefficients):
-            reset = getattr(part, "reset_parameters", None)
-            if reset is not None:
-                reset()
+        reset_parts(self.operator, self.coefficients)
 
     def forward(self, frames: Frames, graph: Graph) -> Float[Tensor, "batch horizon nodes targets"]:
         """Return the forecasts of each window, each step from those before it."""
         self._start(frames, graph)
-        predictor = PhysicalNetwork(self.coefficients, self.operator, self.step_size)
         history, forecasts = self._history(frames), []
         for _ in range(self.sizes.horizon):
-            forecasts.append(predictor(history, graph))
+            forecasts.append(self._advance(history, graph).state)
             history = push(history, forecasts[-1])
         return torch.stack(forecasts, dim=1)
 
     def integrate(self, frames: Frames, graph: Graph) -> Integration:
         """Return the first forecast, and the coefficients c that made it."""
-        history = self._history(frames)
+        return self._advance(self._history(frames), graph)
+
+    def _advance(self, history: History, graph: Graph) -> Integration:
         return integrate(history, graph, self.coefficients, self.operator, num_layers=1, step_size=self.step_size)
 
     def _history(self, frames: Frames) -> tuple[Tensor, ...]:

@@ -1,7 +1,8 @@
 """What networks for series share, ours and rivals: `network(frames, graph) -> forecasts`, for a batch of windows.
 
 Frames are scaled and filled before they come here, and forecasts are scaled back elsewhere. As for nodes, rate, seed
-and step of the dropout are buffers, so that networks that differ in them can be trained as one batch.
+and step of the dropout are buffers, so that networks that differ in them can be trained as one batch. A pass in
+training mode goes on by one step, and so draws other masks.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from tdegnn.core.coefficients import TemporalCoefficients
 from tdegnn.errors import InputError, check_count
 from tdegnn.graph import Graph
 from tdegnn.nets.node_network import PassDropout
@@ -95,21 +97,33 @@ class SeriesNetwork(nn.Module, ABC):
                 f"Expected windows of shape (batch, *{expected[0]}) and a future of (batch, *{expected[1]}) on "
                 f"{sizes.num_nodes} nodes, got {came[0]} and {came[1]} on {graph.num_nodes}."
             )
+        if self.training:
+            self.step += 1  # dropout draws other masks
         stream = DropoutStream(self.seed, self.step) if self.training else None
         return PassDropout(stream, self.dropout, self.dropout)
+
+    def _check_order(self, coefficients: TemporalCoefficients) -> None:
+        """Raise an `InputError` where c weighs more frames than a window has."""
+        order, window = coefficients.order, self.sizes.window
+        if order > window:
+            raise InputError(
+                f"Expected an order of at most {window}, the frames of the window, got {order}. "
+                "Take a longer window or a lower order."
+            )
 
     def _flat_future(self, frames: Frames) -> Float[Tensor, "batch nodes horizon_times_known"]:
         """What is known of all steps to forecast, side by side for each node."""
         return frames.future.movedim(1, 2).flatten(2)
 
-    def _as_forecast(
-        self, flat: Float[Tensor, "batch nodes horizon_times_targets"]
-    ) -> Float[Tensor, "batch horizon nodes targets"]:
-        """The outputs of a readout, which gives each node all its numbers side by side, as frames."""
-        by_step: Tensor = flat.unflatten(-1, (self.sizes.horizon, self.sizes.num_targets))
-        return by_step.movedim(2, 1)
-
     def extra_repr(self) -> str:
         """Return the sizes shown by `repr`."""
         sizes = ", ".join(f"{name}={size}" for name, size in self.sizes._asdict().items())
         return f"{sizes}, hidden_channels={self.hidden_channels}, dropout={float(self.dropout):g}"
+
+
+def as_frames(
+    flat: Float[Tensor, "batch nodes horizon_times_targets"], sizes: SeriesSizes
+) -> Float[Tensor, "batch horizon nodes targets"]:
+    """All numbers of a node, side by side, as frames."""
+    by_step: Tensor = flat.unflatten(-1, (sizes.horizon, sizes.num_targets))
+    return by_step.movedim(2, 1)

@@ -17,9 +17,10 @@ from tdegnn.core.coefficients import TemporalCoefficients
 from tdegnn.core.history import History, State
 from tdegnn.core.integrator import Integration, integrate
 from tdegnn.core.operators import SpatialOperator
-from tdegnn.errors import check_finite
+from tdegnn.errors import InputError, check_finite
 from tdegnn.graph import Graph
 from tdegnn.nets.node_network import Features, NodeNetwork, PassDropout, apply_linear
+from tdegnn.nets.parts import reset_parts
 
 
 class MappedStates(nn.Module):
@@ -100,6 +101,11 @@ class StationaryNetwork(NodeNetwork):
     ) -> None:
         super().__init__(num_features, num_outputs, hidden_channels, num_layers, outer_dropout, hidden_dropout, seed)
         check_finite(step_size=step_size)
+        if not isinstance(coefficients, TemporalCoefficients):
+            raise InputError(
+                f"Expected coefficients to be a TemporalCoefficients, got {type(coefficients).__name__}. For a given "
+                "vector: FixedCoefficients."
+            )
         self._register_setting("step_size", step_size)
         self.embedding = nn.Linear(num_features, hidden_channels)
         if initial_states is None:
@@ -109,7 +115,6 @@ class StationaryNetwork(NodeNetwork):
         self.coefficients = coefficients
         self.operator = operator
         self.readout = nn.Linear(hidden_channels, num_outputs)
-        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw all weights anew; c returns to where it starts.
@@ -117,11 +122,7 @@ class StationaryNetwork(NodeNetwork):
         What only some rules have comes last: with one seed, networks that differ in the rule start with the same
         embedding, operator and readout, and can be compared without the luck of the draw.
         """
-        for part in (self.embedding, self.operator, self.readout, self.initial_states, self.coefficients):
-            # Fixed coefficients, for one, have nothing to draw.
-            reset = getattr(part, "reset_parameters", None)
-            if reset is not None:
-                reset()
+        reset_parts(self.embedding, self.operator, self.readout, self.initial_states, self.coefficients)
 
     def forward(self, features: Features, graph: Graph) -> Float[Tensor, "nodes outputs"]:
         """Return the scores of each node."""
@@ -131,6 +132,7 @@ class StationaryNetwork(NodeNetwork):
 
     def integrate(self, features: Features, graph: Graph) -> Integration:
         """Return the last state, the history and the coefficients c of every layer, without dropout."""
+        self._check_features(features, graph)
         return self._run(features, graph, PassDropout(None, self.outer_dropout, self.hidden_dropout))
 
     def _run(self, features: Features, graph: Graph, dropout: PassDropout) -> Integration:

@@ -19,9 +19,10 @@ from tdegnn.core.coefficients import TemporalCoefficients
 from tdegnn.core.history import State
 from tdegnn.core.integrator import Integration, integrate
 from tdegnn.core.operators import SpatialOperator
-from tdegnn.errors import InputError, check_count, check_finite
+from tdegnn.errors import check_count, check_finite
 from tdegnn.graph import Graph
-from tdegnn.nets.series_network import Frames, SeriesNetwork, SeriesSizes
+from tdegnn.nets.parts import reset_parts
+from tdegnn.nets.series_network import Frames, SeriesNetwork, SeriesSizes, as_frames
 
 
 class PastFeatures(NamedTuple):
@@ -121,11 +122,7 @@ class TemporalNetwork(SeriesNetwork):
         super().__init__(sizes, hidden_channels, dropout=dropout, seed=seed)
         check_count(num_layers=num_layers)
         check_finite(step_size=step_size)
-        if coefficients.order > sizes.window:
-            raise InputError(
-                f"Expected an order of at most {sizes.window}, the frames of the window, got {coefficients.order}. "
-                "Take a longer window or a lower order."
-            )
+        self._check_order(coefficients)
         self.num_layers = num_layers
         self.register_buffer("step_size", torch.tensor(step_size, dtype=torch.float64), persistent=False)
         known = sizes.horizon * sizes.num_known
@@ -136,17 +133,17 @@ class TemporalNetwork(SeriesNetwork):
         self.readout = nn.Linear(hidden_channels, sizes.horizon * sizes.num_targets)
         self.skip = skip
         self.coefficients = coefficients
-        self.reset_parameters()
+        self._leave_it_to_the_skip()
 
     def reset_parameters(self) -> None:
         """Draw all weights anew; c returns to where it starts, last, so that rules start with the same weights."""
-        parts = (self.embedding, self.past_embedding, self.time_embedding, self.operator, self.readout)
-        for part in (*parts, self.skip, self.coefficients):
-            reset = getattr(part, "reset_parameters", None)
-            if reset is not None:
-                reset()
+        reset_parts(self.embedding, self.past_embedding, self.time_embedding, self.operator, self.readout)
+        reset_parts(self.skip, self.coefficients)
+        self._leave_it_to_the_skip()
+
+    def _leave_it_to_the_skip(self) -> None:
+        """A skip forecasts alone at first; the layers add to it what helps."""
         if self.skip is not None:
-            # The skip forecasts alone at first; the layers add to it what helps.
             nn.init.zeros_(self.readout.weight)
             nn.init.zeros_(self.readout.bias)
 
@@ -154,7 +151,7 @@ class TemporalNetwork(SeriesNetwork):
         """Return the forecasts of each window."""
         drop = self._start(frames, graph)
         state = self._integrate(frames, graph, drop.hidden).state
-        forecast = self._as_forecast(self.readout(drop.outer(state)))
+        forecast = as_frames(self.readout(drop.outer(state)), self.sizes)
         return forecast if self.skip is None else forecast + self.skip(frames, graph)
 
     def integrate(self, frames: Frames, graph: Graph) -> Integration:
@@ -223,5 +220,4 @@ class LinearSkip(nn.Module):
         flat: Tensor = self.shared(torch.cat([own[..., :-1], others], dim=-1))
         if len(self.by_node):
             flat = flat + torch.einsum("bni,nio->bno", own, self.by_node)
-        by_step: Tensor = flat.unflatten(-1, (self.sizes.horizon, self.sizes.num_targets))
-        return by_step.movedim(2, 1)
+        return as_frames(flat, self.sizes)

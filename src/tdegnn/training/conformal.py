@@ -157,7 +157,8 @@ class AdaptiveIntervals:
         absolute = np.abs(residuals)
         moves = self.step_size * ((1 - self.coverage) - (absolute > self.widths))
         levels = np.where(np.isnan(absolute), self.levels, self.levels + moves)
-        return replace(self, residuals=np.concatenate([self.residuals[1:], absolute[None]]), levels=levels)
+        newer = np.concatenate([self.residuals[1:], absolute[None]])
+        return replace(self, residuals=np.where(np.isnan(absolute), self.residuals, newer), levels=levels)
 
 
 def measure_coverage(

@@ -202,9 +202,10 @@ def fit(
         if on_step is not None:
             on_step(step)
     assert result is not None  # the last step is always looked at
-    trainee.restore()
     if record is not None:
+        # Before the best weights are put back: who goes on later goes on from the last ones.
         record.save(result)
+    trainee.restore()
     return result
 
 

@@ -93,7 +93,7 @@ class Members:
         self._learning_rates = self._spread(descents, "learning_rate").to(self.weights)
         self._weight_decays = self._spread(descents, "weight_decay").to(self.weights)
         self._mean, self._square = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
-        self._num_steps = torch.zeros((), device=device)
+        self._num_steps = torch.zeros((), device=device, dtype=self.weights.dtype)
         self._averaging = torch.tensor([descent.averaging for descent in descents]).to(self.weights)
         # With which networks answer: the running mean of weights and of what batch norm has seen, or the last ones.
         is_averaging = bool(self._averaging.any())
@@ -134,8 +134,6 @@ class Members:
             inputs: What the networks get.
         """
         self._template.train()
-        if "step" in self.buffers:
-            self.buffers["step"] += 1  # dropout draws other masks
         leaves = {name: view.detach().requires_grad_() for name, view in self.parameters().items()}
         with torch.enable_grad():
             by_member = losses(self._answer(leaves, self.buffers, inputs))
@@ -224,7 +222,7 @@ class Members:
         rows = []
         for descent in descents:
             parts = [
-                torch.full((shape.numel(),), float(getattr(descent.group_of(name), setting)))
+                torch.full((shape.numel(),), float(getattr(descent.group_of(name), setting)), dtype=torch.float64)
                 for name, shape in self._shapes.items()
             ]
             rows.append(torch.cat(parts))

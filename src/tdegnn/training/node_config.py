@@ -12,7 +12,7 @@ import torch
 
 from tdegnn.core.operators import DiffusionOperator, NearIdentityDiffusion
 from tdegnn.data.nodes import NodeDataset
-from tdegnn.nets.stationary import MappedStates, NewestUnmapped, StationaryNetwork
+from tdegnn.nets.stationary import NewestUnmapped, StationaryNetwork
 from tdegnn.training.members import GroupDescent, GroupedAdam
 from tdegnn.training.systems import Attention, System, check_choices, make_rule
 
@@ -100,8 +100,7 @@ class NodeConfig:
         """A network from so many features to so many outputs a node, its weights drawn from the seed."""
         check_choices(self, system=System, initial_states=InitialStates, layer_maps=LayerMaps, attention=Attention)
         coefficients = make_rule(self.system, self.order, self.hidden_channels, self.attention)
-        is_mapped = self.initial_states == "mapped" or coefficients.order == 1
-        num_maps = coefficients.order if coefficients.order > 1 else 0
+        is_unmapped = self.initial_states == "newest unmapped" and coefficients.order > 1
         network = StationaryNetwork(
             num_features,
             num_outputs,
@@ -111,11 +110,7 @@ class NodeConfig:
             _OPERATORS[self.layer_maps](
                 self.hidden_channels, self.num_layers, self.step_size, batch_norm=self.batch_norm
             ),
-            initial_states=(
-                MappedStates(num_maps, self.hidden_channels)
-                if is_mapped
-                else NewestUnmapped(coefficients.order, self.hidden_channels)
-            ),
+            initial_states=NewestUnmapped(coefficients.order, self.hidden_channels) if is_unmapped else None,
             step_size=self.step_size,
             outer_dropout=self.outer_dropout,
             hidden_dropout=self.hidden_dropout,

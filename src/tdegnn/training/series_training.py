@@ -60,7 +60,9 @@ class SeriesTraining(MembersTraining):
         fabric: Fabric | None = None,
         seed: int = 0,
     ) -> None:
-        for name, part in dict(training=training, validation=validation).items():
+        for name, part in dict(training=training, validation=validation, test=test).items():
+            if part is None:
+                continue
             if not len(part) or not (~part.targets.isnan()).any():
                 raise InputError(
                     f"Expected at least one observed target in the {name} part, got none. Take a longer series, a "
@@ -133,8 +135,9 @@ class SeriesTraining(MembersTraining):
 
     def measure(self, windows: WindowSet) -> Float[Tensor, " members"]:
         """The mean squared error of every member; NaN where a forecast is not finite."""
-        errors = self._errors(self.forecast(windows), windows.targets)
-        return self._mean_where(errors * self._error_weights, windows.targets)
+        forecasts = self.forecast(windows)
+        errors = self._mean_where(self._errors(forecasts, windows.targets) * self._error_weights, windows.targets)
+        return torch.where(forecasts.isfinite().flatten(1).all(dim=1), errors, torch.nan)
 
     def _numbers_to_resume(self) -> dict[str, Tensor]:
         return {
@@ -156,7 +159,8 @@ class SeriesTraining(MembersTraining):
 
     def _mean_where(self, errors: Tensor, targets: Tensor) -> Float[Tensor, " members"]:
         is_observed = (~targets.isnan()).to(errors.dtype)
-        return (errors * is_observed).flatten(1).sum(dim=1) / is_observed.sum()
+        # Of windows without a target there is nothing to learn; zero divided by zero would end all learning.
+        return (errors * is_observed).flatten(1).sum(dim=1) / is_observed.sum().clamp(min=1)
 
     def _numbers(self) -> slice | Tensor:
         """Which windows the next step sees: a function of seed and step alone, so that a training can be resumed."""

@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tdegnn.graph import Graph
-from tdegnn.nets.series_network import Frames, SeriesNetwork, SeriesSizes
+from tdegnn.nets.series_network import Frames, SeriesNetwork, SeriesSizes, as_frames
 
 Product: TypeAlias = Callable[[Tensor], Tensor]
 States: TypeAlias = Float[Tensor, "batch window nodes channels"]
@@ -58,7 +58,7 @@ class RecurrentNetwork(SeriesNetwork):
         self, frames: Frames, *states: Float[Tensor, "batch nodes _"]
     ) -> Float[Tensor, "batch horizon nodes targets"]:
         """The forecast from `[*states, future]`."""
-        return self._as_forecast(self.readout(torch.cat([*states, self._flat_future(frames)], dim=-1)))
+        return as_frames(self.readout(torch.cat([*states, self._flat_future(frames)], dim=-1)), self.sizes)
 
 
 class ConvolutionalGRU(RecurrentNetwork):
