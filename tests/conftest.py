@@ -29,3 +29,9 @@ def device(request: pytest.FixtureRequest) -> torch.device:
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def as_a_user(monkeypatch):
+    """No shape checks of the test run come before the library's own."""
+    monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)

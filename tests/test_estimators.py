@@ -9,6 +9,7 @@ from tdegnn import Graph, InputError, NodeClassifier, NodeRegressor, TrainingErr
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.training.run_folder import RunFolder
 from tdegnn.training.threads import single_thread
+from tests.node_datasets import make_dataset
 
 NODES = 60
 NAMES = np.array(["ant", "bee", "cat"])
@@ -285,7 +286,24 @@ def test_classes_of_any_kind_work_but_cannot_be_written(tmp_path):
         model.save(tmp_path / "model")
 
 
-@pytest.fixture
-def as_a_user(monkeypatch):
-    """No shape checks of the test run come before the library's own."""
-    monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
+@pytest.mark.parametrize("settings", [dict(outer_dropout=1.5), dict(device="tpu"), dict(seed=-1), dict(num_layers=0)])
+def test_mistakes_in_settings_leave_no_folder(as_a_user, tmp_path, settings):
+    with pytest.raises(InputError):
+        NodeClassifier(**dict(num_steps=2) | settings).fit(make_dataset(), run=tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_taken_is_noticed_before_orders_are_tried(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    looks = []
+    with pytest.raises(InputError, match="Expected a new folder for the run"):
+        NodeClassifier(order="auto", num_steps=2).fit(make_dataset(), run=tmp_path, on_look=looks.append)
+    assert not looks
+
+
+def test_numbers_that_were_not_learned_are_not_scored():
+    dataset = make_dataset()
+    target = np.asarray(dataset.features.sum(axis=1)).ravel()
+    model = NodeRegressor(num_steps=2).fit(dataset.features, target, graph=dataset.graph)
+    with pytest.raises(InputError, match="Expected 1 numbers a node, as were learned, got 2."):
+        model.score(None, np.stack([target, target], axis=1))

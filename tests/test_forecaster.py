@@ -698,12 +698,6 @@ def test_it_is_a_scikit_learn_estimator(fitted):
 # Mistakes.
 
 
-@pytest.fixture
-def as_a_user(monkeypatch):
-    """No shape checks of the test run come before the library's own."""
-    monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
-
-
 @pytest.mark.parametrize("call", ["predict", "explain", "plot"])
 def test_before_fit_there_is_nothing(call):
     with pytest.raises(InputError, match="a Forecaster that has been trained, got one that has not. Call fit, or load"):
@@ -736,6 +730,9 @@ def test_before_fit_there_is_nothing(call):
         (dict(validate_every=0), "validate_every to be at least 1, got 0"),
         (dict(patience=0), "patience to be at least 1, got 0"),
         (dict(lowest=float("nan")), "lowest to be finite, got nan"),
+        (dict(season=float("inf")), "season to be finite, got inf"),
+        (dict(seed=-1), "seed to be at least 0, got -1"),
+        (dict(learning_rate=-1.0), "learning_rate to be at least 0, got -1.0"),
     ],
 )
 def test_wrong_settings_are_explained_and_leave_no_folder(as_a_user, tmp_path, settings, message):
@@ -886,3 +883,56 @@ def test_a_training_that_went_wrong_is_not_blamed_on_the_data():
     model = Forecaster(**SMALL | dict(learning_rate=100.0, num_steps=5, skip="none")).fit(PANEL)
     assert any("The training went wrong" in note for note in model.notes_)
     assert not any("the data do not support more" in note for note in model.notes_)
+
+
+def test_steps_below_a_second_are_saved_and_loaded(tmp_path):
+    times = pd.date_range("2024-01-01", periods=STEPS, freq="100ms")
+    model = Forecaster(**SMALL | dict(num_steps=2)).fit(make_panel(times=times), run=tmp_path / "run")
+    assert_same(Forecaster.load(tmp_path / "run").predict(3), model.predict(3))
+
+
+def test_a_lowest_value_above_what_was_observed_is_refused(tmp_path):
+    with pytest.raises(InputError, match="nothing below lowest=60, got 44.37.*. Lower it or leave it out."):
+        Forecaster(**SMALL, lowest=60.0).fit(PANEL, run=tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+
+
+def test_settings_that_are_changed_after_the_training_do_not_contradict_it(one_step, tmp_path):
+    one_step.save(tmp_path / "before")
+    model = Forecaster.load(tmp_path / "before").set_params(horizon=5, coverage=0.5, lowest=1000.0)
+    forecast = model.predict()
+    assert (len(forecast.times), forecast.coverage) == (1, 0.9)
+    assert forecast.values.min() == 1000
+    model.save(tmp_path / "after")
+    assert Forecaster.load(tmp_path / "after").predict().values.min() == 1000
+
+
+def test_a_fold_in_which_nothing_was_observed_has_no_errors():
+    values = PANEL.values.copy()
+    values[-2:] = np.nan
+    backtest = Forecaster(**SMALL | dict(num_steps=2, horizon=2)).backtest(make_panel(values), num_folds=2)
+    last = [line for line in backtest.lines if line.fold == 1]
+    assert all(np.isnan([line.mse, line.mae, line.coverage]).all() for line in last)
+    assert all(np.isfinite(line.mse) for line in backtest.lines if line.fold == 0)
+
+
+def test_numbers_of_numpy_are_settings_too(as_a_user, tmp_path):
+    settings = SMALL | dict(num_steps=np.int64(2), step_size=np.float32(0.5))
+    model = Forecaster(**settings).fit(PANEL, run=tmp_path / "run")
+    assert_same(Forecaster.load(tmp_path / "run").predict(), model.predict())
+
+
+def test_weights_that_are_lost_in_the_last_training_are_noticed(monkeypatch):
+    original = Forecaster._start_training
+    calls = []
+
+    def spoiled(self, *args):
+        training = original(self, *args)
+        calls.append(training)
+        if len(calls) == 2:
+            training.members.weights.fill_(torch.nan)
+        return training
+
+    monkeypatch.setattr(Forecaster, "_start_training", spoiled)
+    with pytest.raises(TrainingError, match="weights that are numbers after learning from all steps"):
+        Forecaster(**SMALL).fit(PANEL)

@@ -265,4 +265,4 @@ def test_wrong_options_are_one_line(run, files, tmp_path):
     assert "got both or neither" in complains(run, "classify", "cora", *files, *out)
     assert "got no --labels" in complains(run, "classify", *files[:2], *files[4:], *out)
     assert "coral" in complains(run, "classify", "coral", *out)
-    assert "outer_dropout to be at least 0 and below 1" in complains(run, "classify", *files, "--dropout", "1", *out)
+    assert "Invalid value for '--dropout'" in complains(run, "classify", *files, "--dropout", "1", *out)

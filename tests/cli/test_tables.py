@@ -4,7 +4,7 @@ import os
 import pandas as pd
 import pytest
 
-from tdegnn.cli.tables import prepare_table, write_table
+from tdegnn.cli.tables import check_table, write_table
 from tdegnn.errors import InputError
 
 DAYS = pd.date_range("2024-03-30", periods=3, freq="D")
@@ -50,10 +50,23 @@ def test_what_was_there_stays_where_the_disk_is_full(tmp_path, monkeypatch):
 
 def test_what_cannot_be_written_is_refused_before(tmp_path):
     with pytest.raises(InputError, match="ends in .csv or .parquet, got out.xlsx"):
-        prepare_table(tmp_path / "out.xlsx")
+        check_table(tmp_path / "out.xlsx")
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(InputError, match="got the folder"):
-        prepare_table(tmp_path / "folder.csv")
+        check_table(tmp_path / "folder.csv")
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="Choose another folder"):
-        prepare_table(tmp_path / "file" / "out.csv")
+        check_table(tmp_path / "file" / "out.csv")
+
+
+def test_times_that_are_numbers_keep_all_digits(tmp_path):
+    write_table(
+        pd.DataFrame({"time": [1.7e9 + 60, 1.7e9 + 60.5], "forecast": [1 / 3, 2.0]}), tmp_path / "new" / "a.csv"
+    )
+    lines = (tmp_path / "new" / "a.csv").read_text().splitlines()
+    assert lines[1:] == ["1700000060.0,0.33333333", "1700000060.5,2"]
+
+
+def test_a_check_leaves_no_folder(tmp_path):
+    check_table(tmp_path / "a" / "b" / "out.csv")
+    assert not list(tmp_path.iterdir())

@@ -3,7 +3,6 @@
 import os
 from pathlib import Path
 
-import jaxtyping
 import pytest
 
 from tests.data.file_server import serving
@@ -41,9 +40,3 @@ def files():
 def server(cache, files):
     with serving(files.get) as running:
         yield running
-
-
-@pytest.fixture
-def as_a_user(monkeypatch):
-    """No shape checks of the test run come before the library's own."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -11,9 +12,18 @@ def test_a_file_that_is_not_there_is_guessed(tmp_path):
     (tmp_path / "cases.csv").write_text("a,b\n")
     with pytest.raises(InputError, match=r"a file at .*casess.csv, there is none. Did you mean .*/cases.csv\?"):
         check_file(tmp_path / "casess.csv")
+    for near in ("cases", "CASES.CSV", "Cases"):
+        with pytest.raises(InputError, match=r"Did you mean .*/cases.csv\?"):
+            check_file(tmp_path / near)
     for missing in ("borders.parquet", "nowhere/cases.csv"):
         with pytest.raises(InputError, match="there is none. Check the path."):
             check_file(tmp_path / missing)
+
+
+def test_a_pipe_is_not_called_empty(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="which is a pipe or a device. Write it to a file first."):
+        check_file(tmp_path / "pipe")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tdegnn.analysis.order_limits import (
     SMALLEST_PART,
     SMOOTH_FROM,
 )
-from tdegnn.analysis.report import ordinal
+from tdegnn.analysis.report import ordinal, primes
 from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH
 
 
@@ -200,11 +200,11 @@ class OrderFound:
         """The equation with the lower derivatives that take part, in units of time; `None` where there is no order."""
         if self.order is None:
             return None
-        terms = [f"F{_primes(self.order)}"]
+        terms = [f"F{primes(self.order)}"]
         for derivative in reversed(self.derivatives):
             if derivative.takes_part:
                 sign = "-" if derivative.rate < 0 else "+"
-                terms.append(f"{sign} {abs(derivative.rate):.3g} F{_primes(derivative.order)}")
+                terms.append(f"{sign} {abs(derivative.rate):.3g} F{primes(derivative.order)}")
         return f"{' '.join(terms)} = {'s(F; G)' if self.has_graph else 's(F)'}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -229,7 +229,3 @@ class OrderFound:
     def to_json(self) -> str:
         """Return `to_dict` as a JSON text."""
         return json.dumps(self.to_dict(), indent=2)
-
-
-def _primes(order: int) -> str:
-    return "'" * order if order <= 3 else f"^({order})"

@@ -110,7 +110,7 @@ class CoefficientReport:
     def __str__(self) -> str:
         roots = ", ".join(f"{_tidy(root)} (|.| = {abs(root):.4g})" for root in self.roots)
         equation = " ".join(
-            f"{'+' if weight >= 0 else '-'} {abs(weight):.4g} h{_power(j)} F{_primes(j)}"
+            f"{'+' if weight >= 0 else '-'} {abs(weight):.4g} h{_power(j)} F{primes(j)}"
             for j, weight in enumerate(self.derivative_coefficients, start=1)
         )
         lines = {
@@ -166,7 +166,8 @@ def _power(exponent: int) -> str:
     return "" if exponent == 1 else f"^{exponent}"
 
 
-def _primes(order: int) -> str:
+def primes(order: int) -> str:
+    """The mark of a derivative: up to three primes, then its order."""
     return "'" * order if order <= 3 else f"^({order})"
 
 

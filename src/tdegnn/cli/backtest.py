@@ -13,7 +13,7 @@ from tdegnn.cli.option_groups import with_groups
 from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Seed
 from tdegnn.cli.output import print_json, print_notes, progress_bar
 from tdegnn.cli.series import NodeFeaturesFile, SeriesFile, TableOptions, in_options, read_features, read_series
-from tdegnn.cli.tables import prepare_table, write_table
+from tdegnn.cli.tables import check_table, write_table
 
 
 @with_groups
@@ -39,7 +39,7 @@ def backtest(
     from tdegnn.estimators.auto_order import AUTO
 
     if out is not None:
-        prepare_table(out)
+        check_table(out)
     model = settings.make(seed, device, tables.said | {"node_features": node_features})
     panel = read_series(series, tables)
     features = read_features(node_features, panel, tables)
@@ -59,7 +59,7 @@ def backtest(
     else:
         if not quiet:
             title = f"Mean errors of {folds} forecasts of {model.horizon} steps"
-            print_errors(f"{title}; intervals aim at {result.aimed_coverage:.0%}", means)
+            print_errors(f"{title}; intervals aim at {100 * result.aimed_coverage:g}%", means)
             print_notes(notes)
         place = "" if out is None else f" All lines: {out}"
         typer.echo(f"In {folds} folds {compare_errors(means)}.{place}")

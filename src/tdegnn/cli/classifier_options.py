@@ -33,8 +33,12 @@ class ClassifierOptions:
         ),
     ] = 2
     step_size: Annotated[float, typer.Option(help="h: weight of the spatial term.", min=0)] = 1.0
-    dropout: Annotated[float, typer.Option(help="Part of input and last state dropped in training.", min=0)] = 0.5
-    hidden_dropout: Annotated[float, typer.Option(help="Part of the other states dropped in training.", min=0)] = 0.3
+    dropout: Annotated[
+        float, typer.Option(help="Part of input and last state dropped in training.", min=0, max=0.99)
+    ] = 0.5
+    hidden_dropout: Annotated[
+        float, typer.Option(help="Part of the other states dropped in training.", min=0, max=0.99)
+    ] = 0.3
     learning_rate: Annotated[float, typer.Option(help="Of embedding and spatial term.", min=0)] = 0.01
     weight_decay: Annotated[float, typer.Option(help="Of embedding and spatial term.", min=0)] = 5e-4
     c_learning_rate: Annotated[float, typer.Option(help="Of the coefficients c.", min=0)] = 1e-3

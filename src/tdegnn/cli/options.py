@@ -125,15 +125,17 @@ DirectionChoice = Annotated[
     typer.Option("--direction", help="Whose states a node receives: of nodes it points to, that point to it, or both."),
 ]
 Separator = Annotated[str | None, typer.Option("--separator", help="What separates the columns of CSV files.")]
-Decimal = Annotated[str, typer.Option("--decimal", help="Decimal sign of CSV files: a point or a comma.")]
-Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of CSV files.")]
+Decimal = Annotated[
+    str | None, typer.Option("--decimal", help="Decimal sign of CSV files: a point or a comma.", show_default=".")
+]
+Encoding = Annotated[str | None, typer.Option("--encoding", help="Encoding of CSV files.", show_default="utf-8")]
 
 
-def make_csv_format(separator: str | None, decimal: str, encoding: str) -> CsvFormat:
+def make_csv_format(separator: str | None, decimal: str | None, encoding: str | None) -> CsvFormat:
     """How CSV files are written, as the options say. A tab is typed as a backslash and a t."""
     from tdegnn.data.csv_files import CsvFormat
 
-    return CsvFormat(None if separator is None else separator.replace("\\t", "\t"), decimal, encoding)
+    return CsvFormat(None if separator is None else separator.replace("\\t", "\t"), decimal or ".", encoding or "utf-8")
 
 
 Name = TypeVar("Name", bound=str)

@@ -147,7 +147,7 @@ def order_found(
     if not report:
         with progress_bar(count_runs(systems, seeds), "order found", is_quiet=quiet or as_json) as tick:
             run_missing(out, systems, range(FIRST_SEED, FIRST_SEED + seeds), on_run=tick)
-    cells = summarize_orders([line for line in read_lines(out) if line["system"] in systems])
+    cells = summarize_orders(read_lines(out, system=systems))
     if as_json:
         print_json([{"system": name, "noise": noise, **vars(cell)} for (name, noise), cell in cells.items()])
         return

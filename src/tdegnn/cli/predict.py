@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from tdegnn.cli.option_groups import with_groups
-from tdegnn.cli.options import AsJson, Decimal, Device, DeviceOption, Encoding, Quiet, Separator, make_csv_format
+from tdegnn.cli.options import AsJson, Decimal, Encoding, Quiet, Separator, make_csv_format
 from tdegnn.cli.predict_nodes import NewNodes, predict_nodes
 from tdegnn.cli.predict_series import NewSeries, predict_series
 from tdegnn.cli.series import TableOptions
@@ -31,9 +31,8 @@ def predict(
         ),
     ] = None,
     separator: Separator = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    device: Device = DeviceOption.AUTO,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -49,7 +48,7 @@ def predict(
         _refuse(run, kind, new_series)
         csv_format = make_csv_format(separator, decimal, encoding)
         path = out or Path("predictions.csv")
-        predict_nodes(run, new_nodes, csv_format, path, device, is_quiet=quiet, as_json=as_json)
+        predict_nodes(run, new_nodes, csv_format, path, is_quiet=quiet, as_json=as_json)
 
 
 def _refuse(run: Path, kind: str | None, options: Any) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from tdegnn.cli.options import DeviceOption, EdgesFile, FeaturesFile, make_csv_format
 from tdegnn.cli.output import print_json, print_notes
-from tdegnn.cli.tables import prepare_table, write_table
+from tdegnn.cli.tables import check_table, write_table
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ class NewNodes:
 
     features: FeaturesFile = None
     edges: EdgesFile = None
+    device: Annotated[
+        DeviceOption | None,
+        typer.Option("--device", help="Where to compute.", show_default="auto, a GPU if there is one"),
+    ] = None
 
 
 def predict_nodes(
@@ -33,7 +37,6 @@ def predict_nodes(
     new: NewNodes,
     csv_format: CsvFormat,
     out: Path,
-    device: DeviceOption,
     *,
     is_quiet: bool,
     as_json: bool,
@@ -41,7 +44,7 @@ def predict_nodes(
     """Predict the classes of nodes: of the training's own, or of others with the same features."""
     if (new.features is None) != (new.edges is None):
         raise InputError("Expected --features and --edges, or neither for the nodes of the training, got one of them.")
-    prepare_table(out)
+    check_table(out)
     import pandas as pd
 
     from tdegnn.estimators.node_classifier import NodeClassifier
@@ -49,7 +52,7 @@ def predict_nodes(
 
     model = NodeClassifier.load(run)
     data = RunFolder.open(run).config["data"]
-    model.set_params(device=device.value)
+    model.set_params(device=(new.device or DeviceOption.AUTO).value)
     if new.features is None or new.edges is None:
         tables = _read_training_nodes(data, run)
     else:

@@ -11,7 +11,7 @@ import typer
 from tdegnn.cli.options import check_given
 from tdegnn.cli.output import print_json, print_notes
 from tdegnn.cli.series import TableOptions, check_series, in_options, read_series
-from tdegnn.cli.tables import prepare_table, write_table
+from tdegnn.cli.tables import check_table, write_table
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def predict_series(run: Path, new: NewSeries, said: TableOptions, out: Path, *, 
     from tdegnn.estimators.forecaster import Forecaster
     from tdegnn.training.run_folder import RunFolder
 
-    prepare_table(out)
+    check_table(out)
     model = Forecaster.load(run)
     data = RunFolder.open(run).config["data"]
     if new.future is not None and not model.known:
@@ -127,5 +127,5 @@ def _verdict(forecast: Forecast, out: Path) -> str:
     facts = _facts(forecast, out)
     counts = [f"{facts[name]} {name.removesuffix('s') if facts[name] == 1 else name}" for name in ("nodes", "steps")]
     has_intervals = facts["coverage"] is not None
-    intervals = f"intervals aim at {forecast.coverage:.0%}" if has_intervals else "there are no intervals"
+    intervals = f"intervals aim at {100 * forecast.coverage:g}%" if has_intervals else "there are no intervals"
     return f"{', '.join(counts)} from {facts['from']} to {facts['to']}, in {out}; {intervals}"

@@ -40,7 +40,7 @@ def ablation(
             for name, config in configs:
                 train_row(name, config, out, fabric=fabric, seed=seed)
                 tick(f"{name} {config.system} {config.order}")
-    cells = summarize_orders([line for line in read_lines(out) if line["dataset"] in datasets])
+    cells = summarize_orders(read_lines(out, dataset=datasets))
     drawn = save_figure(plot_orders(cells), picture or out.with_suffix(".png"))
     records: list[dict[str, Any]] = [
         {

@@ -38,7 +38,7 @@ def coverage(
             for name in datasets:
                 measure_dataset(name, out, fabric=fabric, window=window, seeds=range(seeds))
                 tick(name)
-    cells = summarize_coverage([line for line in read_lines(out) if line["dataset"] in datasets])
+    cells = summarize_coverage(read_lines(out, dataset=datasets))
     if as_json:
         print_json(
             [

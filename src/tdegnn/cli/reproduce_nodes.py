@@ -65,7 +65,7 @@ def table1(
                     elif row in recipes:
                         train_row(name, recipes[row], out, fabric=chosen, seed=seed)
                     tick(f"{name} {row}")
-    cells = summarize([line for line in read_lines(out) if line["dataset"] in datasets])
+    cells = summarize(read_lines(out, dataset=datasets, system=systems))
     if as_json:
         print_json(_to_records(cells))
         return

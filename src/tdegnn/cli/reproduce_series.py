@@ -59,7 +59,7 @@ def table2(
                                 name, config, out, fabric=fabric, window=window, protocol=kind, seeds=range(seeds)
                             )
                         tick(f"{name} {row}")
-    cells = summarize([line for line in read_lines(out) if line["dataset"] in datasets])
+    cells = summarize(read_lines(out, dataset=datasets, system=systems, protocol=protocols))
     if as_json:
         print_json(
             [

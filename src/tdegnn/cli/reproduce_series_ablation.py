@@ -46,7 +46,7 @@ def series_ablation(
             for name, variant in jobs:
                 train_variant(name, variant, window, out, fabric=fabric, seeds=range(seeds))
                 tick(f"{name} {variant}")
-    cells = summarize_variants([line for line in read_lines(out) if line["dataset"] in datasets])
+    cells = summarize_variants(read_lines(out, dataset=datasets))
     records = [
         {"dataset": name, "window": size, "variant": variant, "test_mse": cell.mean, "worse": cell.worse.text(4)}
         for (name, size, variant), cell in cells.items()

@@ -112,7 +112,9 @@ def depth(
                 fabric = make_fabric(device.value, TASKS[name].precision)
                 train_depth(name, TASKS[name].configs(row), out, fabric=fabric, seed=seed)
                 tick(f"{name} {row}")
-    chosen = choose_lines([line for line in read_lines(out) if line["dataset"] in tasks and line["system"] in systems])
+    asked = read_lines(out, dataset=tasks, system=systems)
+    # Each split adds a thousand to the seed.
+    chosen = choose_lines([line for line in asked if line["seed"] == seed + 1000 * line["split"]])
     drawn = save_figure(plot_depth(chosen), picture or out.with_suffix(".png"))
     records = [_summary(name, row, lines) for (name, row), lines in chosen.items()]
     if as_json:

@@ -51,6 +51,7 @@ ARGUMENT = re.compile(
 def check_series(series: Path | None) -> Path | None:
     """Say at once that there is neither a file nor a benchmark with series of that name."""
     from tdegnn.data.catalogue import CATALOGUE
+    from tdegnn.data.files import find_similar
 
     if series is None or is_benchmark(series):
         return series
@@ -60,10 +61,10 @@ def check_series(series: Path | None) -> Path | None:
     if word in CATALOGUE:
         raise InputError(f"Expected series, got the benchmark {word}, which has none. Try: tdegnn classify {word}")
     names = _benchmarks()
-    near = difflib.get_close_matches(word.lower(), names, n=1)
+    near = find_similar(series) or next(iter(difflib.get_close_matches(word.lower(), names, n=1)), None)
     raise InputError(
         f"Expected a file, or a benchmark ({', '.join(names)}), got {word!r}, which is neither. "
-        + (f"Did you mean {near[0]!r}?" if near else "Check the path.")
+        + (f"Did you mean {str(near)!r}?" if near else "Check the path.")
     )
 
 
@@ -106,13 +107,13 @@ class TableOptions:
     time_format: TimeFormat = None
     direction: DirectionChoice = None
     separator: Separator = None
-    decimal: Decimal = "."
-    encoding: Encoding = "utf-8"
+    decimal: Decimal = None
+    encoding: Encoding = None
 
     @property
     def said(self) -> dict[str, Any]:
         """What is not as it is without a word of the user."""
-        return {name: said for name, said in vars(self).items() if said and said != getattr(TableOptions, name)}
+        return {name: said for name, said in vars(self).items() if said}
 
     @property
     def csv_format(self) -> CsvFormat:
@@ -138,8 +139,7 @@ def read_series(series: Path, options: TableOptions) -> Panel:
 
     if is_benchmark(series):
         return _load_benchmark(str(series), options)
-    if options.edges is not None and options.coordinates is not None:
-        raise InputError("Expected edges or coordinates, got both. Leave one of them out.")
+    _check_graph_options(options)
     with in_options():
         panel = read_panel(
             series,
@@ -193,6 +193,16 @@ def as_options(message: str) -> str:
         return f"--{name.replace('_', '-')}{value}"
 
     return ARGUMENT.sub(option, message)
+
+
+def _check_graph_options(options: TableOptions) -> None:
+    """Raise an `InputError` for options of the graph that contradict each other or would do nothing."""
+    if options.edges is not None and options.coordinates is not None:
+        raise InputError("Expected edges or coordinates, got both. Leave one of them out.")
+    if options.neighbors is not None and options.coordinates is None:
+        raise InputError("Expected --neighbors with --coordinates, got it alone. Add them or leave it out.")
+    if options.direction is not None and options.edges is None:
+        raise InputError("Expected --direction with --edges, got it without. Add them or leave it out.")
 
 
 def _benchmarks() -> list[str]:

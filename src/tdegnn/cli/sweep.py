@@ -60,6 +60,7 @@ def sweep(
     settings = SweepSettings(system.value, splits, steps, space.value, seed)
     fabric = make_fabric(device.value)
     nodes = load_nodes(dataset)
+    settings.check_splits(nodes)
     opened = open_study(storage or FOLDER / f"{name}.journal", name, dataset, settings)
     with progress_bar(trials, f"sweep of {dataset}", is_quiet=quiet or as_json) as tick:
         for _ in range(min(count_finished(opened), trials)):

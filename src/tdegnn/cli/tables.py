@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,36 +13,42 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def prepare_table(path: Path) -> None:
-    """Make the folder of a table that will be written; refuse a name that says no format. Before any long work."""
-    from tdegnn.training.whole_files import explained
-
+def check_table(path: Path) -> None:
+    """Raise an `InputError` where no table can be written to `path`: before any long work."""
     if path.suffix not in (".csv", ".parquet"):
         raise InputError(f"Expected a file that ends in .csv or .parquet, got {path.name}. Rename it.")
     if path.is_dir():
         raise InputError(f"Expected a file to write to, got the folder {path}. Name a file in it.")
-    with explained(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
+    nearest = next(folder for folder in path.absolute().parents if folder.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise InputError(f"Expected a folder that can be written to, got {nearest}. Choose another folder.")
 
 
 def write_table(frame: pd.DataFrame, path: Path) -> None:
     """Write a table as the ending of `path` says."""
-    from tdegnn.training.whole_files import write_whole
+    from tdegnn.training.whole_files import explained, write_whole
 
-    prepare_table(path)
+    check_table(path)
+    with explained(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".parquet":
         stream = io.BytesIO()
         frame.to_parquet(stream, index=False)
         write_whole(path, stream.getvalue())
         return
-    text = _with_plain_days(frame).to_csv(index=False, float_format="%.8g", lineterminator="\n")
+    text = _with_plain_times(frame).to_csv(index=False, float_format="%.8g", lineterminator="\n")
     # Spreadsheets take a file with other letters for UTF-8 only where it says so at its start.
     write_whole(path, text.encode("utf-8" if text.isascii() else "utf-8-sig"))
 
 
-def _with_plain_days(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with days as days, without a time of day or a time zone, which spreadsheets do not understand."""
+def _with_plain_times(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with days as days, without a time of day or a time zone, which spreadsheets do not understand.
+
+    Times that are numbers keep all their digits, other numbers do not need them.
+    """
     days = {}
+    if "time" in frame and frame["time"].dtype.kind == "f":
+        days["time"] = frame["time"].map(repr)
     for name in frame.select_dtypes(["datetime", "datetimetz"]):
         wall = frame[name].dt.tz_localize(None)
         if (wall == wall.dt.normalize()).all():

@@ -22,6 +22,8 @@ def check_file(source: str | os.PathLike[str]) -> Path:
         raise InputError(f"Expected a file at {path}, there is none. {_hint(path)}")
     if not os.access(path, os.R_OK):
         raise InputError(f"Expected to be allowed to read {path}, but permission is denied. Change its permissions.")
+    if not path.is_file():
+        raise InputError(f"Expected a file, got {path}, which is a pipe or a device. Write it to a file first.")
     if path.stat().st_size == 0:
         raise InputError(f"Expected a table in {path.name}, got an empty file.")
     return path
@@ -34,9 +36,17 @@ def is_parquet(path: Path) -> bool:
 
 
 def _hint(path: Path) -> str:
-    """The name of a file beside it that is spelled nearly so, where there is one."""
-    names: list[str] = []
+    near = find_similar(path)
+    return "Check the path." if near is None else f"Did you mean {near}?"
+
+
+def find_similar(path: Path) -> Path | None:
+    """A file beside it that is spelled nearly so, or the same but for upper case or the ending; None without one."""
+    by_name: dict[str, str] = {}
     with suppress(OSError):
-        names = [other.name for other in islice(path.parent.iterdir(), MOST_NAMES) if other.is_file()]
-    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.8)
-    return f"Did you mean {path.with_name(near[0])}?" if near else "Check the path."
+        for other in islice(path.parent.iterdir(), MOST_NAMES):
+            if other.is_file():
+                by_name[other.name.lower()] = other.name
+                by_name.setdefault(other.stem.lower(), other.name)
+    near = difflib.get_close_matches(path.name.lower(), by_name, n=1, cutoff=0.8)
+    return path.with_name(by_name[near[0]]) if near else None

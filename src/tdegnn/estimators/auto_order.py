@@ -13,7 +13,7 @@ from tdegnn.analysis.order_search import find_order
 from tdegnn.data.panel import Panel
 from tdegnn.errors import InputError, check_count
 from tdegnn.training.json_values import finite_or_null
-from tdegnn.training.run_folder import CONFIG, RunFolder
+from tdegnn.training.run_folder import RunFolder
 
 Order: TypeAlias = int | Literal["auto"]
 AUTO: Literal["auto"] = "auto"
@@ -62,8 +62,9 @@ class ChosenOrder:
 
         It is not looked for again: another machine may find the same order by slightly other numbers.
         """
-        is_there = run is not None and resume and (Path(run) / CONFIG).exists()
-        return ChosenOrder.kept_in(RunFolder.open(Path(run)).config) if run is not None and is_there else None
+        if run is None or not resume or not RunFolder.is_begun(run):
+            return None
+        return ChosenOrder.kept_in(RunFolder.open(Path(run)).config)
 
     def to_config(self, asked: Order) -> dict[str, Any]:
         """Settings that keep what was found; none where the user asked for a number."""

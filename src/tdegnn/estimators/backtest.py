@@ -102,7 +102,8 @@ def run_backtest(
         ahead = panel[fold.test.start : fold.test.stop] if forecaster.known else None
         forecast = trained.predict(future=ahead)
         origin = show_time(panel.times[fold.test.start])
-        coverage = measure_coverage(forecast.low, forecast.high, observed) if trained.intervals_ is not None else np.nan
+        is_measured = trained.intervals_ is not None and not np.isnan(observed).all()
+        coverage = measure_coverage(forecast.low, forecast.high, observed) if is_measured else np.nan
         own = _line(number, origin, OURS, forecast.values - observed, float(np.mean(coverage)))
         lines.append(replace(own, order=trained.order_))
         series = SeriesInputs(known.values[..., : panel.num_targets])
@@ -116,6 +117,6 @@ def run_backtest(
 
 
 def _line(fold: int, origin: str, method: str, residuals: np.ndarray, coverage: float) -> BacktestLine:
-    return BacktestLine(
-        fold, origin, method, float(np.nanmean(residuals**2)), float(np.nanmean(np.abs(residuals))), coverage
-    )
+    seen = residuals[~np.isnan(residuals)]
+    mse, mae = (float(np.mean(seen**2)), float(np.mean(np.abs(seen)))) if len(seen) else (np.nan, np.nan)
+    return BacktestLine(fold, origin, method, mse, mae, coverage)

@@ -41,7 +41,7 @@ class Forecast:
     def __repr__(self) -> str:
         first, last = show_time(self.times[0]), show_time(self.times[-1])
         when = f"{len(self.times)} steps, {first} to {last}" if len(self.times) > 1 else f"1 step, {first}"
-        intervals = "no intervals" if bool(np.isnan(self.low).all()) else f"{self.coverage:.0%} intervals"
+        intervals = "no intervals" if bool(np.isnan(self.low).all()) else f"{100 * self.coverage:g}% intervals"
         return f"Forecast({when}; {len(self.nodes)} nodes; {', '.join(self.channels)}; {intervals})"
 
     def to_frame(self) -> pd.DataFrame:

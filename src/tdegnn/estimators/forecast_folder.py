@@ -169,5 +169,6 @@ def _read_times(data: Mapping[str, Any]) -> pd.Index:
     try:
         return pd.Index([int(text) if text.lstrip("-").isdigit() else float(text) for text in texts])
     except ValueError:
-        dates = pd.DatetimeIndex(pd.to_datetime(texts, utc=data["time_zone"] is not None))
+        # ISO 8601: whole seconds among others are written without decimals.
+        dates = pd.DatetimeIndex(pd.to_datetime(texts, format="ISO8601", utc=data["time_zone"] is not None))
         return dates if data["time_zone"] is None else dates.tz_convert(data["time_zone"])

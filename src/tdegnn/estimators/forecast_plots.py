@@ -51,7 +51,7 @@ def plot_forecast(seen: Panel, forecast: Forecast, nodes: Sequence[str] | None =
             color=BLUE,
             alpha=0.2,
             linewidth=0,
-            label=f"{forecast.coverage:.0%} interval",
+            label=f"{100 * forecast.coverage:g}% interval",
         )
         panel.set_title(node)
         if isinstance(seen.times, pd.DatetimeIndex):

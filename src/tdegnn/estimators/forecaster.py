@@ -50,7 +50,7 @@ from tdegnn.training.conformal import ConformalIntervals, fewest_residuals
 from tdegnn.training.fabric import make_fabric, place, weight_type
 from tdegnn.training.fit import Look, fit
 from tdegnn.training.ridge_skip import Penalties, start_at_ridge
-from tdegnn.training.run_folder import CONFIG, RunFolder
+from tdegnn.training.run_folder import RunFolder
 from tdegnn.training.series_frames import FrameMaker, WindowSet
 from tdegnn.training.series_training import SeriesTraining
 
@@ -119,6 +119,9 @@ class Forecaster(ForecasterSettings):
         """
         check_is_panel(panel)
         self._check_settings()
+        self._check_lowest(panel)
+        if run is not None:
+            RunFolder.check_free(run, resume=resume)
         features = self._take_features(node_features, panel)
         seasons = () if self.states == "physical" else self._seasons(panel)
         with threads_for(panel):
@@ -147,8 +150,7 @@ class Forecaster(ForecasterSettings):
             if run is None:
                 self._train(panel, split, start, None, on_look, on_refit)
                 return self
-            is_there = resume and (Path(run) / CONFIG).exists()
-            with RunFolder.resume(run, config) if is_there else RunFolder.create(run, config) as folder:
+            with RunFolder.begin(run, config, resume=resume) as folder:
                 if folder.is_finished:
                     self._take(folder)
                 else:
@@ -168,13 +170,14 @@ class Forecaster(ForecasterSettings):
                 their own horizon, they go on with the last of it.
         """
         self._check_fitted()
-        horizon = self.horizon if horizon is None else horizon
+        trained_horizon = self.maker_.horizon
+        horizon = trained_horizon if horizon is None else horizon
         check_count(horizon=horizon)
         seen = self._tail if panel is None else self._check_panel(panel)
         with threads_for(seen):
             values = self._trained.run_freely(seen, horizon, self._check_future(seen, horizon, future))
         low, high = self._intervals(values)
-        further = f"Steps after the first {self.horizon} are forecast from forecasts and have no intervals."
+        further = f"Steps after the first {trained_horizon} are forecast from forecasts and have no intervals."
         return Forecast(
             values,
             low,
@@ -182,8 +185,8 @@ class Forecaster(ForecasterSettings):
             seen.future_times(horizon),
             seen.nodes,
             seen.channels[: seen.num_targets],
-            self.coverage,
-            (further,) if horizon > self.horizon else (),
+            self.coverage if self.intervals_ is None else self.intervals_.coverage,
+            (further,) if horizon > trained_horizon else (),
         )
 
     def update(self, panel: Panel, num_steps: int = 30) -> Self:
@@ -257,6 +260,8 @@ class Forecaster(ForecasterSettings):
     def save(self, path: str | Path) -> None:
         """Write the forecaster to a new run folder; `load` reads it."""
         self._check_fitted()
+        # The one setting that may be changed after the training.
+        self._config_["settings"]["lowest"] = self.lowest
         with RunFolder.create(path, self._config_) as folder:
             for line in self.history_:
                 folder.append_metrics(line)
@@ -348,6 +353,10 @@ class Forecaster(ForecasterSettings):
         for step in range(1, self.best_step_ + 1):
             again.step()
             on_refit(step, self.best_step_)
+        if not again.members.weights.isfinite().all():
+            raise TrainingError(
+                "Expected weights that are numbers after learning from all steps, got others. Lower the learning rate."
+            )
         self._learn_from(again, panel, start.windows)
         if folder is not None:
             self._write(folder)
@@ -435,7 +444,7 @@ class Forecaster(ForecasterSettings):
     ) -> tuple[Float[np.ndarray, "steps nodes targets"], Float[np.ndarray, "steps nodes targets"]]:
         widths = np.full(values.shape, np.nan)
         if self.intervals_ is not None:
-            num_known = min(len(values), self.horizon)
+            num_known = min(len(values), self.maker_.horizon)
             widths[:num_known] = self.intervals_.widths[:num_known]
         return self._trained.bounded(values - widths), values + widths
 
@@ -449,6 +458,13 @@ class Forecaster(ForecasterSettings):
             )
         return read_node_features(node_features, panel)
 
+    def _check_lowest(self, panel: Panel) -> None:
+        observed = panel.values[..., : panel.num_targets]
+        if self.lowest is not None and (observed < self.lowest).any():
+            raise InputError(
+                f"Expected nothing below lowest={self.lowest:g}, got {np.nanmin(observed):g}. Lower it or leave it out."
+            )
+
     def _check_panel(self, panel: Panel) -> Panel:
         return check_seen(panel, self._tail, self.maker_.window)
 
@@ -458,8 +474,8 @@ class Forecaster(ForecasterSettings):
             return future
         if future is None:
             raise InputError(f"Expected future values of {', '.join(self.known)}, got none. Pass future=.")
-        num_blocks = -(-horizon // self.horizon)
-        whole = seen.future_times(num_blocks * self.horizon)
+        block = self.maker_.horizon
+        whole = seen.future_times(-(-horizon // block) * block)
         return cover_blocks(future, self.known, seen.future_times(horizon), whole)
 
     def _check_fitted(self) -> None:

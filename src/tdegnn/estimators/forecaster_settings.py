@@ -126,8 +126,13 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
             patience=1 if self.patience is None else self.patience,
             batch_size=1 if self.batch_size is None else self.batch_size,
         )
-        if self.lowest is not None:
-            check_finite(lowest=self.lowest)
+        check_count(minimum=0, seed=self.seed)
+        for name in ("lowest", "season", "learning_rate", "weight_decay", "c_learning_rate", "c_weight_decay"):
+            number = getattr(self, name)
+            if number is not None:
+                check_finite(**{name: number})
+            if name.endswith(("rate", "decay")) and number < 0:
+                raise InputError(f"Expected {name} to be at least 0, got {number}.")
         fewest_residuals(self.coverage)  # refuses a coverage that is none
 
     def _seasons(self, panel: Panel) -> tuple[Season, ...]:

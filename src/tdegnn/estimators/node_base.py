@@ -35,7 +35,7 @@ from tdegnn.training.members import GroupDescent
 from tdegnn.training.node_config import InitialStates, LayerMaps, NodeConfig
 from tdegnn.training.node_tasks import NodeTask
 from tdegnn.training.node_training import NodeParts, TaskTraining, as_input
-from tdegnn.training.run_folder import CONFIG, RunFolder
+from tdegnn.training.run_folder import RunFolder
 from tdegnn.training.systems import Attention, System
 
 Outputs = Float[np.ndarray, "nodes outputs"]
@@ -159,19 +159,23 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         """
         check_order(self.order)
         prepared = self._prepare(X, y, graph, split, (train, validation, test))
+        check_count(minimum=0, seed=self.seed)
+        if run is not None:
+            RunFolder.check_free(run, resume=resume)
         kept = ChosenOrder.kept_by(run, resume=resume)
         self.order_choice_ = kept or self._choose_order(prepared, on_look)
         config = self._config(prepared, source or {})
+        # Before there is a folder: a mistake should leave none behind.
+        start = self._start(prepared)
         if run is None:
-            self._train(prepared, config, None, on_look)
+            self._train(prepared, start, config, None, on_look)
         else:
             _check_savable(config)
-            is_there = resume and (Path(run) / CONFIG).exists()
-            with RunFolder.resume(run, config) if is_there else RunFolder.create(run, config) as folder:
+            with RunFolder.begin(run, config, resume=resume) as folder:
                 if folder.is_finished:
                     self._take(folder)
                 else:
-                    self._train(prepared, config, folder, on_look)
+                    self._train(prepared, start, config, folder, on_look)
         self._nodes = prepared.nodes
         return self
 
@@ -286,11 +290,12 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     def _train(
         self,
         prepared: PreparedNodes,
+        start: tuple[TaskTraining, NodeDataset, Fabric],
         config: dict[str, Any],
         folder: RunFolder | None,
         on_look: Callable[[Look], None] | None,
     ) -> None:
-        training, nodes, fabric = self._start(prepared)
+        training, nodes, fabric = start
         looks: list[dict[str, Any]] = [] if folder is None else folder.read_metrics()
 
         def see(look: Look) -> None:
@@ -323,7 +328,6 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
     def _start(self, prepared: PreparedNodes) -> tuple[TaskTraining, NodeDataset, Fabric]:
         """A training before its first step, the nodes as it sees them, and what it computes with."""
-        check_count(minimum=0, seed=self.seed)
         fabric, settings = make_fabric(self.device, self.precision), self._node_config()
         nodes = settings.prepare(prepared.nodes)
         training = TaskTraining(

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from sklearn.base import RegressorMixin
 
 from tdegnn.data.node_inputs import NodeInput, as_targets
+from tdegnn.errors import InputError
 from tdegnn.estimators.node_base import NodeEstimator, Outputs, PreparedNodes
 from tdegnn.estimators.node_parts import choose_parts, counted_nodes, labels_to_score
 from tdegnn.training.node_tasks import Regression
@@ -38,6 +39,10 @@ class NodeRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc] # scik
         """R squared, the mean over targets: 1 is perfect, 0 as good as the mean. Arguments as in `NodeClassifier`."""
         predicted = self.predict(X, graph=graph)
         targets = as_targets(labels_to_score(X, y), len(predicted))
+        if targets.size != predicted.size:
+            raise InputError(
+                f"Expected {predicted.size // len(predicted)} numbers a node, as were learned, got {targets.shape[1]}."
+            )
         counts = counted_nodes(np.isfinite(targets).all(axis=1), nodes)
         errors = np.square(predicted.reshape(targets.shape) - targets)[counts].sum(axis=0)
         spread = np.square(targets[counts] - targets[counts].mean(axis=0)).sum(axis=0)

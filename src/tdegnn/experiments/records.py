@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tdegnn.errors import InputError
 from tdegnn.training.environment import describe_versions
 from tdegnn.training.json_values import finite_or_null
 
@@ -31,13 +32,38 @@ def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     unfinished.replace(path)
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Result lines; none where there is no file yet."""
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+def read_lines(path: Path, **asked: Collection[Any]) -> list[dict[str, Any]]:
+    """Result lines; none where there is no file yet. A last line that was cut off is left out.
+
+    Args:
+        path: The file.
+        asked: What may stand under a name, as in `dataset=["cora"]`; other lines are left out.
+    """
+    texts = path.read_text("utf-8").splitlines(keepends=True) if path.exists() else []
+    lines = []
+    for number, text in enumerate(texts, start=1):
+        try:
+            line = json.loads(text)
+        except ValueError:
+            line = None
+        if isinstance(line, dict):
+            lines.append(line)
+        elif number < len(texts) or text.endswith("\n"):
+            raise InputError(f"Expected result lines in {path}, line {number} is none. Choose another file.")
+    return [line for line in lines if all(line.get(name) in values for name, values in asked.items())]
 
 
 def append_lines(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
     """Add result lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    texts = [json.dumps(finite_or_null(line), allow_nan=False) + "\n" for line in lines]
+    _cut_unfinished_line(path)
     with path.open("a", encoding="utf-8") as file:
-        file.writelines(json.dumps(line) + "\n" for line in lines)
+        file.writelines(texts)
+
+
+def _cut_unfinished_line(path: Path) -> None:
+    """Cut off what a process that was killed had begun to write."""
+    if path.exists():
+        with path.open("rb+") as file:
+            file.truncate(file.read().rfind(b"\n") + 1)

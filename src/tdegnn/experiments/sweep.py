@@ -117,6 +117,13 @@ class SweepSettings:
                 raise InputError(f"Expected {name} to be one of {', '.join(known)}, got {value!r}. Choose one of them.")
         check_count(num_splits=self.num_splits, num_steps=self.num_steps)
 
+    def check_splits(self, dataset: NodeDataset) -> None:
+        """Raise an `InputError` where the dataset has fewer splits."""
+        if self.num_splits > dataset.num_splits:
+            raise InputError(
+                f"Expected at most {dataset.num_splits} splits, all that {dataset.name} has, got {self.num_splits}."
+            )
+
     def config(self, params: Mapping[str, Any]) -> NodeConfig:
         """The configuration of a trial."""
         chosen = {name: value for name, value in params.items() if not name.startswith(GROUPS)}
@@ -225,10 +232,7 @@ def run_sweep(
         on_trial: Called after each trial, for a progress bar.
     """
     check_count(num_trials=num_trials, batch_size=batch_size, num_finalists=num_finalists)
-    if settings.num_splits > dataset.num_splits:
-        raise InputError(
-            f"Expected at most {dataset.num_splits} splits, all that {dataset.name} has, got {settings.num_splits}."
-        )
+    settings.check_splits(dataset)
     judge = _Judge(dataset, settings, fabric, train)
     fail_stale_trials(study)
     while batch := _ask_batch(study, judge, num_trials, batch_size):

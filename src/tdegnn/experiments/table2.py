@@ -218,12 +218,19 @@ def solve_classical(dataset: str, path: Path, *, window: int = PAPER_WINDOW) -> 
 
 
 def summarize(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str, int], tuple[float, float, int]]:
-    """Mean, standard deviation and number of seeds of the test error, by dataset, system, protocol and window."""
-    errors: dict[tuple[str, str, str, int], list[float]] = {}
+    """Mean, standard deviation and number of seeds of the test error, by dataset, system, protocol and window.
+
+    Where there are lines of several configurations, those of the newest one count.
+    """
+    grouped: dict[tuple[str, str, str, int], list[Mapping[str, Any]]] = {}
     for line in lines:
-        key = (line["dataset"], line["system"], line["protocol"], line["window"])
-        errors.setdefault(key, []).append(line["test_mse"])
-    return {key: (float(np.mean(values)), float(np.std(values)), len(values)) for key, values in errors.items()}
+        grouped.setdefault((line["dataset"], line["system"], line["protocol"], line["window"]), []).append(line)
+    cells = {}
+    for key, found in grouped.items():
+        newest = found[-1]["configuration"]
+        errors = [line["test_mse"] for line in found if line["configuration"] == newest]
+        cells[key] = (float(np.mean(errors)), float(np.std(errors)), len(errors))
+    return cells
 
 
 def train_honestly(

@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from tdegnn.errors import InputError
 from tdegnn.graph import Graph
 from tdegnn.nets.series_network import SeriesSizes
 from tdegnn.nets.temporal import LinearSkip
@@ -130,7 +131,8 @@ def _multiply(skip: LinearSkip, windows: WindowSet, graph: Graph) -> _Products:
             known, wanted = known.flatten(0, 1)[:, None], wanted.flatten(0, 1)[:, None]
         new = _Products(torch.einsum("bni,bnj->nij", known, known), torch.einsum("bni,bno->nio", known, wanted))
         sums = new if sums is None else _Products(*(a + b for a, b in zip(sums, new, strict=True)))
-    assert sums is not None  # a training without windows is refused before
+    if sums is None:
+        raise InputError("Expected at least one window, got none. Take a longer series or a shorter window.")
     return sums
 
 

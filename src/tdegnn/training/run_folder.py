@@ -109,6 +109,22 @@ class RunFolder:
         return run
 
     @classmethod
+    def begin(cls, path: Path | str, config: Mapping[str, Any], *, resume: bool) -> RunFolder:
+        """Go on with the training in a folder, if that is wanted and there is one; else begin it."""
+        return cls.resume(path, config) if resume and cls.is_begun(path) else cls.create(path, config)
+
+    @staticmethod
+    def is_begun(path: Path | str) -> bool:
+        """Whether there is a training in the folder."""
+        return (Path(path) / CONFIG).exists()
+
+    @classmethod
+    def check_free(cls, path: Path | str, *, resume: bool) -> None:
+        """Raise an `InputError` where `begin` could not begin: before any long work."""
+        if not (resume and cls.is_begun(path)):
+            _check_free(Path(path))
+
+    @classmethod
     def open(cls, path: Path | str) -> RunFolder:
         """Read the folder of a training, finished or not."""
         path = Path(path)

@@ -134,9 +134,16 @@ def to_json(value: Any, *, indent: int | None = None, is_strict: bool = True) ->
         is_strict: Refuse infinite numbers and NaN, which Python reads and others do not.
     """
     try:
-        return json.dumps(value, indent=indent, allow_nan=not is_strict)
+        return json.dumps(value, indent=indent, allow_nan=not is_strict, default=_plain_number)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"Expected values that JSON can say, got one it cannot ({error}).") from error
+
+
+def _plain_number(value: Any) -> Any:
+    """A number of NumPy as one of Python."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
 def from_json(text: bytes | str, source: str) -> dict[str, Any]:
