@@ -1,4 +1,6 @@
+import networkx
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 import torch
@@ -236,7 +238,7 @@ def test_before_fit_there_is_nothing(call):
         (dict(graph=None), "Expected a graph beside the features"),
         (dict(graph=np.eye(5)), "graph of 60 nodes, one a row of the features, got 5"),
         (dict(X=FEATURES[0]), "features of shape .nodes, features."),
-        (dict(X="cora"), "a NodeDataset, PyG data or a matrix of features, got str"),
+        (dict(X="cora"), "a NodeDataset, PyG data or a matrix of numbers, got str"),
         (dict(X=FEATURES * np.nan), "Expected finite features"),
         (dict(train=[0, 1], validation=[1]), "each node in one part at most, got node 1 in two"),
         (dict(train=[60]), "train to be a mask of 60 nodes or their numbers from 0 to 59"),
@@ -296,7 +298,7 @@ def test_mistakes_in_settings_leave_no_folder(as_a_user, tmp_path, settings):
 def test_a_folder_that_is_taken_is_noticed_before_orders_are_tried(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     looks = []
-    with pytest.raises(InputError, match="Expected a new folder for the run"):
+    with pytest.raises(InputError, match="Expected an empty folder for the run"):
         NodeClassifier(order="auto", num_steps=2).fit(make_dataset(), run=tmp_path, on_look=looks.append)
     assert not looks
 
@@ -307,3 +309,88 @@ def test_numbers_that_were_not_learned_are_not_scored():
     model = NodeRegressor(num_steps=2).fit(dataset.features, target, graph=dataset.graph)
     with pytest.raises(InputError, match="Expected 1 numbers a node, as were learned, got 2."):
         model.score(None, np.stack([target, target], axis=1))
+
+
+def named_nodes(num_nodes=40, seed=0):
+    """Features, labels and edges of nodes with names; labels follow the first feature and the neighbors."""
+    random = np.random.default_rng(seed)
+    names = [f"user {number:02d}" for number in random.permutation(num_nodes)]
+    features = pd.DataFrame(random.standard_normal((num_nodes, 3)), index=names, columns=["a", "b", "c"])
+    ends = random.integers(0, num_nodes, (60, 2))
+    edges = pd.DataFrame({"source": [names[one] for one, _ in ends], "target": [names[two] for _, two in ends]})
+    return features, (features["a"] > 0).map({True: "high", False: "low"}), edges[edges["source"] != edges["target"]]
+
+
+def test_graphs_and_labels_with_names_are_matched_by_them():
+    features, labels, edges = named_nodes()
+    places = {name: place for place, name in enumerate(features.index)}
+    by_number = np.array([[places[name] for name in edges[end]] for end in ("source", "target")])
+    expected = NodeClassifier(**SMALL).fit(features, labels, graph=by_number).predict_proba()
+    network = networkx.from_pandas_edgelist(edges)
+    network.add_nodes_from(reversed(features.index))
+    for graph, given in [(network, labels), (edges, labels), (network, labels.sample(frac=1, random_state=1))]:
+        model = NodeClassifier(**SMALL).fit(features, given, graph=graph)
+        np.testing.assert_allclose(model.predict_proba(), expected, atol=1e-6)
+    assert model.score(features, labels.iloc[::-1], graph=edges) == model.score(features, labels, graph=edges)
+
+
+def test_numbers_of_nodes_in_a_networkx_graph_are_rows():
+    network = networkx.Graph([(3, 1), (1, 0), (0, 2)])
+    reordered = networkx.Graph()
+    reordered.add_nodes_from(range(4))
+    reordered.add_edges_from(network.edges)
+    features, labels = np.eye(4, dtype=np.float32), [0, 1, 0, 1]
+    parts = dict(train=[0, 1], validation=[2, 3])
+    first, second = (
+        NodeClassifier(**SMALL).fit(features, labels, graph=graph, **parts).predict_proba()
+        for graph in (network, reordered)
+    )
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (dict(y=pd.Series({"nobody": "high"})), "one of 'nobody', which has no features. Correct the index"),
+        (dict(graph=networkx.path_graph(["user 00", "nobody"])), "Expected known nodes .such as 'user"),
+        (dict(X=lambda features: features.assign(d="text")), "a column 'd' that has none. Drop it or encode it"),
+    ],
+)
+def test_names_that_do_not_fit_are_explained(as_a_user, change, message):
+    features, labels, edges = named_nodes()
+    given = dict(X=features, y=labels, graph=edges) | change
+    if callable(given["X"]):
+        given["X"] = given["X"](features)
+    with pytest.raises(InputError, match=message):
+        NodeClassifier(**SMALL).fit(**given)
+
+
+def test_features_are_matched_by_name(tmp_path):
+    features, labels, edges = named_nodes()
+    fitted = NodeClassifier(**SMALL).fit(features, labels, graph=edges, run=tmp_path / "run")
+    for model in (fitted, NodeClassifier.load(tmp_path / "run")):
+        turned = model.predict_proba(features[["c", "a", "b"]], graph=edges)
+        np.testing.assert_allclose(turned, fitted.predict_proba(), atol=1e-6)
+        for wrong in (features.rename(columns={"a": "z"}), features.assign(d=1.0)):
+            with pytest.raises(InputError, match="Expected the 3 features of the training, got"):
+                model.predict(wrong, graph=edges)
+
+
+def test_features_of_any_size_are_learned_from(tmp_path):
+    features, labels, edges = named_nodes(num_nodes=90)
+    large = features.assign(b=3e4 * features["b"] + 1e6, indicator=(features["c"] > 0).astype(float))
+    model = NodeClassifier(num_steps=120).fit(large, labels, graph=edges, run=tmp_path / "run")
+    assert model.score(large, labels, graph=edges) > 0.85
+    assert model._scaling.center[3] == 0
+    loaded = NodeClassifier.load(tmp_path / "run")
+    np.testing.assert_allclose(loaded.predict_proba(large, graph=edges), model.predict_proba(), atol=1e-5)
+    raw = NodeClassifier(num_steps=120, standardized_features=False).fit(large, labels, graph=edges)
+    assert raw.score(large, labels, graph=edges) < 0.75
+
+
+def test_sparse_and_normalized_features_are_left_alone():
+    dataset = make_dataset()
+    for settings in (dict(), dict(normalized_features=True)):
+        assert NodeClassifier(**SMALL | settings).fit(dataset)._scaling is None
+    mostly_zero = np.eye(40, dtype=np.float32)
+    assert NodeClassifier(**SMALL).fit(mostly_zero, dataset.labels, graph=dataset.graph)._scaling is None

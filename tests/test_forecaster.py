@@ -714,7 +714,7 @@ def test_before_fit_there_is_nothing(call):
         (dict(order=1.5), "order to be a whole number, got 1.5"),
         (dict(num_members=0), "num_members to be at least 1, got 0"),
         (dict(season=2), "a season of more than two steps, got 2"),
-        (dict(known=["rain"]), "known ahead among none, got 'rain'"),
+        (dict(known=["rain"]), "known ahead among channels that are not forecast .there are none., got 'rain'"),
         (dict(system="GCN"), "system to be one of DE-GNN, TDE-GNN_D, TDE-GNN_A, TDE-GNN_S, got 'GCN'"),
         (dict(skip="yes"), "skip to be one of none, linear, by node, got 'yes'"),
         (dict(dropout=1.0), "dropout to be at least 0 and below 1"),
@@ -936,3 +936,30 @@ def test_weights_that_are_lost_in_the_last_training_are_noticed(monkeypatch):
     monkeypatch.setattr(Forecaster, "_start_training", spoiled)
     with pytest.raises(TrainingError, match="weights that are numbers after learning from all steps"):
         Forecaster(**SMALL).fit(PANEL)
+
+
+def test_an_update_does_not_go_back_in_time(one_step):
+    with pytest.raises(InputError, match="to 2021-04-29, got an end at 2021-04-19. Give old and new steps together."):
+        one_step.update(PANEL[:-10])
+
+
+def test_a_backtest_is_printed_as_a_table(fitted):
+    lines = str(fitted.backtest(PANEL, num_folds=1)).splitlines()
+    assert lines[0] == "Mean errors of 1 folds; intervals aim at 90%"
+    assert [line.split()[0] for line in lines[2:]].count("forecaster") == 1
+
+
+def test_one_node_is_drawn_by_its_name(one_step):
+    assert len(one_step.plot(nodes=NAMES[1]).axes) == 1
+
+
+def test_a_future_that_is_no_panel_is_explained(as_a_user, one_step):
+    with pytest.raises(InputError, match="Expected a Panel"):
+        one_step.predict(future=pd.DataFrame({"a": [1.0]}))
+
+
+def test_a_long_horizon_on_physical_states_has_a_note():
+    wave = Panel.from_array(simulate_wave(num_trajectories=1, num_steps=60).states[0, :, :, 0].numpy())
+    settings = dict(num_steps=2, validate_every=2)
+    notes = [Forecaster.physical(2, horizon=horizon, **settings).fit(wave).notes_ for horizon in (1, 6)]
+    assert [any("to read it, take a horizon of 1" in note for note in some) for some in notes] == [False, True]

@@ -377,7 +377,7 @@ def test_pictures_of_every_outcome_can_be_drawn(wave):
         (lambda: find_order("abc"), "an array of numbers, got str"),
         (lambda: find_order(np.zeros((20, 3))), r"at least 52 steps \(4 pieces of 13.*got 20"),
         (lambda: find_order(np.zeros((100, 3)), Graph([[0], [1]])), "2 nodes, as the graph has, got 3"),
-        (lambda: find_order(np.zeros((100, 3)), "graph"), "graph to be a Graph, got str"),
+        (lambda: find_order(np.zeros((100, 3)), "graph"), "graph to be a tdegnn.Graph, got 'graph'. Make one of it"),
         (lambda: find_order(np.zeros((100, 3)), max_order=7), "max_order to be at most 6, got 7"),
         (lambda: find_order(np.zeros((100, 3)), max_order=0), "max_order to be at least 1, got 0"),
         (lambda: find_order(np.zeros((100, 3)), step_size=0.0), "step_size to be positive, got 0.0"),
@@ -400,3 +400,21 @@ def test_all_systems_of_the_experiment_can_be_observed():
     for system in SYSTEMS.values():
         observed = system.observe(0)
         assert observed.states.shape[2] == observed.graph.num_nodes
+
+
+def test_the_step_of_numbered_times_is_that_of_the_equation():
+    data = simulate_wave(damping=0.3)
+    states = data.states[0, :, :, 0].numpy()
+    times = data.step_size * np.arange(len(states))
+    panel = Panel.from_array(states, times=times, graph=data.graph)
+    assert find_order(panel).step_size == pytest.approx(data.step_size)
+    assert find_order(states, data.graph).step_size == 1.0
+    assert find_order(panel, step_size=2.0).step_size == 2.0
+
+
+def test_a_found_order_is_printed_in_words():
+    data = simulate_wave(damping=0.3)
+    found = find_order(data.states, data.graph, step_size=data.step_size)
+    lines = str(found).splitlines()
+    assert lines[:2] == [found.verdict, f"Equation: {found.equation}"]
+    assert "order 2 100.0%" in lines[2]

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -77,8 +78,20 @@ def test_a_long_padded_euler_is_still_euler():
 def test_a_damped_wave_is_said_to_be_of_second_order():
     verdict = explain([1.98, -0.98]).verdict
     assert "1 is a simple root" in verdict
-    assert "D_1 is 0.02 D_2, the largest: second order with lower derivatives" in verdict
-    assert "D_1 does not vanish" in explain([0.9, 0.1]).verdict
+    assert "D_1 is 0.02 D_2: second order with lower derivatives" in verdict
+    assert "D_1 does not vanish" in explain([0.6, 0.4]).verdict
+
+
+def test_forward_euler_is_first_order_however_long_it_is_written():
+    for c in ([1.0], [1.0, 0.0], [1.0, 0.0, 0.0, 0.0]):
+        assert explain(c).verdict == "Stable: forward Euler, first order."
+    assert explain([0.962, 0.01343, 0.01337, 0.0112]).verdict.startswith("Stable: first order, close to forward Euler")
+
+
+def test_a_report_says_what_c_weighs_where_that_is_known():
+    assert "not the data themselves" in str(replace(explain([2, -1]), states="latent"))
+    assert "what was observed" in str(replace(explain([2, -1]), states="physical"))
+    assert "weighs" not in str(explain([2, -1]))
 
 
 def test_a_multiple_root_is_claimed_only_where_the_roots_are():

@@ -479,7 +479,7 @@ def test_a_newcomer_reads_the_order_of_a_wave_off_two_files(run, tmp_path, monke
         ([SERIES, *EDGES, "--coordinates", SERIES], "Expected edges or coordinates, got both"),
         ([SERIES, "--time", "day"], "Expected a column called 'day'"),
         ([SERIES, "--value", "cases"], "Expected a column of nodes to go with the values 'cases'"),
-        ([SERIES, "--known", "rain"], "Expected channels known ahead among none, got 'rain'"),
+        ([SERIES, "--known", "rain"], "known ahead among channels that are not forecast (there are none), got 'rain'"),
         ([SERIES, "--season", "2"], "Expected a season of more than two steps, got 2"),
         ([SERIES, "--window", "150"], "a window of 150"),
         ([SERIES, "--horizon", "100"], "a horizon of 100"),

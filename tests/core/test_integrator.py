@@ -173,3 +173,22 @@ def test_a_rule_in_more_digits_leaves_the_states_as_they_are(num_channels):
     rule = DirectCoefficients(2).double()
     result = integrate(history, graph, rule, LinearOperator(-1.0), num_layers=3, step_size=0.1)
     assert {state.dtype for state in result.history} == {torch.float32}
+
+
+@pytest.mark.parametrize(
+    ("result", "what"), [(lambda state: state, "Tensor"), (lambda state: (state, 1, 2), "3 things")]
+)
+def test_an_operator_that_forgets_the_context_is_told(result, what):
+    class Forgetful(SpatialOperator):
+        def forward(self, state, graph, layer, context=None):
+            return result(state)
+
+    with pytest.raises(InputError, match=f"to return .rate, context., got {what}. Return both."):
+        integrate(
+            torch.ones(1, 3, 4),
+            Graph([[0, 1], [1, 2]]),
+            DirectCoefficients(1),
+            Forgetful(),
+            num_layers=1,
+            step_size=1.0,
+        )

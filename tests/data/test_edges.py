@@ -109,8 +109,8 @@ def test_many_lonely_nodes_are_counted_and_a_few_named():
 @pytest.mark.parametrize(
     ("edges", "message"),
     [
-        (networkx.path_graph(3), "nodes of the series \\(such as 'A'\\), got '0' in the networkx graph"),
-        (np.ones((3, 3)), "a graph of the 4 nodes of the series, got one of 3"),
+        (networkx.path_graph(3), "known nodes \\(such as 'A'\\), got '0' in the networkx graph"),
+        (np.ones((3, 3)), "a graph of the 4 nodes, got one of 3"),
         (np.ones((2, 3)), "square"),
         (Data(edge_index=None), "edge_index"),
         (torch.tensor([[0], [1]]), "a file, a frame, a matrix, a networkx graph, PyG data or a Graph, got Tensor"),

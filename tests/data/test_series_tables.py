@@ -195,3 +195,12 @@ def test_wrong_frames_are_refused(source, options, message):
 def test_wrong_formats_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         CsvFormat(**options)
+
+
+@pytest.mark.parametrize(("last", "is_told"), [("2024-01-03", False), ("2023-12-31", True)])
+def test_a_table_that_goes_through_the_nodes_is_in_order_where_each_of_them_is(tmp_path, last, is_told):
+    rows = [("A", "2024-01-01"), ("A", "2024-01-02"), ("A", "2024-01-04")]
+    rows += [("B", "2024-01-01"), ("B", "2024-01-02"), ("B", last)]
+    path = tmp_path / "long.csv"
+    path.write_text("node,time,value\n" + "".join(f"{node},{time},1\n" for node, time in rows))
+    assert any("not in order" in note for note in read_panel(path).notes) == is_told

@@ -228,7 +228,7 @@ def test_a_target_is_not_known_ahead():
     with pytest.raises(InputError, match="known ahead among channel 1, got 'channel 0'. A target is") as error:
         make_frames(make_panel(2), known=["channel 0"])
     one_line(error)
-    with pytest.raises(InputError, match="known ahead among none, got 'rain'"):
+    with pytest.raises(InputError, match="that are not forecast .there are none., got 'rain'"):
         make_frames(make_panel(), known=["rain"])
 
 

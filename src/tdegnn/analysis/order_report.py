@@ -134,6 +134,14 @@ class OrderFound:
     step_size: float
     notes: tuple[str, ...]
 
+    def __str__(self) -> str:
+        shares = ", ".join(
+            f"order {order} {'hidden by noise' if share is None else f'{max(share, 0.0):.1%}'}"
+            for order, share in self.shares.items()
+        )
+        equation = [] if self.order is None else [f"Equation: {self.equation}"]
+        return "\n".join([self.verdict, *equation, f"Explained of held-out data: {shares}", *self.notes])
+
     @property
     def agreement(self) -> float:
         """Share of the resamples that agree on the order, or on the one that is chosen most."""

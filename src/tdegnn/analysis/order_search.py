@@ -39,7 +39,7 @@ from tdegnn.analysis.order_report import (
     may_be_smoothness,
 )
 from tdegnn.analysis.order_scales import Scales, choose_scales
-from tdegnn.analysis.order_states import HasLaplacian, HasSeries, ReadyStates, make_ready
+from tdegnn.analysis.order_states import HasLaplacian, HasSeries, ReadyStates, make_ready, step_of
 from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH
 from tdegnn.analysis.weak_form import Moments, difference_kernels, explained_without_noise, solve
 from tdegnn.errors import InputError, check_count, check_finite
@@ -61,7 +61,7 @@ def find_order(
     states: ArrayLike | HasSeries,
     graph: HasLaplacian | None = None,
     *,
-    step_size: float = 1.0,
+    step_size: float | None = None,
     max_order: int = USUAL_MAX_ORDER,
     num_resamples: int = NUM_RESAMPLES,
     seed: int = 0,
@@ -73,7 +73,8 @@ def find_order(
         states: A panel, or an array (time, nodes), (time, nodes, channels) or (trajectories, time, nodes, channels)
             with NaN where nothing was observed. Several trajectories from different initial states say more than one.
         graph: The graph of the nodes; that of the panel, or none, without it.
-        step_size: Time between two observations. It only scales the equation that is reported.
+        step_size: Time between two observations. It only scales the equation that is reported. Without it, the step of
+            a panel whose times are numbers, else 1.
         max_order: Largest order to try, at most 6.
         num_resamples: How often pieces of the data are drawn.
         seed: Seed of the resamples.
@@ -92,6 +93,7 @@ def find_order(
     check_count(max_order=max_order)
     check_count(2, num_resamples=num_resamples)
     check_count(0, seed=seed)
+    step_size = step_of(states) if step_size is None else step_size
     check_finite(step_size=step_size)
     if not step_size > 0:
         raise InputError(f"Expected step_size to be positive, got {step_size}.")

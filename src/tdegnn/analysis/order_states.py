@@ -49,6 +49,12 @@ class HasLaplacian(Protocol):
         """`L F` of a tensor (*batch, nodes, channels)."""
 
 
+def step_of(states: Any) -> float:
+    """The step of a panel whose times are numbers; 1 for anything else."""
+    times: Any = getattr(states, "times", ())
+    return float(times[1] - times[0]) if len(times) > 1 and times.dtype.kind in "iuf" else 1.0
+
+
 @runtime_checkable
 class HasSeries(Protocol):
     """A panel: series (time, nodes, channels), the first channels of which are meant, on a graph or none."""
@@ -148,9 +154,12 @@ def _take_apart(
     # Squares of very large or very small numbers would not be numbers; the unit of the states says nothing.
     values = values / (np.max(np.abs(values), initial=0.0, where=~np.isnan(values)) or 1.0)
     if graph is not None and not isinstance(graph, HasLaplacian):
-        raise InputError(f"Expected graph to be a Graph, got {type(graph).__name__}.")
+        raise InputError(f"Expected graph to be a tdegnn.Graph, got {graph!r}. Make one of it.")
     if graph is not None and graph.num_nodes != values.shape[2]:
-        raise InputError(f"Expected states of {graph.num_nodes} nodes, as the graph has, got {values.shape[2]}.")
+        hint = ""
+        if graph.num_nodes == values.shape[-1]:
+            hint = " Trajectories need an axis of channels at their end: states[..., None]."
+        raise InputError(f"Expected states of {graph.num_nodes} nodes, as the graph has, got {values.shape[2]}.{hint}")
     return values, graph
 
 

@@ -19,6 +19,8 @@ from tdegnn.analysis.regions import real_limit
 from tdegnn.analysis.roots import characteristic_roots, satisfies_root_condition
 from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE
 
+# Older states that weigh no more than this together hardly count.
+NEARLY_NOTHING = 0.1
 ORDINALS = (
     "zeroth",
     "first",
@@ -32,6 +34,14 @@ ORDINALS = (
     "ninth",
     "tenth",
 )
+
+
+# What a learned c weighs, by the kind of states.
+MEANINGS = {
+    "latent": "c weighs states of the network (mean over its layers), not the data themselves",
+    "physical": "c weighs what was observed: it says which differential equation the data follow, as far as the fit "
+    "explains them (tdegnn order says how far)",
+}
 
 
 def ordinal(order: int) -> str:
@@ -56,6 +66,7 @@ class CoefficientReport:
         stencil_weights: c as a combination of the backward-difference stencils of orders 1, ..., o.
         taylor_weights: How much of each derivative the recursion measures on a smooth signal.
         second_derivative_share: Share of second derivative when applied to a sine (64 points a period).
+        states: What c weighs, where that is known: `"latent"` or `"physical"` states.
     """
 
     coefficients: tuple[float, ...]
@@ -70,6 +81,7 @@ class CoefficientReport:
     stencil_weights: tuple[float, ...]
     taylor_weights: tuple[float, ...]
     second_derivative_share: float
+    states: str | None = None
 
     @property
     def verdict(self) -> str:
@@ -91,11 +103,15 @@ class CoefficientReport:
             return f"{small} below the tolerance, though 1 is no {multiplicity}-fold root."
         if multiplicity > 1:
             return f"a pure {ordinal(multiplicity)}-order recursion, 1 is a {multiplicity}-fold root."
-        if self.history_length == 1:
+        if not any(self.coefficients[1:]):
             return "forward Euler, first order."
-        leading = max(range(len(weights)), key=lambda place: abs(weights[place]))
+        # Not of the D_j themselves: they change when c is padded with zeros, which makes no other recursion.
+        stencils = self.stencil_weights
+        leading = max(range(len(stencils)), key=lambda place: abs(stencils[place]))
         first = "does not vanish" if leading == 0 else f"is {weights[0] / weights[leading]:.3g} D_{leading + 1}"
-        largest = "" if leading == 0 else f", the largest: {ordinal(leading + 1)} order with lower derivatives"
+        if sum(map(abs, self.coefficients[1:])) <= NEARLY_NOTHING:
+            return "first order, close to forward Euler; 1 is a simple root."
+        largest = "" if leading == 0 else f": {ordinal(leading + 1)} order with lower derivatives"
         return f"1 is a simple root, so the first derivative takes part (D_1 {first}{largest})."
 
     def to_dict(self) -> dict[str, Any]:
@@ -126,6 +142,8 @@ class CoefficientReport:
             "on a sine": f"{self.second_derivative_share:.1%} second derivative",
             "verdict": self.verdict,
         }
+        if self.states is not None:
+            lines[self.states] = MEANINGS[self.states]
         return "\n".join(f"{name:<18} {text}" for name, text in lines.items())
 
 

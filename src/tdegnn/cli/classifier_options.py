@@ -44,6 +44,9 @@ class ClassifierOptions:
     c_learning_rate: Annotated[float, typer.Option(help="Of the coefficients c.", min=0)] = 1e-3
     c_weight_decay: Annotated[float, typer.Option(help="How strongly c is pulled to forward Euler.", min=0)] = 0.01
     batch_norm: Annotated[bool, typer.Option(help="Normalize channels in the spatial term.")] = True
+    standardize: Annotated[
+        bool, typer.Option(help="Bring features to mean 0 and deviation 1; indicators and sparse ones stay.")
+    ] = True
     normalize: Annotated[
         bool, typer.Option("--normalize", help="Scale the features of a node to sum to one, as for counts of words.")
     ] = False
@@ -76,6 +79,7 @@ class ClassifierOptions:
             spatial_learning_rate=self.learning_rate,
             spatial_weight_decay=self.weight_decay,
             batch_norm=self.batch_norm,
+            standardized_features=self.standardize,
             normalized_features=self.normalize,
             class_weight="balanced" if self.balanced else None,
             num_steps=self.steps,

@@ -133,7 +133,7 @@ def _read_files(
     source: dict[str, Any] = {"features_file": str(features.resolve()), "edges_file": str(edges.resolve())}
     source |= {"separator": csv_format.separator, "decimal": csv_format.decimal, "encoding": csv_format.encoding}
     return {
-        "X": tables.features,
+        "X": tables.to_input(),
         "y": known.labels,
         "graph": tables.graph,
         "source": source,

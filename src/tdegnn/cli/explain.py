@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,13 +12,6 @@ from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE, LOOSE_TOLERANCE
 from tdegnn.cli.options import AsJson, Quiet
 from tdegnn.cli.output import print_json
 from tdegnn.errors import InputError
-
-# What a learned c weighs, by the kind of states.
-MEANINGS = {
-    "latent": "c weighs states of the network (mean over its layers), not the data themselves",
-    "physical": "c weighs what was observed: it says which differential equation the data follow, as far as the fit "
-    "explains them (tdegnn order says how far)",
-}
 
 
 def explain(
@@ -52,7 +46,7 @@ def explain(
     from tdegnn.analysis.report import explain as analyze
 
     usual = LOOSE_TOLERANCE if states == "physical" else DEFAULT_TOLERANCE
-    report = analyze(vector, usual if tolerance is None else tolerance)
+    report = replace(analyze(vector, usual if tolerance is None else tolerance), states=states)
     if out is not None:
         from tdegnn.analysis.plots import plot_consistency, plot_roots, plot_stability_regions, save_figure
 
@@ -60,13 +54,11 @@ def explain(
         save_figure(plot_stability_regions({"c": report.coefficients}, tolerance=report.tolerance), out / "region.png")
         save_figure(plot_consistency({"c": report.coefficients}), out / "consistency.png")
     if as_json:
-        print_json(report.to_dict() | {"states": states, "order_found": order_found})
+        print_json(report.to_dict() | {"order_found": order_found})
         return
     typer.echo(report.verdict if quiet else str(report))
-    if states is not None and not quiet:
-        typer.echo(f"{states:<18} {MEANINGS[states]}")
-        if order_found:
-            typer.echo(f"{'order':<18} {order_found}")
+    if order_found and not quiet:
+        typer.echo(f"{'order':<18} {order_found}")
     if out is not None and not quiet:
         typer.echo(f"{'pictures':<18} {out}/")
 

@@ -31,8 +31,12 @@ def order(
         int, typer.Option("--max-order", help="Largest order to try.", min=1, max=HIGHEST_ORDER)
     ] = USUAL_MAX_ORDER,
     step_size: Annotated[
-        float, typer.Option("--step-size", help="Time between two steps, for the equation that is printed.")
-    ] = 1.0,
+        float | None,
+        typer.Option(
+            "--step-size",
+            help="Time between two steps, for the equation that is printed; without it that of times that are numbers.",
+        ),
+    ] = None,
     resamples: Annotated[
         int,
         typer.Option(
@@ -49,7 +53,7 @@ def order(
     """Say what kind of equation series on a graph follow: its order in time, and how sure that is."""
     from tdegnn.analysis.order_search import find_order
 
-    if not step_size > 0:
+    if step_size is not None and not step_size > 0:
         raise InputError(f"Expected --step-size to be positive, got {step_size}.")
     panel = read_series(series, tables)
     with progress_bar(max_order, "orders", is_quiet=quiet or as_json) as tick, in_options():

@@ -57,7 +57,7 @@ def predict_nodes(
         tables = _read_training_nodes(data, run)
     else:
         tables = _read(new.features, new.edges, data, csv_format)
-    probabilities = model.predict_proba(tables.features, graph=tables.graph)
+    probabilities = model.predict_proba(tables.to_input(), graph=tables.graph)
     labels = model.classes_[probabilities.argmax(axis=1)]
     columns = {f"probability_{name}": row for name, row in zip(model.classes_, probabilities.T, strict=True)}
     write_table(pd.DataFrame({"node": tables.names, "label": labels, **columns}), out)

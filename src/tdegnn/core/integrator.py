@@ -92,7 +92,7 @@ def integrate(
             _check_shape("state_map", mapped, states[0])
             states = replace_newest(states, mapped)
         combined, layer_weights = combine(states, layer)
-        rate, context = operator(states[0], graph, layer, context)
+        rate, context = _answer(operator(states[0], graph, layer, context))
         _check_shape("the operator", rate, states[0])
         states = push(states, _advance(combined, rate, step_size))
         weights.append(layer_weights)
@@ -103,6 +103,13 @@ def _advance(combined: State, rate: State, step_size: float | Float[Tensor, ""])
     if isinstance(step_size, Tensor):
         return torch.addcmul(combined, rate, step_size)
     return torch.add(combined, rate, alpha=step_size)
+
+
+def _answer(result: Any) -> tuple[State, Any]:
+    if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[0], Tensor):
+        what = f"{len(result)} things" if isinstance(result, tuple) else type(result).__name__
+        raise InputError(f"Expected the operator to return (rate, context), got {what}. Return both.")
+    return result
 
 
 def _check_part(name: str, part: object, kind: type, advice: str = "") -> None:

@@ -64,7 +64,7 @@ def read_graph(
     made = _make(edges, tuple(nodes), direction or "both", csv_format)
     graph = made.graph if direction is None else made.graph.with_direction(direction)
     if graph.num_nodes != len(nodes):
-        raise InputError(f"Expected a graph of the {len(nodes)} nodes of the series, got one of {graph.num_nodes}.")
+        raise InputError(f"Expected a graph of the {len(nodes)} nodes, got one of {graph.num_nodes}.")
     return graph, (*made.notes, *notice_graph(graph, nodes))
 
 
@@ -271,7 +271,7 @@ def _check_weights(weights: Float[np.ndarray, " edges"], table: Table, name: str
 
 def _unknown_node(name: str, unknown: set[str], nodes: tuple[str, ...], where: str) -> InputError:
     hint = _hint(name, unknown, nodes)
-    return InputError(f"Expected nodes of the series (such as {nodes[0]!r}), got {name!r} in {where}. {hint}")
+    return InputError(f"Expected known nodes (such as {nodes[0]!r}), got {name!r} in {where}. {hint}")
 
 
 def _hint(name: str, unknown: set[str], nodes: tuple[str, ...]) -> str:
@@ -281,9 +281,11 @@ def _hint(name: str, unknown: set[str], nodes: tuple[str, ...]) -> str:
     if not name:
         return "Write a name in every row."
     if are_whole_numbers(unknown) and not are_whole_numbers(nodes):
-        return "The edges hold numbers where the series have names: write the names."
-    close = difflib.get_close_matches(name.casefold(), [node.casefold() for node in nodes], n=1, cutoff=0.6)
+        return "The edges hold numbers where the nodes have names: write the names."
+    # Names that are counted through are alike without being meant.
+    cutoff = 0.95 if any(letter.isdigit() for letter in name) else 0.6
+    close = difflib.get_close_matches(name.casefold(), [node.casefold() for node in nodes], n=1, cutoff=cutoff)
     if close:
         likely = next(node for node in nodes if node.casefold() == close[0])
         return f"Did you mean {likely!r}?"
-    return "Add its series, or remove its edges."
+    return "Add the node, or remove its edges."

@@ -20,6 +20,7 @@ from sklearn.model_selection import train_test_split
 from torch import Tensor
 from torch_geometric.data import Data
 
+from tdegnn.data.edges import read_graph
 from tdegnn.data.nodes import PYG_MASKS, NodeDataset
 from tdegnn.errors import InputError
 from tdegnn.graph import Direction, Graph
@@ -35,20 +36,26 @@ class NodeInput:
         nodes: Features and graph, without labels and splits.
         labels: What is known about the nodes, as it came; None where it did not come with them.
         masks: Training, validation and test nodes, one row a split; None where there are no splits.
+        index: The names of the nodes, where features came as a frame.
+        feature_names: The names of the features, where they came as a frame.
     """
 
     nodes: NodeDataset
     labels: Any = None
     masks: tuple[Bool[np.ndarray, "splits nodes"], ...] | None = None
+    index: pd.Index | None = None
+    feature_names: tuple[str, ...] | None = None
 
 
 def as_node_input(source: Any, graph: Any = None, direction: Direction | None = None) -> NodeInput:
     """Take nodes in any form.
 
     Args:
-        source: A `NodeDataset`, PyG data, or a matrix of features (NumPy, SciPy, torch, pandas), one row a node.
-        graph: For a matrix, and in place of the graph of the others: a `Graph`, an adjacency matrix (SciPy or NumPy), a
-            networkx graph, or an edge_index of two rows.
+        source: A `NodeDataset`, PyG data, or a matrix of features (NumPy, SciPy, torch, pandas), one row a node. The
+            index of a frame has the names of the nodes.
+        graph: For a matrix, and in place of the graph of the others: a `Graph`, an adjacency matrix (SciPy or NumPy),
+            or an edge_index of two rows, all in the order of the rows; or, by the names of the nodes (without names
+            their numbers), a networkx graph or a frame of edges, `source, target[, weight]`.
         direction: Whose states a node receives, see `Graph`. Without it that of a `Graph`, else `both`.
     """
     if isinstance(source, NodeDataset):
@@ -64,7 +71,23 @@ def as_node_input(source: Any, graph: Any = None, direction: Direction | None = 
     features = _as_features(source)
     if graph is None:
         raise InputError("Expected a graph beside the features, got none. Pass graph=, an adjacency matrix for one.")
-    return NodeInput(_bare("", features, _as_graph(graph, features.shape[0], direction)))
+    index = source.index if isinstance(source, pd.DataFrame) else None
+    nodes = _bare("", features, _as_graph(graph, features.shape[0], direction, index))
+    names = None if index is None else tuple(map(str, source.columns))
+    return NodeInput(nodes, index=index, feature_names=names)
+
+
+def align(labels: Any, index: pd.Index | None) -> Any:
+    """Labels in the order of the nodes, where both have names; None where a node has none."""
+    if index is None or not isinstance(labels, pd.Series | pd.DataFrame) or labels.index.equals(index):
+        return labels
+    unknown = labels.index.difference(index)
+    if len(unknown) or labels.index.has_duplicates or index.has_duplicates:
+        what = f"of {unknown[0]!r}, which has no features" if len(unknown) else "of one node several times"
+        raise InputError(
+            f"Expected labels with the index of the features, got one {what}. Correct the index, or use .to_numpy()."
+        )
+    return labels.astype(object).reindex(index)
 
 
 def encode_classes(labels: Any, num_nodes: int) -> tuple[Int64[np.ndarray, " nodes"], Shaped[np.ndarray, " classes"]]:
@@ -168,24 +191,25 @@ def _from_pyg(data: Data, graph: Any, direction: Direction | None) -> NodeInput:
     return NodeInput(nodes, data.get("y"), by_split if num_splits else None)
 
 
-def _as_graph(graph: Any, num_nodes: int, direction: Direction | None) -> Graph:
-    made = _make_graph(graph, num_nodes, direction or "both")
+def _as_graph(graph: Any, num_nodes: int, direction: Direction | None, index: pd.Index | None = None) -> Graph:
+    names = tuple(map(str, range(num_nodes) if index is None else index))
+    made = _make_graph(graph, names, direction or "both")
     if made.num_nodes != num_nodes:
         raise InputError(f"Expected a graph of {num_nodes} nodes, one a row of the features, got {made.num_nodes}.")
     return made if direction is None or made.direction == direction else made.with_direction(direction)
 
 
-def _make_graph(graph: Any, num_nodes: int, direction: Direction) -> Graph:
+def _make_graph(graph: Any, names: tuple[str, ...], direction: Direction) -> Graph:
     if isinstance(graph, Graph):
         return graph
-    if isinstance(graph, networkx.Graph):
-        return Graph.from_networkx(graph, direction)
+    if isinstance(graph, networkx.Graph | pd.DataFrame):
+        return read_graph(graph, names, direction=direction)[0]
     if scipy.sparse.issparse(graph):
         return Graph.from_scipy(graph, direction)
     array = np.asarray(_to_numpy(graph))
     # Of two nodes a square matrix could be either; edges are what PyG users have.
     is_matrix = array.ndim == 2 and array.shape[0] == array.shape[1] != 2
-    return Graph.from_scipy(array, direction) if is_matrix else Graph(array, num_nodes, direction=direction)
+    return Graph.from_scipy(array, direction) if is_matrix else Graph(array, len(names), direction=direction)
 
 
 def _as_features(source: Any) -> Any:
@@ -194,9 +218,11 @@ def _as_features(source: Any) -> Any:
     try:
         features = np.asarray(_to_numpy(source), dtype=np.float32)
     except (TypeError, ValueError) as error:
-        raise InputError(
-            f"Expected a NodeDataset, PyG data or a matrix of features, got {type(source).__name__}."
-        ) from error
+        what = type(source).__name__
+        if isinstance(source, pd.DataFrame):
+            texts = source.select_dtypes(exclude="number").columns.tolist()
+            what = f"a column {texts[0]!r} that has none. Drop it or encode it"
+        raise InputError(f"Expected a NodeDataset, PyG data or a matrix of numbers, got {what}.") from error
     if features.ndim != 2 or 0 in features.shape:
         raise InputError(f"Expected features of shape (nodes, features), got {features.shape}.")
     return np.ascontiguousarray(features)

@@ -14,6 +14,7 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
+import pandas as pd
 import scipy.sparse
 
 from tdegnn.data.csv_files import CsvFormat, Kind, TableStart
@@ -46,12 +47,20 @@ class NodeTables:
         features: One row a node.
         graph: Their graph.
         notes: What a user should know.
+        feature_names: The names of the features, where the file has them.
     """
 
     names: tuple[str, ...]
     features: Features
     graph: Graph
     notes: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] | None = None
+
+    def to_input(self) -> Any:
+        """Features as estimators take them: as a frame with all names, where there are such."""
+        if self.feature_names is None:
+            return self.features
+        return pd.DataFrame(self.features, index=list(self.names), columns=list(self.feature_names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,14 +89,15 @@ def read_node_tables(
         csv_format: How CSV files are written.
     """
     path = check_file(features)
-    names, matrix = _read_npz(path) if path.suffix == ".npz" else _read_features(path, csv_format)
+    is_npz = path.suffix == ".npz"
+    names, matrix, feature_names = (*_read_npz(path), None) if is_npz else _read_features(path, csv_format)
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise InputError(
             f"Expected each node once in {path.name}, got {repeated[0]!r} several times. Remove all but one."
         )
     graph, notes = read_graph(edges, names, direction=direction, csv_format=csv_format)
-    return NodeTables(names, matrix, graph, notes)
+    return NodeTables(names, matrix, graph, notes, feature_names)
 
 
 def read_labels(source: Path, names: Sequence[str], csv_format: CsvFormat = PLAIN_CSV) -> NodeLabels:
@@ -138,7 +148,7 @@ def _feature_kinds(start: TableStart) -> list[Kind]:
     return ["text" if position == 0 else "number" for position in range(len(start.names))]
 
 
-def _read_features(path: Path, csv_format: CsvFormat) -> tuple[tuple[str, ...], Any]:
+def _read_features(path: Path, csv_format: CsvFormat) -> tuple[tuple[str, ...], Any, tuple[str, ...]]:
     table = read_table(
         path, _feature_kinds, csv_format, number_hint="Features are numbers; the first column is a name."
     )
@@ -155,7 +165,7 @@ def _read_features(path: Path, csv_format: CsvFormat) -> tuple[tuple[str, ...], 
     if any(not name for name in names):
         row = next(row for row, name in enumerate(names) if not name)
         raise InputError(f"Expected the name of a node, got nothing in {table.place(row)}. Name it.")
-    return tuple(map(str, names)), matrix.astype(np.float32)
+    return tuple(map(str, names)), matrix.astype(np.float32), tuple(table.names[1:])
 
 
 def _read_npz(path: Path) -> tuple[tuple[str, ...], Any]:

@@ -24,7 +24,7 @@ from tdegnn.data.edges import read_graph
 from tdegnn.data.panel import Panel
 from tdegnn.data.tables import NODE_NAMES, PLAIN_CSV, Table, find_named, read_table
 from tdegnn.data.time_texts import in_zone, read_times
-from tdegnn.data.times import Place, regularize, repeated_time_hint, show_time
+from tdegnn.data.times import SORTED, Place, regularize, repeated_time_hint, show_time
 from tdegnn.errors import InputError
 from tdegnn.graph import Direction
 
@@ -291,7 +291,8 @@ def _read_long(table: Table, roles: _Roles, times: _TimeColumn, node_column: int
     regular = regularize(distinct, times.place(first_rows[np.unique(codes, return_index=True)[1]]))
     time_codes = codes[spellings]
     _check_density(table, len(names), len(regular.times))
-    cells = regular.positions[time_codes] * len(names) + nodes.indices.to_numpy()
+    positions, node_codes = regular.positions[time_codes], nodes.indices.to_numpy()
+    cells = positions * len(names) + node_codes
     _check_cells_differ(table, cells, names, regular.times)
     values = np.full((len(regular.times) * len(names), len(roles.values)), np.nan)
     for position, column in enumerate(roles.values):
@@ -301,7 +302,11 @@ def _read_long(table: Table, roles: _Roles, times: _TimeColumn, node_column: int
     panel = Panel(
         values.reshape(shape), regular.times, tuple(names), channels, num_targets=roles.num_targets, name=table.stem
     )
-    return panel.looked_at((*roles.notes, *regular.notes))
+    # A table that goes through the nodes one by one is in order where each of them is.
+    by_node = np.argsort(node_codes, kind="stable")
+    is_step_back = (np.diff(positions[by_node]) < 0) & (np.diff(node_codes[by_node]) == 0)
+    notes = [note for note in regular.notes if note != SORTED or is_step_back.any()]
+    return panel.looked_at((*roles.notes, *notes))
 
 
 def _check_cells_differ(table: Table, cells: Int[np.ndarray, " rows"], nodes: Sequence[str], times: pd.Index) -> None:

@@ -53,6 +53,9 @@ LARGEST_GRID = 10
 LARGEST_SPARSE_GRID = 4
 
 
+SORTED = "The times were not in order; they were sorted."
+
+
 @dataclass(frozen=True)
 class RegularTimes:
     """Equally spaced times, and where each given time lies in them.
@@ -81,7 +84,7 @@ def regularize(given: pd.Index, place: Place = "entry {}".format) -> RegularTime
     order = np.argsort(_as_plain_numbers(given), kind="stable")
     ordered = given[order]
     _check_distinct(ordered, order, place)
-    notes = [] if (np.diff(order) > 0).all() else ["The times were not in order; they were sorted."]
+    notes = [] if (np.diff(order) > 0).all() else [SORTED]
     if isinstance(ordered, pd.DatetimeIndex):
         times, ranks = _date_grid(ordered, order, place)
     else:

@@ -59,6 +59,10 @@ class Backtest:
     lines: tuple[BacktestLine, ...]
     aimed_coverage: float
 
+    def __str__(self) -> str:
+        title = f"Mean errors of {len(self.of_forecaster())} folds; intervals aim at {100 * self.aimed_coverage:g}%"
+        return f"{title}\n{pd.DataFrame(self.means()).T.to_string(float_format='{:.4g}'.format)}"
+
     def to_frame(self) -> pd.DataFrame:
         """A row for each fold and method."""
         return pd.DataFrame([vars(line) for line in self.lines]).astype({"order": "Int64"})

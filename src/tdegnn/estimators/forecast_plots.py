@@ -28,7 +28,7 @@ def plot_forecast(seen: Panel, forecast: Forecast, nodes: Sequence[str] | None =
         forecast: What is expected.
         nodes: Names of the nodes to draw.
     """
-    chosen = list(forecast.nodes[:MOST_PANELS] if nodes is None else nodes)
+    chosen = [nodes] if isinstance(nodes, str) else list(forecast.nodes[:MOST_PANELS] if nodes is None else nodes)
     unknown = [node for node in chosen if node not in forecast.nodes]
     if unknown:
         raise InputError(f"Expected nodes of the forecast, such as {forecast.nodes[0]!r}, got {unknown[0]!r}.")

@@ -8,7 +8,7 @@ the folder of its training: it knows the graph and the last window, so that it c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median_low
 from typing import Any, NamedTuple, Self
@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 from tdegnn.analysis.report import CoefficientReport, explain
 from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE, LOOSE_TOLERANCE
 from tdegnn.data.panel import Panel
+from tdegnn.data.times import show_time
 from tdegnn.errors import InputError, TrainingError, check_count
 from tdegnn.estimators.auto_order import AUTO, ChosenOrder, order_of_series
 from tdegnn.estimators.backtest import Backtest, run_backtest
@@ -58,6 +59,8 @@ from tdegnn.training.series_training import SeriesTraining
 ROWS_A_STEP = 2**14
 # Windows a training step sees at most: with more, steps cost more and learn no more (Chickenpox, tested to 440).
 WINDOWS_A_STEP = 64
+# Steps ahead up to which c on physical states is learned as well as one step ahead.
+READABLE_HORIZON = 4
 # A squared error so many times that of a naive forecast is not the data's fault.
 GONE_WRONG = 100
 
@@ -174,6 +177,8 @@ class Forecaster(ForecasterSettings):
         horizon = trained_horizon if horizon is None else horizon
         check_count(horizon=horizon)
         seen = self._tail if panel is None else self._check_panel(panel)
+        if future is not None:
+            check_is_panel(future)
         with threads_for(seen):
             values = self._trained.run_freely(seen, horizon, self._check_future(seen, horizon, future))
         low, high = self._intervals(values)
@@ -201,6 +206,12 @@ class Forecaster(ForecasterSettings):
         self._check_fitted()
         check_count(num_steps=num_steps)
         panel = self._check_panel(panel)
+        came, trained = panel.times[-1], self._tail.times[-1]
+        if came < trained:
+            raise InputError(
+                f"Expected series that go as far as those of the training, to {show_time(trained)}, got an end at "
+                f"{show_time(came)}. Give old and new steps together."
+            )
         with threads_for(panel):
             fabric = make_fabric(self.device, self.precision)
             windows = self._trained.windows(panel, device=fabric.device, dtype=weight_type(fabric))
@@ -255,7 +266,7 @@ class Forecaster(ForecasterSettings):
         """
         self._check_fitted()
         tolerance = LOOSE_TOLERANCE if self.states == "physical" else DEFAULT_TOLERANCE
-        return explain(self.coefficients_.mean(axis=0), tolerance=tolerance)
+        return replace(explain(self.coefficients_.mean(axis=0), tolerance=tolerance), states=self.states)
 
     def save(self, path: str | Path) -> None:
         """Write the forecaster to a new run folder; `load` reads it."""
@@ -408,6 +419,11 @@ class Forecaster(ForecasterSettings):
         if panel.graph is None:
             self.notes_.append("There is no graph: nodes are forecast without their neighbors.")
         others = panel.channels[panel.num_targets :]
+        if self.states == "physical" and self.maker_.horizon > READABLE_HORIZON:
+            self.notes_.append(
+                f"c is learned less exactly over {self.maker_.horizon} steps at once than over one: to read it, take a "
+                "horizon of 1. Forecasts go as far as they are asked to all the same."
+            )
         if self.states == "physical" and others:
             self.notes_.append(f"States are physical: {', '.join(others)}, which is not forecast, is not seen.")
         self.intervals_ = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,10 +21,11 @@ from lightning_fabric import Fabric
 from sklearn.base import BaseEstimator
 
 from tdegnn.analysis.report import CoefficientReport, explain
-from tdegnn.data.node_inputs import NodeInput, as_node_input
+from tdegnn.data.node_inputs import NodeInput, align, as_node_input
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError, TrainingError, check_count
 from tdegnn.estimators.auto_order import AUTO, ChosenOrder, Order, check_order, order_by_score
+from tdegnn.estimators.feature_scaling import FeatureScaling
 from tdegnn.estimators.saved_weights import take_weights
 from tdegnn.graph import Direction
 from tdegnn.nets.stationary import StationaryNetwork
@@ -86,6 +87,8 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         initial_states: How the older initial states come from the embedding.
         layer_maps: Whether the maps of the spatial term start at random and decay to zero, or both at the identity.
         attention: For TDE-GNN_A: that of the paper, `"plain"`, or `"gated"`, which starts as forward Euler.
+        standardized_features: Whether features are brought to mean 0 and deviation 1, as the nodes of the training have
+            them. Indicators and sparse features are left alone, and all where `normalized_features` is set.
         normalized_features: Whether the features of a node are scaled to sum to one.
         adjacency_features: Whether rows of the adjacency matrix join the features, which binds it to these nodes.
         averaging: Part of the past in the running mean of the weights that are kept; 0 keeps the last ones.
@@ -116,6 +119,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     initial_states: InitialStates = "newest unmapped"
     layer_maps: LayerMaps = "near identity"
     attention: Attention = "gated"
+    standardized_features: bool = True
     normalized_features: bool = False
     adjacency_features: bool = False
     averaging: float = 0.0
@@ -186,7 +190,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         evolve.
         """
         self._check_fitted()
-        return explain(self.coefficients_.mean(axis=0))
+        return replace(explain(self.coefficients_.mean(axis=0)), states="latent")
 
     def save(self, path: str | Path) -> None:
         """Write the estimator to a new run folder; `load` reads it."""
@@ -217,10 +221,29 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
     def _prepare(self, X: Any, y: Any, graph: Any, split: int, parts: tuple[Any, Any, Any]) -> PreparedNodes:  # noqa: N803
         given = as_node_input(X, graph, self.direction)
-        labels = given.labels if y is None else y
+        labels = given.labels if y is None else align(y, given.index)
         if labels is None:
             raise InputError("Expected labels, got data without any. Pass y=.")
+        is_scaled = self.standardized_features and not self.normalized_features
+        self._scaling = FeatureScaling.of(given.nodes.features) if is_scaled else None
+        self._feature_names = given.feature_names
+        given = replace(given, nodes=self._scaled(given.nodes))
         return self._make_task(given, labels, split, parts)
+
+    def _scaled(self, nodes: NodeDataset) -> NodeDataset:
+        return nodes if self._scaling is None else replace(nodes, features=self._scaling.apply(nodes.features))
+
+    def _as_trained(self, given: NodeInput) -> NodeDataset:
+        """Nodes with their features in the order and in the units of the training."""
+        if given.feature_names is not None and self._feature_names is not None:
+            missing = [name for name in self._feature_names if name not in given.feature_names]
+            if missing or len(given.feature_names) != len(self._feature_names):
+                what = f"none called {missing[0]!r}" if missing else f"{len(given.feature_names)} of them"
+                raise InputError(f"Expected the {len(self._feature_names)} features of the training, got {what}.")
+            if given.feature_names != self._feature_names:
+                columns = [given.feature_names.index(name) for name in self._feature_names]
+                given = replace(given, nodes=replace(given.nodes, features=given.nodes.features[:, columns]))
+        return given.nodes
 
     @abstractmethod
     def _make_task(self, given: NodeInput, labels: Any, split: int, parts: tuple[Any, Any, Any]) -> PreparedNodes:
@@ -241,13 +264,21 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
     def _config(self, prepared: PreparedNodes, source: Mapping[str, Any]) -> dict[str, Any]:
         nodes = prepared.nodes
-        data = {"nodes": nodes.num_nodes, "features": nodes.num_features, "edges": nodes.graph.num_edges}
+        data = {
+            "nodes": nodes.num_nodes,
+            "features": nodes.num_features,
+            "edges": nodes.graph.num_edges,
+            "direction": nodes.graph.direction,
+            "sha256": _checksum(prepared, self._scaling),
+        }
         return {
             "kind": type(self).__name__,
             "settings": self._settings(),
-            "data": {**data, "direction": nodes.graph.direction, "sha256": _checksum(prepared), **source},
+            "data": {**data, **source},
             "num_outputs": prepared.num_outputs,
             "learned": prepared.learned,
+            "feature_names": None if self._feature_names is None else list(self._feature_names),
+            "feature_scaling": None if self._scaling is None else self._scaling.to_record(),
             **self.order_choice_.to_config(self.order),
         }
 
@@ -361,6 +392,9 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     def _take(self, folder: RunFolder) -> None:
         """What a finished training learned."""
         config = folder.config
+        names = config.get("feature_names")
+        self._feature_names = None if names is None else tuple(names)
+        self._scaling = FeatureScaling.from_record(config.get("feature_scaling"))
         kept = ChosenOrder.kept_in(config)
         if kept is None:
             assert self.order != AUTO  # a finished training has chosen
@@ -381,7 +415,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         """What the network gives; without `X` for the nodes of `fit`."""
         self._check_fitted()
         if X is not None:
-            nodes = as_node_input(X, graph, self.direction).nodes
+            nodes = self._as_trained(as_node_input(X, graph, self.direction))
         elif graph is None and hasattr(self, "_nodes"):
             nodes = self._nodes
         else:
@@ -390,6 +424,8 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             raise InputError(
                 f"Expected the {self.n_features_in_} features of the training, got {nodes.num_features} a node."
             )
+        if X is not None:
+            nodes = self._scaled(nodes)
         if self.adjacency_features and nodes.num_nodes != self._config_["data"]["nodes"]:
             raise InputError(
                 f"Expected the {self._config_['data']['nodes']} nodes of the training, whose adjacency is a feature, "
@@ -422,11 +458,12 @@ def _check_savable(config: Mapping[str, Any]) -> None:
             raise InputError(f"Expected classes that are text or numbers to write them, got {name!r}. Rename them.")
 
 
-def _checksum(prepared: PreparedNodes) -> str:
+def _checksum(prepared: PreparedNodes, scaling: FeatureScaling | None) -> str:
     """SHA-256 of everything that was given, but the names of classes."""
     features, graph = prepared.nodes.features, prepared.nodes.graph
     matrix = scipy.sparse.csr_array(features)
     arrays = [matrix.indptr, matrix.indices, matrix.data, graph.edge_index.numpy(), graph.edge_weight.numpy()]
+    arrays += [] if scaling is None else [scaling.center, scaling.scale]
     digest = hashlib.sha256()
     for array in (*arrays, prepared.answers, *prepared.parts):
         digest.update(np.ascontiguousarray(array).tobytes())

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Bool, Int64
 
-from tdegnn.data.node_inputs import NodeInput, as_mask, hold_out
+from tdegnn.data.node_inputs import NodeInput, align, as_mask, hold_out
 from tdegnn.data.nodes import PARTS
 from tdegnn.errors import InputError
 
@@ -67,7 +68,7 @@ def counted_nodes(is_known: Bool[np.ndarray, " nodes"], nodes: Any) -> Bool[np.n
 def labels_to_score(X: Any, y: Any) -> Any:  # noqa: N803
     """What to score against: `y`, else what comes with `X`."""
     if y is not None:
-        return y
+        return align(y, X.index if isinstance(X, pd.DataFrame) else None)
     labels: Any = getattr(X, "labels", getattr(X, "y", None))
     if labels is None:
         raise InputError("Expected labels to score against, got none. Pass y=.")

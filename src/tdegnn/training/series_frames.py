@@ -114,8 +114,9 @@ class FrameMaker:
         helping = training.channels[training.num_targets :]
         unknown = [name for name in known if name not in helping]
         if unknown:
+            among = ", ".join(helping) or "channels that are not forecast (there are none)"
             raise InputError(
-                f"Expected channels known ahead among {', '.join(helping) or 'none'}, got {unknown[0]!r}. "
+                f"Expected channels known ahead among {among}, got {unknown[0]!r}. "
                 "A target is what is forecast, and not known."
             )
         return cls(
