@@ -1,7 +1,7 @@
 """Training of networks for series, many seeds at once: batches of windows, judged on those of the validation part.
 
 Members share the windows of each step, and differ in all else. One window a step, in the order of time, is how the
-paper trains; many windows a step are faster and mostly better. On a CUDA device steps are recorded and replayed.
+paper trains; many windows a step are faster and mostly better. Steps are recorded and replayed.
 """
 
 from __future__ import annotations
