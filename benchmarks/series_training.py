@@ -2,9 +2,9 @@
 
 One window a step, in the order of time, as the paper trains: 465 steps at L = 8, k = 64, o = 4, attention. The plain
 one is the paper's Algorithm 2 as a reader would write it down: the Laplacian made of the edges in every layer, an o x o
-attention map for every node, `nn.Dropout`, Adam. Both run on a CUDA device where there is one. The goals are for that: on
-a CPU a recorded step is 700 operations of a few microseconds, of which those that compute are a third, and ten seeds
-compute ten times as much. Where the dataset is not on this machine, a random one of its size stands in.
+attention map for every node, `nn.Dropout`, Adam. Both run on a CUDA device where there is one, for which the goals are.
+On a CPU a recorded step is 700 operations of a few microseconds, a third of which is computing, and ten seeds compute
+ten times as much. Where the dataset is not on this machine, a random one of its size stands in.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Training of node networks, many at once: each member has its split, its weights and its way to descend.
 
 What is descended on the training nodes, and scored on the validation nodes, is the task's to say. The score on the test
-nodes is written down at the step that validation chooses, and chooses nothing. On a CUDA device steps are recorded and
-replayed.
+nodes is written down at the step that validation chooses, and chooses nothing. Steps are recorded and replayed.
 """
 
 from __future__ import annotations
