@@ -13,6 +13,7 @@ from sklearn.base import clone
 from tdegnn.data.panel import Panel
 from tdegnn.data.splits import rolling_origins
 from tdegnn.data.times import show_time
+from tdegnn.estimators.forecast_held_out import OURS
 from tdegnn.estimators.forecast_parts import naive_methods
 from tdegnn.estimators.node_features import NodeFeatures
 from tdegnn.training.conformal import measure_coverage
@@ -20,8 +21,6 @@ from tdegnn.zoo.series_inputs import SeriesInputs
 
 if TYPE_CHECKING:
     from tdegnn.estimators.forecaster import Forecaster
-
-OURS = "forecaster"
 
 
 @dataclass(frozen=True)

@@ -33,12 +33,12 @@ from tdegnn.estimators.forecast_folder import (
     read_forecast_data,
     tail_of,
 )
+from tdegnn.estimators.forecast_held_out import HeldOut, notes_of_settings
 from tdegnn.estimators.forecast_inputs import check_is_panel, check_seen, cover_blocks, in_steps_of
 from tdegnn.estimators.forecast_networks import ForecastNetwork, ForecastNetworks, members_of
 from tdegnn.estimators.forecast_parts import (
     ForecastSplit,
     choose_window,
-    measure_naive,
     split_for_forecast,
     threads_for,
 )
@@ -47,7 +47,7 @@ from tdegnn.estimators.forecaster_settings import ForecasterSettings
 from tdegnn.estimators.node_features import NodeFeatures, NodeFeaturesSource, read_node_features
 from tdegnn.estimators.saved_weights import take_weights
 from tdegnn.nets.series_network import SeriesSizes
-from tdegnn.training.conformal import ConformalIntervals, fewest_residuals
+from tdegnn.training.conformal import ConformalIntervals
 from tdegnn.training.fabric import make_fabric, place, weight_type
 from tdegnn.training.fit import Look, fit
 from tdegnn.training.ridge_skip import Penalties, start_at_ridge
@@ -59,10 +59,6 @@ from tdegnn.training.series_training import SeriesTraining
 ROWS_A_STEP = 2**14
 # Windows a training step sees at most: with more, steps cost more and learn no more (Chickenpox, tested to 440).
 WINDOWS_A_STEP = 64
-# Steps ahead up to which c on physical states is learned as well as one step ahead.
-READABLE_HORIZON = 4
-# A squared error so many times that of a naive forecast is not the data's fault.
-GONE_WRONG = 100
 
 
 class _Start(NamedTuple):
@@ -407,51 +403,22 @@ class Forecaster(ForecasterSettings):
         self._config_["data"]["times"] = [str(time) for time in self._tail.times]
 
     def _measure(self, panel: Panel, split: ForecastSplit, held_out: WindowSet) -> None:
-        """Errors on the held-out windows, ours and naive ones, intervals, and what a user should know."""
-        observed = self.maker_.to_units(held_out.targets.double().cpu().numpy())
+        """What the held-out windows say, and what a user should know."""
         forecasts = self._trained.forecast(held_out, slice(None))
-        residuals = observed - forecasts
-        own = {"mse": float(np.nanmean(residuals**2)), "mae": float(np.nanmean(np.abs(residuals)))}
-        naive = measure_naive(panel, split, held_out.first_target_steps, self.maker_)
-        self.notes_: list[str] = [*panel.notes, *self.node_features_.notes]
-        if self.order_choice_.reason:
-            self.notes_.append(self.order_choice_.reason)
-        if panel.graph is None:
-            self.notes_.append("There is no graph: nodes are forecast without their neighbors.")
-        others = panel.channels[panel.num_targets :]
-        if self.states == "physical" and self.maker_.horizon > READABLE_HORIZON:
-            self.notes_.append(
-                f"c is learned less exactly over {self.maker_.horizon} steps at once than over one: to read it, take a "
-                "horizon of 1. Forecasts go as far as they are asked to all the same."
-            )
-        if self.states == "physical" and others:
-            self.notes_.append(f"States are physical: {', '.join(others)}, which is not forecast, is not seen.")
-        self.intervals_ = None
-        if np.isfinite(residuals).sum(axis=(0, 2)).min() >= fewest_residuals(self.coverage):
-            self.intervals_ = ConformalIntervals.fit(residuals, self.coverage, scale=self.maker_.target_scales)
-            lowest_seen = np.nanmin(panel.values[..., : panel.num_targets])
-            if self.lowest is None and lowest_seen >= 0 > np.nanmin(forecasts - self.intervals_.widths):
-                self.notes_.append(
-                    "Nothing below 0 was observed, but intervals reach below it. If there can be nothing below 0, pass "
-                    "lowest=0."
-                )
-        else:
-            self.notes_.append("There are too few held-out steps for intervals. Take a longer series.")
-        best = min(naive, key=lambda name: naive[name]["mse"])
-        if own["mse"] > GONE_WRONG * naive[best]["mse"]:
-            self.notes_.append(
-                f"The training went wrong: {best} has less than a hundredth of its error. Lower the learning rate or "
-                "the step size."
-            )
-        elif naive[best]["mse"] <= own["mse"]:
-            self.notes_.append(
-                f"On the held-out steps this forecaster is no better than {best}: the data do not support more."
-            )
+        measured = HeldOut.measure(self, panel, split, held_out, forecasts, self.maker_)
+        self.intervals_ = measured.intervals
+        self.notes_: list[str] = [
+            *panel.notes,
+            *self.node_features_.notes,
+            *([self.order_choice_.reason] if self.order_choice_.reason else []),
+            *notes_of_settings(self, panel, self.maker_.horizon),
+            *measured.notes,
+        ]
         self.summary_: dict[str, Any] = {
             "best_step": self.best_step_,
             "window": self.maker_.window,
             "order": self.order_,
-            "held_out": {"steps": len(held_out.first_target_steps), "forecaster": own, **naive},
+            "held_out": {"steps": len(held_out.first_target_steps), **measured.errors},
             "notes": self.notes_,
         }
 
