@@ -1,4 +1,4 @@
-"""What held-out steps say of a forecaster: its errors beside naive ones, intervals, and what should be known of them."""
+"""What held-out steps say of a forecaster: its errors beside naive ones, intervals, and what should be known."""
 
 from __future__ import annotations
 
