@@ -36,18 +36,18 @@ def backtest(
     as_json: AsJson = False,
 ) -> None:
     """Train on the start of the series and forecast what came next, several times: how good are the forecasts?"""
-    from tdegnn.estimators.auto_order import AUTO
-
     if out is not None:
         check_table(out)
-    model = settings.make(seed, device, tables.said | {"node_features": node_features})
+    settings.check(tables.said | {"node_features": node_features})
+    # Tables first: what makes a forecaster takes seconds to import.
     panel = read_series(series, tables)
+    model = settings.make(seed, device)
     features = read_features(node_features, panel, tables)
     notes = [*panel.notes, *(() if features is None else features.notes)]
     bar = progress_bar(folds, "folds", is_quiet=quiet or as_json)
     with bar as tick, in_options():
         result = model.backtest(panel, node_features=features, num_folds=folds, stride=stride, on_fold=tick)
-    if model.order == AUTO:
+    if model.order == "auto":
         orders = ", ".join(str(line.order) for line in result.of_forecaster())
         notes.append(f"Orders that were taken, fold by fold: {orders}.")
     means = result.means()

@@ -37,8 +37,10 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Learn to forecast series on a graph: your own tables, or a benchmark. Then: tdegnn predict."""
-    model = settings.make(seed, device, tables.said | {"node_features": node_features})
+    settings.check(tables.said | {"node_features": node_features})
+    # Tables first: what makes a forecaster takes seconds to import.
     panel = read_series(series, tables)
+    model = settings.make(seed, device)
     features = read_features(node_features, panel, tables)
     with _bars(model, is_quiet=quiet or as_json) as (on_look, on_refit), in_options():
         model.fit(

@@ -113,13 +113,25 @@ class ForecasterOptions:
         float, typer.Option(help="How often intervals are to hold what is observed.", min=0.01, max=0.999)
     ] = 0.9
 
-    def make(self, seed: int, device: DeviceOption, others: Mapping[str, object]) -> Forecaster:
+    def check(self, others: Mapping[str, object]) -> None:
+        """Raise an `InputError` for an option that means nothing on the states that are asked for.
+
+        Args:
+            others: What else the user said, by the name of the option.
+        """
+        if self.states is StatesOption.LATENT:
+            return
+        for name, reason in NOT_PHYSICAL.items():
+            if {**vars(self), **others}.get(name) is not None:
+                option = name.replace("_", "-")
+                raise InputError(f"Expected no --{option} with physical states, {reason}. Leave it out.")
+
+    def make(self, seed: int, device: DeviceOption) -> Forecaster:
         """A forecaster with these settings, not trained yet.
 
         Args:
             seed: Seed of everything random.
             device: Where to compute.
-            others: What else the user said, by the name of the option, for which this forecaster may have no use.
         """
         from tdegnn.estimators.forecaster import Forecaster
 
@@ -127,10 +139,5 @@ class ForecasterOptions:
         settings: dict[str, Any] = {"seed": seed, "device": device.value}
         settings |= {ARGUMENTS.get(name, name): value for name, value in said.items()}
         settings["system"] = self.coefficients.value
-        if self.states is StatesOption.LATENT:
-            return Forecaster(**settings)
-        for name, reason in NOT_PHYSICAL.items():
-            if {**said, **others}.get(name) is not None:
-                option = name.replace("_", "-")
-                raise InputError(f"Expected no --{option} with physical states, {reason}. Leave it out.")
-        return Forecaster.physical(**settings)
+        is_physical = self.states is StatesOption.PHYSICAL
+        return Forecaster.physical(**settings) if is_physical else Forecaster(**settings)

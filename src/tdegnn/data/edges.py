@@ -12,14 +12,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import networkx
 import numpy as np
 import pandas as pd
 import scipy.sparse
 from jaxtyping import Float, Int
-from torch_geometric.data import Data
 
 from tdegnn.data.adjacency_files import (
     are_whole_numbers,
@@ -32,9 +31,13 @@ from tdegnn.data.adjacency_files import (
 from tdegnn.data.csv_files import CsvFormat, Kind, TableStart, peek_csv
 from tdegnn.data.files import check_file, is_parquet
 from tdegnn.data.notices import notice_graph
+from tdegnn.data.pyg_values import is_pyg_data
 from tdegnn.data.tables import PLAIN_CSV, Table, find_named, read_table
 from tdegnn.errors import InputError
 from tdegnn.graph import Direction, Graph
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 WEIGHT_HINT = "Write a number, or leave the column out."
 SOURCE_NAMES = ("source", "src", "from", "node1", "u", "i")
@@ -88,7 +91,7 @@ class _Made:
 def _make(edges: Any, nodes: tuple[str, ...], direction: Direction, csv_format: CsvFormat) -> _Made:  # noqa: PLR0911
     if isinstance(edges, Graph):
         return _Made(edges)
-    if isinstance(edges, Data):
+    if is_pyg_data(edges):
         return _from_pyg(edges, nodes, direction)
     if isinstance(edges, networkx.Graph):
         return _from_networkx(edges, nodes, direction)

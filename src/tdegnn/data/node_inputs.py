@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import networkx
 import numpy as np
@@ -18,12 +18,15 @@ import scipy.sparse
 from jaxtyping import Bool, Float, Int64, Shaped
 from sklearn.model_selection import train_test_split
 from torch import Tensor
-from torch_geometric.data import Data
 
 from tdegnn.data.edges import read_graph
 from tdegnn.data.nodes import PYG_MASKS, NodeDataset
+from tdegnn.data.pyg_values import is_pyg_data
 from tdegnn.errors import InputError
 from tdegnn.graph import Direction, Graph
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 VALIDATION_SHARE = 0.2
 
@@ -66,7 +69,7 @@ def as_node_input(source: Any, graph: Any = None, direction: Direction | None = 
             _as_graph(source.graph if graph is None else graph, source.num_nodes, direction),
         )
         return NodeInput(bare, source.labels, masks if source.num_splits else None)
-    if isinstance(source, Data):
+    if is_pyg_data(source):
         return _from_pyg(source, graph, direction)
     features = _as_features(source)
     if graph is None:
@@ -177,6 +180,8 @@ def _bare(name: str, features: Any, graph: Graph) -> NodeDataset:
 
 
 def _from_pyg(data: Data, graph: Any, direction: Direction | None) -> NodeInput:
+    from torch_geometric.data import Data
+
     bare = Data(x=data.get("x"), edge_index=data.get("edge_index"), num_nodes=data.num_nodes)
     for key in ("edge_weight", "edge_attr"):
         if data.get(key) is not None:
