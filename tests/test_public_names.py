@@ -40,3 +40,9 @@ def test_examples_in_docstrings_are_true(module):
 def test_importing_the_package_does_not_import_torch():
     code = "import sys, tdegnn.cli; sys.exit('torch' in sys.modules or 'matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_reading_a_table_does_not_import_pyg(tmp_path):
+    (tmp_path / "a.csv").write_text("time,A,B\n2024-01-01,1,2\n2024-01-02,2,3\n")
+    code = "import sys; from tdegnn import read_panel; read_panel('a.csv'); sys.exit('torch_geometric' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == 0
