@@ -963,3 +963,13 @@ def test_a_long_horizon_on_physical_states_has_a_note():
     settings = dict(num_steps=2, validate_every=2)
     notes = [Forecaster.physical(2, horizon=horizon, **settings).fit(wave).notes_ for horizon in (1, 6)]
     assert [any("to read it, take a horizon of 1" in note for note in some) for some in notes] == [False, True]
+
+
+def test_planned_steps_at_the_end_are_to_be_removed(tmp_path):
+    values = PANEL.values.copy()
+    values[-12:] = np.nan
+    with pytest.raises(InputError, match="got 12 steps without anything of 60. Remove them"):
+        Forecaster(**SMALL).fit(make_panel(values), run=tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+    values[-12:-2] = PANEL.values[-12:-2]
+    assert Forecaster(**SMALL | dict(num_steps=2)).fit(make_panel(values)).is_fitted

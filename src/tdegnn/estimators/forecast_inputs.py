@@ -1,4 +1,4 @@
-"""What a trained forecaster is given to forecast from: checked against its training before a network sees it."""
+"""Series that a forecaster is given, checked before a network sees them: to learn from, and to forecast from."""
 
 from __future__ import annotations
 
@@ -11,12 +11,24 @@ import pandas as pd
 from tdegnn.data.panel import Panel
 from tdegnn.data.times import describe_step, show_time
 from tdegnn.errors import InputError
+from tdegnn.estimators.forecast_parts import HELD_OUT
 
 
 def check_is_panel(panel: object) -> None:
     """Raise an `InputError` for anything that is no panel."""
     if not isinstance(panel, Panel):
         raise InputError(f"Expected a Panel, got {type(panel).__name__}. Make one with read_panel.")
+
+
+def check_end(panel: Panel) -> None:
+    """Raise an `InputError` where so much of the end is empty that nothing would be held out."""
+    is_observed = np.asarray(panel.observed[..., : panel.num_targets].any(axis=(1, 2)))
+    num_empty = int(np.argmax(is_observed[::-1])) if is_observed.any() else panel.num_steps
+    if num_empty >= HELD_OUT * panel.num_steps:
+        raise InputError(
+            f"Expected something observed at the end of the series, got {num_empty} steps without anything of "
+            f"{panel.num_steps}. Remove them: what comes after the last observed step is what is forecast."
+        )
 
 
 def check_seen(panel: Panel, training: Panel, window: int) -> Panel:

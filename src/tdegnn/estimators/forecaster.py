@@ -34,7 +34,7 @@ from tdegnn.estimators.forecast_folder import (
     tail_of,
 )
 from tdegnn.estimators.forecast_held_out import HeldOut, notes_of_settings
-from tdegnn.estimators.forecast_inputs import check_is_panel, check_seen, cover_blocks, in_steps_of
+from tdegnn.estimators.forecast_inputs import check_end, check_is_panel, check_seen, cover_blocks, in_steps_of
 from tdegnn.estimators.forecast_networks import ForecastNetwork, ForecastNetworks, members_of
 from tdegnn.estimators.forecast_parts import (
     ForecastSplit,
@@ -119,6 +119,7 @@ class Forecaster(ForecasterSettings):
         check_is_panel(panel)
         self._check_settings()
         self._check_lowest(panel)
+        check_end(panel)
         if run is not None:
             RunFolder.check_free(run, resume=resume)
         features = self._take_features(node_features, panel)
