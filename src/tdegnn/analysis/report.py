@@ -105,12 +105,12 @@ class CoefficientReport:
             return f"a pure {ordinal(multiplicity)}-order recursion, 1 is a {multiplicity}-fold root."
         if not any(self.coefficients[1:]):
             return "forward Euler, first order."
+        if sum(map(abs, self.coefficients[1:])) <= NEARLY_NOTHING:
+            return "first order, close to forward Euler; 1 is a simple root."
         # Not of the D_j themselves: they change when c is padded with zeros, which makes no other recursion.
         stencils = self.stencil_weights
         leading = max(range(len(stencils)), key=lambda place: abs(stencils[place]))
         first = "does not vanish" if leading == 0 else f"is {weights[0] / weights[leading]:.3g} D_{leading + 1}"
-        if sum(map(abs, self.coefficients[1:])) <= NEARLY_NOTHING:
-            return "first order, close to forward Euler; 1 is a simple root."
         largest = "" if leading == 0 else f": {ordinal(leading + 1)} order with lower derivatives"
         return f"1 is a simple root, so the first derivative takes part (D_1 {first}{largest})."
 

@@ -46,11 +46,11 @@ def _with_plain_times(frame: pd.DataFrame) -> pd.DataFrame:
 
     Times that are numbers keep all their digits, other numbers do not need them.
     """
-    days = {}
+    plain = {}
     if "time" in frame and frame["time"].dtype.kind == "f":
-        days["time"] = frame["time"].map(repr)
+        plain["time"] = frame["time"].map(repr)
     for name in frame.select_dtypes(["datetime", "datetimetz"]):
         wall = frame[name].dt.tz_localize(None)
         if (wall == wall.dt.normalize()).all():
-            days[name] = wall.dt.strftime("%Y-%m-%d")
-    return frame.assign(**days)
+            plain[name] = wall.dt.strftime("%Y-%m-%d")
+    return frame.assign(**plain)

@@ -161,8 +161,9 @@ def factor_parameters(polynomial: Float[np.ndarray, " length"], margin: float) -
 
     Conjugate roots make a factor. Real ones are paired as they come in order: any two of them make one.
     """
-    _check_inside(np.roots(polynomial), margin)
-    roots = np.roots(polynomial) / (1.0 - margin)
+    roots = np.roots(polynomial)
+    _check_inside(roots, margin)
+    roots = roots / (1.0 - margin)
     upper, real = roots[roots.imag > 0], np.sort(roots[roots.imag == 0].real)
     paired = len(real) // 2 * 2
     first, second = real[:paired].reshape(-1, 2).T

@@ -223,10 +223,8 @@ def _as_features(source: Any) -> Any:
     try:
         features = np.asarray(_to_numpy(source), dtype=np.float32)
     except (TypeError, ValueError) as error:
-        what = type(source).__name__
-        if isinstance(source, pd.DataFrame):
-            texts = source.select_dtypes(exclude="number").columns.tolist()
-            what = f"a column {texts[0]!r} that has none. Drop it or encode it"
+        texts = source.select_dtypes(exclude="number").columns.tolist() if isinstance(source, pd.DataFrame) else []
+        what = f"a column {texts[0]!r} that has none. Drop it or encode it" if texts else type(source).__name__
         raise InputError(f"Expected a NodeDataset, PyG data or a matrix of numbers, got {what}.") from error
     if features.ndim != 2 or 0 in features.shape:
         raise InputError(f"Expected features of shape (nodes, features), got {features.shape}.")

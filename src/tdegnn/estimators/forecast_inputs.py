@@ -20,14 +20,29 @@ def check_is_panel(panel: object) -> None:
         raise InputError(f"Expected a Panel, got {type(panel).__name__}. Make one with read_panel.")
 
 
-def check_end(panel: Panel) -> None:
-    """Raise an `InputError` where so much of the end is empty that nothing would be held out."""
-    is_observed = np.asarray(panel.observed[..., : panel.num_targets].any(axis=(1, 2)))
-    num_empty = int(np.argmax(is_observed[::-1])) if is_observed.any() else panel.num_steps
+def check_to_learn_from(panel: Panel, lowest: float | None) -> None:
+    """Raise an `InputError` where values go below the lowest, or so much of the end is empty that none is held out."""
+    observed = panel.values[..., : panel.num_targets]
+    if lowest is not None and (observed < lowest).any():
+        raise InputError(
+            f"Expected nothing below lowest={lowest:g}, got {np.nanmin(observed):g}. Lower it or leave it out."
+        )
+    is_empty = np.isnan(observed).reshape(panel.num_steps, -1).all(axis=1)
+    num_empty = panel.num_steps if is_empty.all() else int(np.argmin(is_empty[::-1]))
     if num_empty >= HELD_OUT * panel.num_steps:
         raise InputError(
             f"Expected something observed at the end of the series, got {num_empty} steps without anything of "
             f"{panel.num_steps}. Remove them: what comes after the last observed step is what is forecast."
+        )
+
+
+def check_goes_on(panel: Panel, training: Panel) -> None:
+    """Raise an `InputError` where series to go on with end before those of the training."""
+    came, trained = panel.times[-1], training.times[-1]
+    if came < trained:
+        raise InputError(
+            f"Expected series that go as far as those of the training, to {show_time(trained)}, got an end at "
+            f"{show_time(came)}. Give old and new steps together."
         )
 
 

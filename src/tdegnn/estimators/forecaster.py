@@ -21,7 +21,6 @@ from matplotlib.figure import Figure
 from tdegnn.analysis.report import CoefficientReport, explain
 from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE, LOOSE_TOLERANCE
 from tdegnn.data.panel import Panel
-from tdegnn.data.times import show_time
 from tdegnn.errors import InputError, TrainingError, check_count
 from tdegnn.estimators.auto_order import AUTO, ChosenOrder, order_of_series
 from tdegnn.estimators.backtest import Backtest, run_backtest
@@ -34,7 +33,14 @@ from tdegnn.estimators.forecast_folder import (
     tail_of,
 )
 from tdegnn.estimators.forecast_held_out import HeldOut, notes_of_settings
-from tdegnn.estimators.forecast_inputs import check_end, check_is_panel, check_seen, cover_blocks, in_steps_of
+from tdegnn.estimators.forecast_inputs import (
+    check_goes_on,
+    check_is_panel,
+    check_seen,
+    check_to_learn_from,
+    cover_blocks,
+    in_steps_of,
+)
 from tdegnn.estimators.forecast_networks import ForecastNetwork, ForecastNetworks, members_of
 from tdegnn.estimators.forecast_parts import (
     ForecastSplit,
@@ -118,8 +124,7 @@ class Forecaster(ForecasterSettings):
         """
         check_is_panel(panel)
         self._check_settings()
-        self._check_lowest(panel)
-        check_end(panel)
+        check_to_learn_from(panel, self.lowest)
         if run is not None:
             RunFolder.check_free(run, resume=resume)
         features = self._take_features(node_features, panel)
@@ -203,12 +208,7 @@ class Forecaster(ForecasterSettings):
         self._check_fitted()
         check_count(num_steps=num_steps)
         panel = self._check_panel(panel)
-        came, trained = panel.times[-1], self._tail.times[-1]
-        if came < trained:
-            raise InputError(
-                f"Expected series that go as far as those of the training, to {show_time(trained)}, got an end at "
-                f"{show_time(came)}. Give old and new steps together."
-            )
+        check_goes_on(panel, self._tail)
         with threads_for(panel):
             fabric = make_fabric(self.device, self.precision)
             windows = self._trained.windows(panel, device=fabric.device, dtype=weight_type(fabric))
@@ -441,13 +441,6 @@ class Forecaster(ForecasterSettings):
                 "node_features= out."
             )
         return read_node_features(node_features, panel)
-
-    def _check_lowest(self, panel: Panel) -> None:
-        observed = panel.values[..., : panel.num_targets]
-        if self.lowest is not None and (observed < self.lowest).any():
-            raise InputError(
-                f"Expected nothing below lowest={self.lowest:g}, got {np.nanmin(observed):g}. Lower it or leave it out."
-            )
 
     def _check_panel(self, panel: Panel) -> Panel:
         return check_seen(panel, self._tail, self.maker_.window)

@@ -127,12 +127,13 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
             batch_size=1 if self.batch_size is None else self.batch_size,
         )
         check_count(minimum=0, seed=self.seed)
-        for name in ("lowest", "season", "learning_rate", "weight_decay", "c_learning_rate", "c_weight_decay"):
-            number = getattr(self, name)
-            if number is not None:
-                check_finite(**{name: number})
-            if name.endswith(("rate", "decay")) and number < 0:
-                raise InputError(f"Expected {name} to be at least 0, got {number}.")
+        for name in ("lowest", "season"):
+            if getattr(self, name) is not None:
+                check_finite(**{name: getattr(self, name)})
+        for name in ("learning_rate", "weight_decay", "c_learning_rate", "c_weight_decay"):
+            check_finite(**{name: getattr(self, name)})
+            if getattr(self, name) < 0:
+                raise InputError(f"Expected {name} to be at least 0, got {getattr(self, name)}.")
         fewest_residuals(self.coverage)  # refuses a coverage that is none
 
     def _seasons(self, panel: Panel) -> tuple[Season, ...]:

@@ -235,15 +235,19 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
     def _as_trained(self, given: NodeInput) -> NodeDataset:
         """Nodes with their features in the order and in the units of the training."""
-        if given.feature_names is not None and self._feature_names is not None:
-            missing = [name for name in self._feature_names if name not in given.feature_names]
-            if missing or len(given.feature_names) != len(self._feature_names):
-                what = f"none called {missing[0]!r}" if missing else f"{len(given.feature_names)} of them"
-                raise InputError(f"Expected the {len(self._feature_names)} features of the training, got {what}.")
-            if given.feature_names != self._feature_names:
-                columns = [given.feature_names.index(name) for name in self._feature_names]
-                given = replace(given, nodes=replace(given.nodes, features=given.nodes.features[:, columns]))
-        return given.nodes
+        nodes, came, trained = given.nodes, given.feature_names, self._feature_names
+        if nodes.num_features != self.n_features_in_:
+            raise InputError(
+                f"Expected the {self.n_features_in_} features of the training, got {nodes.num_features} a node."
+            )
+        if came is not None and trained is not None and came != trained:
+            missing = [name for name in trained if name not in came]
+            if missing:
+                raise InputError(
+                    f"Expected the {len(trained)} features of the training, got none called {missing[0]!r}. Rename it."
+                )
+            nodes = replace(nodes, features=nodes.features[:, [came.index(name) for name in trained]])
+        return self._scaled(nodes)
 
     @abstractmethod
     def _make_task(self, given: NodeInput, labels: Any, split: int, parts: tuple[Any, Any, Any]) -> PreparedNodes:
@@ -420,12 +424,6 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             nodes = self._nodes
         else:
             raise InputError("Expected features of nodes, got none. A loaded estimator has no data: pass X and graph.")
-        if nodes.num_features != self.n_features_in_:
-            raise InputError(
-                f"Expected the {self.n_features_in_} features of the training, got {nodes.num_features} a node."
-            )
-        if X is not None:
-            nodes = self._scaled(nodes)
         if self.adjacency_features and nodes.num_nodes != self._config_["data"]["nodes"]:
             raise InputError(
                 f"Expected the {self._config_['data']['nodes']} nodes of the training, whose adjacency is a feature, "

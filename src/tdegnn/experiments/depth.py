@@ -30,7 +30,6 @@ from tdegnn.experiments.records import append_lines, describe_environment, read_
 from tdegnn.graph import Graph
 from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.training.fabric import Precision, place, weight_type
-from tdegnn.training.json_values import finite_or_null
 from tdegnn.training.members import GroupDescent
 from tdegnn.training.node_config import NodeConfig
 from tdegnn.training.node_tasks import Classification
@@ -249,7 +248,7 @@ def train_depth(task_name: str, configs: Sequence[NodeConfig], path: Path, *, fa
         seen = _look_inside(untrained, trained, task, dataset, run.split, fabric)
         lines.append({"experiment": "depth", "dataset": task_name, **run.to_record(), **seen})
     environment = describe_environment(fabric.device)
-    append_lines(path, [finite_or_null(line | environment) for line in lines])
+    append_lines(path, [line | environment for line in lines])
 
 
 def _look_inside(

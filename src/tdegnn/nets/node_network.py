@@ -114,9 +114,10 @@ class NodeNetwork(nn.Module, ABC):
     def _start(self, features: Features, graph: Graph) -> PassDropout:
         """Check the input and return the dropout of this pass."""
         self._check_features(features, graph)
+        stream = None
         if self.training:
-            self.step += 1  # dropout draws other masks
-        stream = DropoutStream(self.seed, self.step) if self.training else None
+            self.step += 1  # other masks than in the pass before
+            stream = DropoutStream(self.seed, self.step)
         return PassDropout(stream, self.outer_dropout, self.hidden_dropout)
 
     def _check_features(self, features: Features, graph: Graph) -> None:

@@ -97,9 +97,10 @@ class SeriesNetwork(nn.Module, ABC):
                 f"Expected windows of shape (batch, *{expected[0]}) and a future of (batch, *{expected[1]}) on "
                 f"{sizes.num_nodes} nodes, got {came[0]} and {came[1]} on {graph.num_nodes}."
             )
+        stream = None
         if self.training:
-            self.step += 1  # dropout draws other masks
-        stream = DropoutStream(self.seed, self.step) if self.training else None
+            self.step += 1  # other masks than in the pass before
+            stream = DropoutStream(self.seed, self.step)
         return PassDropout(stream, self.dropout, self.dropout)
 
     def _check_order(self, coefficients: TemporalCoefficients) -> None:
