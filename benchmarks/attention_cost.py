@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from benchmarks.timing import interleaved_medians
 from tdegnn import AttentionCoefficients, DiffusionOperator, DirectCoefficients, Graph, integrate
 from tdegnn.core.coefficients import Combine, TemporalCoefficients
-from tdegnn.core.history import Coefficients, History, State
-from tdegnn.core.normalization import normalize_sum
+from tdegnn.core.combination import Coefficients, History, normalize_sum
+from tdegnn.graph import State
 from tdegnn.sparse import SparseMatrix
 
 NODES, EDGES, FEATURES, CHANNELS, LAYERS, CLASSES = 2708, 5278, 1433, 64, 8, 7

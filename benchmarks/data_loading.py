@@ -18,8 +18,8 @@ import pandas as pd
 
 from benchmarks.timing import interleaved_medians
 from tdegnn import load_nodes
-from tdegnn.data.catalogue import find_benchmark
-from tdegnn.data.fetch import locate
+from tdegnn.data.benchmarks.catalogue import find_benchmark
+from tdegnn.data.benchmarks.fetch import locate
 
 NODES, STEPS = 2000, 1000
 # Most seconds a load may take, files being on this machine.

@@ -18,15 +18,15 @@ from torch import Tensor, nn
 
 from benchmarks.timing import interleaved_medians
 from tdegnn import Graph, load_nodes
-from tdegnn.data.catalogue import find_benchmark
-from tdegnn.data.fetch import locate
+from tdegnn.core.rules import System
+from tdegnn.data.benchmarks.catalogue import find_benchmark
+from tdegnn.data.benchmarks.fetch import locate
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.experiments.node_systems import train_together
-from tdegnn.training.fabric import make_fabric
+from tdegnn.nodes.settings import NodeConfig
+from tdegnn.training.devices import make_fabric
 from tdegnn.training.members import GroupedAdam
-from tdegnn.training.node_config import NodeConfig
 from tdegnn.training.node_training import NodeTraining
-from tdegnn.training.systems import System
 
 CHANNELS, LAYERS, STEP_SIZE, DROPOUT, LEARNING_RATE = 64, 8, 0.5, 0.5, 1e-3
 REPETITIONS = 25

@@ -17,13 +17,13 @@ import torch
 from torch import Tensor, nn
 
 from tdegnn import Graph, Panel, load_panel
-from tdegnn.data.catalogue import find_benchmark
-from tdegnn.data.fetch import locate
-from tdegnn.data.seasons import Season
-from tdegnn.training.fabric import make_fabric
-from tdegnn.training.series_config import SeriesConfig
-from tdegnn.training.series_frames import FrameMaker, WindowSet
-from tdegnn.training.series_training import SeriesTraining
+from tdegnn.data.benchmarks.catalogue import find_benchmark
+from tdegnn.data.benchmarks.fetch import locate
+from tdegnn.data.times.seasons import Season
+from tdegnn.forecasting.frames import FrameMaker, WindowSet
+from tdegnn.forecasting.series_training import SeriesTraining
+from tdegnn.forecasting.settings import SeriesConfig
+from tdegnn.training.devices import make_fabric
 
 CHANNELS, LAYERS, WINDOW, STEP_SIZE, DROPOUT, LEARNING_RATE = 64, 8, 4, 0.5, 0.3, 1e-3
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")

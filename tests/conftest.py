@@ -6,7 +6,22 @@ check by themselves, and tests look at what they say.
 
 from jaxtyping import install_import_hook
 
-CHECKED = ["core", "data", "experiments", "nets", "sparse", "training", "zoo"]
+CHECKED = [
+    "core",
+    "data",
+    "experiments",
+    "forecasting.baselines",
+    "forecasting.frames",
+    "forecasting.intervals",
+    "forecasting.linear_skip",
+    "forecasting.series_training",
+    "nets",
+    "operators",
+    "rivals",
+    "runs",
+    "sparse",
+    "training",
+]
 install_import_hook([f"tdegnn.{part}" for part in CHECKED], "beartype.beartype")
 
 import pytest  # noqa: E402

@@ -13,19 +13,26 @@ BASE = {"errors", "version"}
 ALLOWED = {
     "errors": set(),
     "version": set(),
-    "functions": set(),
-    "sparse": BASE | {"functions"},
+    "torch_internals": set(),
+    "metrics": BASE,
+    "sparse": BASE | {"torch_internals"},
     "graph": BASE | {"sparse"},
-    "core": BASE | {"functions", "graph"},
+    "parts": BASE,
+    "core": BASE | {"torch_internals", "graph"},
+    "operators": BASE | {"graph", "core"},
+    "nets": BASE | {"sparse", "graph", "parts", "core", "operators"},
     "analysis": BASE,
     "data": BASE | {"graph"},
-    "metrics": BASE,
-    "nets": BASE | {"sparse", "graph", "core"},
-    "zoo": BASE | {"sparse", "graph", "core", "nets"},
-    "training": BASE | {"sparse", "graph", "core", "nets", "zoo", "data"},
-    "experiments": BASE | {"graph", "core", "nets", "zoo", "data", "training", "analysis"},
-    "estimators": BASE | {"sparse", "graph", "core", "nets", "zoo", "data", "training", "analysis", "metrics"},
-    "cli": BASE | {"graph", "core", "nets", "zoo", "data", "training", "analysis", "experiments", "estimators"},
+    "runs": BASE,
+    "training": BASE | {"torch_internals", "sparse", "graph", "data", "runs", "analysis"},
+}
+PRODUCT = {*ALLOWED} - {"torch_internals"}
+ALLOWED |= {
+    "forecasting": PRODUCT,
+    "nodes": PRODUCT,
+    "rivals": PRODUCT | {"forecasting"},
+    "experiments": PRODUCT | {"forecasting", "nodes", "rivals"},
+    "cli": PRODUCT | {"forecasting", "nodes", "experiments"},
 }
 
 

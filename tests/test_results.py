@@ -95,7 +95,7 @@ def test_learned_rates_are_those_of_their_table():
 
 def test_table_two_is_as_its_readme_says():
     from tdegnn.experiments.table2 import OURS, PROTOCOLS, TASKS, summarize
-    from tdegnn.zoo.series_registry import SERIES_NETWORKS
+    from tdegnn.rivals.series.registry import SERIES_NETWORKS
 
     page = (RESULTS / "README.md").read_text()
     needed = {"dataset", "system", "seed", "protocol", "window", "validation_mse", "test_mse", "configuration"}
@@ -139,7 +139,7 @@ def test_what_parts_of_a_forecaster_add_is_as_the_readme_says():
 
 def test_depth_has_all_rules_and_tasks_as_its_readme_says():
     from tdegnn.cli.output import number
-    from tdegnn.cli.reproduce_stability import _summary
+    from tdegnn.cli.reproduce.stability import _summary
     from tdegnn.experiments.depth import SYSTEMS, TASKS, choose_lines
     from tdegnn.experiments.node_results import Cell, paired_gain
 

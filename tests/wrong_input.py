@@ -37,7 +37,7 @@ from tdegnn.analysis.order import explained_share
 from tdegnn.analysis.plots import plot_coefficients_by_layer
 from tdegnn.analysis.regions import boundary, real_limit, stability_region
 from tdegnn.core.integrator import SpatialOperator
-from tdegnn.data.physics import random_graph
+from tdegnn.data.simulators.physics import random_graph
 from tdegnn.experiments.known_orders import run_known_order
 from tdegnn.experiments.nested_orders import fit_nested_orders
 

@@ -23,39 +23,36 @@ if TYPE_CHECKING:
         TemporalCoefficients,
     )
     from tdegnn.core.integrator import Integration, integrate
-    from tdegnn.core.operators import (
-        ConvOperator,
-        DiffusionOperator,
-        HiddenDiffusionOperator,
-        NearIdentityDiffusion,
-        SpatialOperator,
-    )
+    from tdegnn.core.operator import SpatialOperator
     from tdegnn.core.stable import StableAttention, StableCoefficients
-    from tdegnn.data.csv_files import CsvFormat
-    from tdegnn.data.edges import read_graph, write_edges
-    from tdegnn.data.graph_building import correlation_graph, neighbor_graph, read_coordinates
-    from tdegnn.data.load import load_nodes, load_panel
+    from tdegnn.data.benchmarks.load import load_nodes, load_panel
+    from tdegnn.data.graphs.edges import read_graph, write_edges
+    from tdegnn.data.graphs.neighbors import correlation_graph, neighbor_graph, read_coordinates
     from tdegnn.data.nodes import NodeDataset
     from tdegnn.data.panel import Panel
-    from tdegnn.data.physics import (
+    from tdegnn.data.scalers import Scaler
+    from tdegnn.data.simulators.physics import (
         Simulation,
         simulate_heat,
         simulate_pendulum,
         simulate_third_order,
         simulate_wave,
     )
-    from tdegnn.data.scalers import Scaler
-    from tdegnn.data.series_tables import panel_to_frame, read_panel, write_series
     from tdegnn.data.splits import rolling_origins, split_chronologically
+    from tdegnn.data.tables.csv_files import CsvFormat
+    from tdegnn.data.tables.series import panel_to_frame, read_panel, write_series
     from tdegnn.data.windows import SlidingWindows, sliding_windows
     from tdegnn.errors import DownloadError, InputError, TdegnnError, TrainingError
-    from tdegnn.estimators.forecaster import Forecaster
-    from tdegnn.estimators.node_classifier import NodeClassifier
-    from tdegnn.estimators.node_regressor import NodeRegressor
+    from tdegnn.forecasting.forecaster import Forecaster
     from tdegnn.graph import Graph
     from tdegnn.nets.physical import PhysicalNetwork
     from tdegnn.nets.rollout import roll_out
     from tdegnn.nets.stationary import StationaryNetwork
+    from tdegnn.nodes.classifier import NodeClassifier
+    from tdegnn.nodes.regressor import NodeRegressor
+    from tdegnn.operators.convolution import ConvOperator
+    from tdegnn.operators.diffusion import DiffusionOperator, NearIdentityDiffusion
+    from tdegnn.operators.hidden_diffusion import HiddenDiffusionOperator
 
 __all__ = [
     "AttentionCoefficients",
@@ -126,21 +123,15 @@ _HOMES = {
         "TemporalCoefficients",
     ),
     "tdegnn.core.integrator": ("Integration", "integrate"),
-    "tdegnn.core.operators": (
-        "ConvOperator",
-        "DiffusionOperator",
-        "HiddenDiffusionOperator",
-        "NearIdentityDiffusion",
-        "SpatialOperator",
-    ),
+    "tdegnn.core.operator": ("SpatialOperator",),
     "tdegnn.core.stable": ("StableAttention", "StableCoefficients"),
-    "tdegnn.data.csv_files": ("CsvFormat",),
-    "tdegnn.data.edges": ("read_graph", "write_edges"),
-    "tdegnn.data.graph_building": ("correlation_graph", "neighbor_graph", "read_coordinates"),
-    "tdegnn.data.load": ("load_nodes", "load_panel"),
+    "tdegnn.data.tables.csv_files": ("CsvFormat",),
+    "tdegnn.data.graphs.edges": ("read_graph", "write_edges"),
+    "tdegnn.data.graphs.neighbors": ("correlation_graph", "neighbor_graph", "read_coordinates"),
+    "tdegnn.data.benchmarks.load": ("load_nodes", "load_panel"),
     "tdegnn.data.nodes": ("NodeDataset",),
     "tdegnn.data.panel": ("Panel",),
-    "tdegnn.data.physics": (
+    "tdegnn.data.simulators.physics": (
         "Simulation",
         "simulate_heat",
         "simulate_pendulum",
@@ -148,17 +139,20 @@ _HOMES = {
         "simulate_wave",
     ),
     "tdegnn.data.scalers": ("Scaler",),
-    "tdegnn.data.series_tables": ("panel_to_frame", "read_panel", "write_series"),
+    "tdegnn.data.tables.series": ("panel_to_frame", "read_panel", "write_series"),
     "tdegnn.data.splits": ("rolling_origins", "split_chronologically"),
     "tdegnn.data.windows": ("SlidingWindows", "sliding_windows"),
     "tdegnn.errors": ("DownloadError", "InputError", "TdegnnError", "TrainingError"),
-    "tdegnn.estimators.forecaster": ("Forecaster",),
-    "tdegnn.estimators.node_classifier": ("NodeClassifier",),
-    "tdegnn.estimators.node_regressor": ("NodeRegressor",),
+    "tdegnn.forecasting.forecaster": ("Forecaster",),
+    "tdegnn.nodes.classifier": ("NodeClassifier",),
+    "tdegnn.nodes.regressor": ("NodeRegressor",),
     "tdegnn.graph": ("Graph",),
     "tdegnn.nets.physical": ("PhysicalNetwork",),
     "tdegnn.nets.rollout": ("roll_out",),
     "tdegnn.nets.stationary": ("StationaryNetwork",),
+    "tdegnn.operators.convolution": ("ConvOperator",),
+    "tdegnn.operators.diffusion": ("DiffusionOperator", "NearIdentityDiffusion"),
+    "tdegnn.operators.hidden_diffusion": ("HiddenDiffusionOperator",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class TdegnnError(Exception):
@@ -47,3 +50,24 @@ def check_finite(**numbers: Any) -> None:
             raise InputError(f"Expected {name} to be a number, got {number!r}.") from error
         if not is_finite:
             raise InputError(f"Expected {name} to be finite, got {number}.")
+
+
+def check_layer(layer: int, num_layers: int) -> None:
+    """Raise an `InputError` where a part was not made for so many layers."""
+    if not 0 <= layer < num_layers:
+        raise InputError(
+            f"Expected a layer from 0 to {num_layers - 1}, for which this part was made, got layer {layer}."
+        )
+
+
+def check_fits(state: Tensor, parameter: Tensor, channels: int) -> None:
+    """Raise an `InputError` where `state` does not fit a part made for `channels` channels with this parameter."""
+    if state.shape[-1] != channels:
+        raise InputError(
+            f"Expected states of {channels} channels, for which this part was made, got {state.shape[-1]}."
+        )
+    if (state.dtype, state.device) != (parameter.dtype, parameter.device):
+        raise InputError(
+            f"Expected states in {parameter.dtype} on {parameter.device}, as the parameters are, got {state.dtype} on "
+            f"{state.device}. Convert one of them with .to(...)."
+        )

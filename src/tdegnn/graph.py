@@ -7,8 +7,9 @@ operators `P = D_r^-1/2 A' D_c^-1/2` and `L = I - P` are built once a graph and 
 
 from __future__ import annotations
 
+import sys
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard, get_args
 
 import numpy as np
 import scipy.sparse
@@ -23,6 +24,7 @@ from tdegnn.sparse import SparseMatrix
 if TYPE_CHECKING:
     import networkx
     from torch_geometric.data import Data
+
 
 Direction = Literal["out", "in", "both"]
 EdgeEnds: TypeAlias = Int[np.ndarray, " edges"]
@@ -293,13 +295,13 @@ def check_precision(state: Tensor) -> None:
         raise InputError(f"Expected the state to be a tensor in float32 or float64, got {came}. Convert it first.")
 
 
-def _kept(values: Shaped[np.ndarray, "..."], dtype: torch.dtype) -> Tensor:
+def _kept(values: Shaped[np.ndarray, ...], dtype: torch.dtype) -> Tensor:
     """A tensor that is kept must not be born under inference mode: no gradient could pass it later."""
     with torch.inference_mode(False):
         return torch.as_tensor(values, dtype=dtype)
 
 
-def _as_numpy(values: Tensor | ArrayLike, name: str) -> Shaped[np.ndarray, "..."]:
+def _as_numpy(values: Tensor | ArrayLike, name: str) -> Shaped[np.ndarray, ...]:
     if isinstance(values, Tensor):
         dense = values.detach().cpu()
         # NumPy does not know bfloat16.
@@ -373,3 +375,12 @@ def _assemble(
 def _inverse_square_root(sums: Float[np.ndarray, " nodes"]) -> Float[np.ndarray, " nodes"]:
     is_positive = sums > 0
     return np.where(is_positive, 1.0 / np.sqrt(np.where(is_positive, sums, 1.0)), 0.0)
+
+
+State: TypeAlias = Float[Tensor, "*batch nodes channels"]
+
+
+def is_pyg_data(value: Any) -> TypeGuard[Data]:
+    """Whether a value is PyG data."""
+    module = sys.modules.get("torch_geometric.data")
+    return module is not None and isinstance(value, module.Data)

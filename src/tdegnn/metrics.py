@@ -263,7 +263,7 @@ def _average(errors: Float[Tensor, "*shape"], is_observed: Bool[Tensor, "*shape"
     return errors.sum(dim=others) / is_observed.sum(dim=others)
 
 
-def _as_tensor(values: Tensor | ArrayLike, name: str) -> Shaped[Tensor, "..."]:
+def _as_tensor(values: Tensor | ArrayLike, name: str) -> Shaped[Tensor, ...]:
     if isinstance(values, Tensor):
         return values
     try:
@@ -275,7 +275,7 @@ def _as_tensor(values: Tensor | ArrayLike, name: str) -> Shaped[Tensor, "..."]:
         ) from error
 
 
-def _as_numbers(values: Tensor | ArrayLike, name: str) -> Float[Tensor, "..."]:
+def _as_numbers(values: Tensor | ArrayLike, name: str) -> Float[Tensor, ...]:
     """`values` in at least float32: a sum of errors soon leaves the range of half precision."""
     tensor = _as_tensor(values, name)
     if tensor.is_complex():

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from tdegnn.functions import quick_to_call
+from tdegnn.torch_internals import quick_to_call
 
 # torch says once in a process that compressed rows are in beta, and that it does not check them unless asked. It is
 # said here, where nobody listens.

@@ -11,7 +11,7 @@ from tdegnn.analysis.order_plots import plot_order
 from tdegnn.analysis.order_search import UNEXPLAINED, find_order
 from tdegnn.analysis.order_states import make_ready
 from tdegnn.analysis.weak_form import difference_kernels, monomials, solve
-from tdegnn.data.physics import random_graph, simulate_linear
+from tdegnn.data.simulators.physics import random_graph, simulate_linear
 from tdegnn.experiments.order_found import SYSTEMS, run_order
 
 NAMES = ("heat", "wave", "damped wave", "third order", "pendulum")

@@ -2,12 +2,7 @@ import numpy as np
 import pytest
 
 from tdegnn import InputError, explain
-from tdegnn.analysis.plots import (
-    plot_coefficients_by_layer,
-    plot_consistency,
-    plot_roots,
-    save_figure,
-)
+from tdegnn.analysis.plots import plot_coefficients_by_layer, plot_consistency, plot_roots, save_figure
 
 VECTORS = {"stable": [1.4, 0.2, -0.6], "unstable": [-0.08, 1.68, 0.153, 0.006, -0.759]}
 

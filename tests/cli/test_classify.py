@@ -11,10 +11,10 @@ import scipy.sparse
 
 from tdegnn import cli
 from tdegnn.data.nodes import NodeDataset
-from tdegnn.estimators.node_classifier import NodeClassifier
 from tdegnn.graph import Graph
-from tdegnn.training.run_folder import CONFIG, METRICS, WEIGHTS
-from tdegnn.training.threads import single_thread
+from tdegnn.nodes.classifier import NodeClassifier
+from tdegnn.runs.run_folder import CONFIG, METRICS, WEIGHTS
+from tdegnn.training.devices import single_thread
 
 NODES = 30
 NAMES = [f"n{node}" for node in range(NODES)]
@@ -162,7 +162,7 @@ def test_a_benchmark_is_learned_by_its_name(run, tmp_path, monkeypatch):
     features = scipy.sparse.csr_array(np.eye(3, dtype=np.float32)[np.arange(NODES) % 3])
     graph = Graph([range(NODES), np.roll(range(NODES), 3)], NODES, direction="out")
     dataset = NodeDataset("made up", features, graph, np.arange(NODES) % 3, *masks)
-    monkeypatch.setattr("tdegnn.data.load.load_nodes", lambda name: {"cora": dataset}[name])
+    monkeypatch.setattr("tdegnn.data.benchmarks.load.load_nodes", lambda name: {"cora": dataset}[name])
     code, printed, _ = run("classify", "cora", *SMALL, "--out", tmp_path / "run", "--json", "--direction", "in")
     facts = json.loads(printed)
     model = NodeClassifier.load(tmp_path / "run")
@@ -179,7 +179,7 @@ def test_a_stopped_training_goes_on(run, files, tmp_path, monkeypatch):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert run("classify", *files, *SMALL, "--out", whole)[0] == 0
     with monkeypatch.context() as patch:
-        patch.setattr("tdegnn.training.run_folder.RunFolder.finish", interrupt)
+        patch.setattr("tdegnn.runs.run_folder.RunFolder.finish", interrupt)
         assert run("classify", *files, *SMALL, "--out", parts)[0] == 130
     again = run("classify", *files, *SMALL, "--out", parts)
     assert again[0] == 2
@@ -213,7 +213,7 @@ def test_a_disk_that_does_not_take_it_is_one_line(run, files, tmp_path, monkeypa
     def refuse(_):
         raise OSError(error, os.strerror(error))
 
-    monkeypatch.setattr("tdegnn.training.whole_files.os.fsync", refuse)
+    monkeypatch.setattr("tdegnn.runs.safe_files.os.fsync", refuse)
     assert message in complains(run, "classify", *files, *SMALL, "--out", tmp_path / "run")
 
 

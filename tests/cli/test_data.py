@@ -4,9 +4,9 @@ import json
 import pytest
 
 from tdegnn.cli import main
-from tdegnn.data import catalogue
-from tdegnn.data.catalogue import CATALOGUE, Benchmark, Statistics
-from tdegnn.data.fetch import DataFile
+from tdegnn.data.benchmarks import catalogue
+from tdegnn.data.benchmarks.catalogue import CATALOGUE, Benchmark, Statistics
+from tdegnn.data.benchmarks.fetch import DataFile
 
 CONTENTS = {"first/a.txt": b"alpha", "first/b.txt": b"beta", "second/c.txt": b"gamma"}
 

@@ -17,9 +17,9 @@ import pytest
 from tdegnn import cli, simulate_wave
 from tdegnn.cli.forecaster_options import ARGUMENTS, ForecasterOptions
 from tdegnn.data.panel import Panel
-from tdegnn.data.series_tables import read_panel, write_series
-from tdegnn.estimators.forecaster import Forecaster
-from tdegnn.training.run_folder import METRICS, WEIGHTS
+from tdegnn.data.tables.series import read_panel, write_series
+from tdegnn.forecasting.forecaster import Forecaster
+from tdegnn.runs.run_folder import METRICS, WEIGHTS
 
 PROGRAM = Path(sys.executable).parent / "tdegnn"
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -209,7 +209,7 @@ def test_a_stopped_training_goes_on(run, tmp_path, monkeypatch):
     command = ("fit", SERIES, *EDGES, *SMALL, "--window", "4", "--out")
     assert run(*command, whole)[0] == 0
     with monkeypatch.context() as patch:
-        patch.setattr("tdegnn.training.run_folder.RunFolder.finish", interrupt)
+        patch.setattr("tdegnn.runs.run_folder.RunFolder.finish", interrupt)
         assert run(*command, parts)[0] == 130
     assert "an unfinished training. Add --resume or choose" in complains(run, *command, parts)
     assert "Go on with --resume" in complains(run, "predict", parts, "--out", tmp_path / "forecast.csv")
@@ -227,7 +227,9 @@ def interrupt(*_):
 
 def test_a_benchmark_is_learned_by_its_name(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tdegnn.data.load.load_panel", lambda name: {"pedalme": read_panel(SERIES, EDGES[1])}[name])
+    monkeypatch.setattr(
+        "tdegnn.data.benchmarks.load.load_panel", lambda name: {"pedalme": read_panel(SERIES, EDGES[1])}[name]
+    )
     assert run("fit", "pedalme", *SMALL, "--window", "4", "--quiet")[0] == 0
     assert json.loads(Path("runs/fit/config.json").read_text())["data"]["benchmark"] == "pedalme"
     assert "Expected no --edges for the benchmark pedalme" in complains(run, "fit", "pedalme", *EDGES)

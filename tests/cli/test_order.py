@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tdegnn import Panel, cli, simulate_wave, write_edges, write_series
-from tdegnn.data.physics import random_graph
+from tdegnn.data.simulators.physics import random_graph
 
 FAST = ("--resamples", "40")
 

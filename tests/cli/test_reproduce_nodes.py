@@ -62,7 +62,7 @@ def test_an_ablation_without_lines_or_of_an_unknown_dataset_is_refused(capsys):
 
 
 def test_runtimes_stand_beside_those_of_the_paper(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("tdegnn.data.load.load_nodes", lambda name: make_dataset())
+    monkeypatch.setattr("tdegnn.data.benchmarks.load.load_nodes", lambda name: make_dataset())
     path = tmp_path / "runtimes.jsonl"
     code, out, err = run(capsys, "reproduce", "runtimes", "--repetitions", "1", "--out", str(path))
     assert (code, err) == (0, "")

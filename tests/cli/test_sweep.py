@@ -5,7 +5,7 @@ import typer
 
 from tdegnn import cli
 from tdegnn.cli.sweep import sweep
-from tdegnn.data import load
+from tdegnn.data.benchmarks import load
 from tdegnn.experiments.recipe_files import read_recipes
 from tests.experiments.tiny_nodes import make_tiny_nodes
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tdegnn import AttentionCoefficients, DirectCoefficients
-from tdegnn.core import past
+from tdegnn.core import combination as past
 
 ORDER, NODES, CHANNELS = 4, 5, 3
 

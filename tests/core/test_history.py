@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from tdegnn import InputError
-from tdegnn.core.history import as_history, push, replace_newest
+from tdegnn.core.integrator import as_history, push, replace_newest
 
 
 def test_newest_states_come_first():

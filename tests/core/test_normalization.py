@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from tdegnn.core.normalization import RELATIVE_FLOOR, normalize_sum
+from tdegnn.core.combination import RELATIVE_FLOOR, normalize_sum
 
 
 def plain_rule(raw):

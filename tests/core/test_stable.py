@@ -11,9 +11,9 @@ import torch
 from tdegnn import DirectCoefficients, InputError, integrate
 from tdegnn.core import stable
 from tdegnn.core.combination import join, mean_scores
-from tdegnn.core.operators import DiffusionOperator
 from tdegnn.core.stable import StableAttention, StableCoefficients, _bounded
 from tdegnn.core.stable_factors import safe_margin, stable_coefficients, stable_factors
+from tdegnn.operators.diffusion import DiffusionOperator
 from tests.core.checkers import (
     CHANNELS,
     check_coefficient_gradients,

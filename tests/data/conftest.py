@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.data.file_server import serving
+from tests.data.benchmarks.file_server import serving
 
 MIRROR = os.environ.get("TDEGNN_MIRROR", "")
 

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tdegnn.data.filling import FILLINGS, fill_last, fill_linear, fill_zero_with_mask
-from tdegnn.data.windows import sliding_windows
+from tdegnn.data.windows import FILLINGS, fill_last, fill_linear, fill_zero_with_mask, sliding_windows
 
 NAN = float("nan")
 windows_with_gaps = arrays.arrays(

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tdegnn import InputError
-from tdegnn.data.edges import read_graph, write_edges
+from tdegnn.data.graphs.edges import read_graph, write_edges
 from tdegnn.data.panel import Panel
-from tdegnn.data.series_tables import panel_to_frame, read_panel, write_series
+from tdegnn.data.tables.series import panel_to_frame, read_panel, write_series
 from tests.data.panels import panel_parts
 
 THOROUGH = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

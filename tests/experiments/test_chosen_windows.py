@@ -1,7 +1,7 @@
 import pytest
 
 from tdegnn.experiments.table2 import choose_window, linear_errors
-from tdegnn.training.fabric import make_fabric
+from tdegnn.training.devices import make_fabric
 from tests.data.conftest import cache, mirror  # noqa: F401  (where the benchmark files are)
 
 CPU = make_fabric("cpu")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tdegnn.experiments import coverage, table2
-from tdegnn.training.conformal import AdaptiveIntervals
-from tdegnn.training.fabric import make_fabric
+from tdegnn.forecasting.intervals import AdaptiveIntervals
+from tdegnn.training.devices import make_fabric
 from tests.cli.test_commands import run
 from tests.experiments.test_table2 import made_up, make_panel  # noqa: F401  (a small panel in place of Chickenpox)
 

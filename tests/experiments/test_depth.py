@@ -23,10 +23,10 @@ from tdegnn.experiments.depth import (
 )
 from tdegnn.experiments.depth_plots import plot_depth
 from tdegnn.experiments.records import read_lines
-from tdegnn.training.fabric import make_fabric
-from tdegnn.training.node_config import NodeConfig
-from tdegnn.training.node_tasks import Classification
-from tdegnn.training.series_config import SeriesConfig
+from tdegnn.forecasting.settings import SeriesConfig
+from tdegnn.nodes.settings import NodeConfig
+from tdegnn.training.devices import make_fabric
+from tdegnn.training.node_training import Classification
 from tests.cli.test_commands import run
 from tests.node_datasets import make_dataset
 

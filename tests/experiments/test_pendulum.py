@@ -4,13 +4,7 @@ import pytest
 import torch
 
 from tdegnn import InputError
-from tdegnn.experiments.pendulum import (
-    Effort,
-    ModelResult,
-    count_steps,
-    make_pendulum,
-    run_pendulum,
-)
+from tdegnn.experiments.pendulum import Effort, ModelResult, count_steps, make_pendulum, run_pendulum
 from tdegnn.experiments.records import describe_environment, write_records
 from tdegnn.training.optimizers import CosineAdam
 

@@ -4,7 +4,7 @@ import pytest
 
 from tdegnn.experiments import records, series_ablation, table2
 from tdegnn.experiments.gain import Gain
-from tdegnn.training.fabric import make_fabric
+from tdegnn.training.devices import make_fabric
 from tests.cli.test_commands import run
 from tests.experiments.test_table2 import made_up  # noqa: F401  (a small panel in place of Chickenpox)
 

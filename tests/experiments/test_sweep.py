@@ -22,8 +22,8 @@ from tdegnn.experiments.sweep import (
     run_sweep,
     write_recipe,
 )
+from tdegnn.nodes.settings import NodeConfig
 from tdegnn.training.members import GroupDescent
-from tdegnn.training.node_config import NodeConfig
 from tests.experiments.tiny_nodes import make_tiny_nodes
 
 ROOT = Path(__file__).parents[2]

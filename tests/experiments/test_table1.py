@@ -8,11 +8,11 @@ from tdegnn import InputError
 from tdegnn.experiments import node_results, recipe_files, records, table1
 from tdegnn.experiments.node_systems import train_together
 from tdegnn.experiments.recipe_files import config_from_record, read_recipes, write_recipes
-from tdegnn.training.fabric import make_fabric
+from tdegnn.nodes.settings import NodeConfig
+from tdegnn.rivals.nodes.config import RivalConfig
+from tdegnn.rivals.nodes.registry import NODE_NETWORKS
+from tdegnn.training.devices import make_fabric
 from tdegnn.training.members import GroupDescent
-from tdegnn.training.node_config import NodeConfig
-from tdegnn.training.rival_config import RivalConfig
-from tdegnn.zoo.registry import NODE_NETWORKS
 from tests.node_datasets import make_dataset
 
 CPU = make_fabric("cpu")

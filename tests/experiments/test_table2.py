@@ -5,10 +5,11 @@ import pytest
 
 from tdegnn import Graph
 from tdegnn.data.panel import Panel
-from tdegnn.data.seasons import Season
+from tdegnn.data.times.seasons import Season
 from tdegnn.experiments import paper, records, table2
-from tdegnn.training.fabric import make_fabric
-from tdegnn.training.series_config import SeriesConfig, SeriesRivalConfig
+from tdegnn.forecasting.settings import SeriesConfig
+from tdegnn.rivals.series.config import SeriesRivalConfig
+from tdegnn.training.devices import make_fabric
 from tests.cli.test_commands import run
 
 CPU = make_fabric("cpu")

@@ -1,7 +1,7 @@
 import torch
 
 from tdegnn import PhysicalNetwork
-from tdegnn.data.physics import simulate_wave
+from tdegnn.data.simulators.physics import simulate_wave
 from tdegnn.data.windows import one_step_windows
 
 

@@ -3,14 +3,14 @@ import torch
 
 from tdegnn import DirectCoefficients, FixedCoefficients, InputError, explain, roll_out, simulate_wave
 from tdegnn.data.panel import Panel
+from tdegnn.forecasting.frames import FrameMaker
+from tdegnn.forecasting.series_training import SeriesTraining
 from tdegnn.nets.physical import PhysicalNetwork
 from tdegnn.nets.physical_series import PhysicalSeriesNetwork
 from tdegnn.nets.series_network import Frames, SeriesSizes
-from tdegnn.training.fabric import make_fabric
-from tdegnn.training.fit import fit
+from tdegnn.training.devices import make_fabric
+from tdegnn.training.loop import fit
 from tdegnn.training.members import GroupDescent, GroupedAdam
-from tdegnn.training.series_frames import FrameMaker
-from tdegnn.training.series_training import SeriesTraining
 from tests.core.checkers import NUM_NODES, small_graph
 
 SIZES = SeriesSizes(window=4, horizon=3, num_nodes=NUM_NODES, num_channels=2, num_known=1, num_targets=1)

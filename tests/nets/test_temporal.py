@@ -2,11 +2,13 @@ import pytest
 import torch
 
 from tdegnn import AttentionCoefficients, DirectCoefficients, FixedCoefficients, GatedAttention, Graph, InputError
+from tdegnn.forecasting.linear_skip import LinearSkip
 from tdegnn.nets.series_network import Frames, SeriesSizes
-from tdegnn.nets.temporal import LinearSkip, PastDiffusion, PastFeatures, TemporalNetwork
-from tdegnn.training.fabric import make_fabric
+from tdegnn.nets.temporal import TemporalNetwork
+from tdegnn.operators.past_diffusion import PastDiffusion, PastFeatures
+from tdegnn.training.devices import make_fabric
 from tdegnn.training.members import GroupDescent, GroupedAdam, Members
-from tests.zoo.series_checkers import (
+from tests.rivals.series_checkers import (
     DOUBLE,
     SIZES,
     check_dropout,

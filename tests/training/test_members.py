@@ -15,8 +15,8 @@ from tdegnn import (
 )
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.nets.stationary import StationaryNetwork
-from tdegnn.training.fabric import make_fabric
-from tdegnn.training.fit import fit
+from tdegnn.training.devices import make_fabric
+from tdegnn.training.loop import fit
 from tdegnn.training.members import GroupDescent, GroupedAdam, Members
 from tdegnn.training.node_training import NodeTraining
 from tests.node_datasets import make_dataset

@@ -14,13 +14,11 @@ from torch import nn
 from tdegnn import DiffusionOperator, DirectCoefficients, Graph, InputError
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.nets.stationary import StationaryNetwork
-from tdegnn.training.fabric import make_fabric
-from tdegnn.training.fit import ClosureTrainee, fit
+from tdegnn.runs.run_folder import CHECKPOINT, METRICS, WEIGHTS, RunFolder
+from tdegnn.training.devices import make_fabric, single_thread
+from tdegnn.training.loop import ClosureTrainee, fit
 from tdegnn.training.members import GroupDescent, GroupedAdam
-from tdegnn.training.node_tasks import Classification, Regression
-from tdegnn.training.node_training import NodeParts, NodeTraining, TaskTraining, as_input
-from tdegnn.training.run_folder import CHECKPOINT, METRICS, WEIGHTS, RunFolder
-from tdegnn.training.threads import single_thread
+from tdegnn.training.node_training import Classification, NodeParts, NodeTraining, Regression, TaskTraining, as_input
 
 NODES, FEATURES, CLASSES, CHANNELS, LAYERS = 24, 6, 3, 4, 2
 CONFIG = {"kind": "test"}

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from tdegnn.training.threads import single_thread
+from tdegnn.training.devices import single_thread
 
 
 def test_number_of_threads_is_given_back_also_after_an_error():

@@ -22,7 +22,7 @@ from tdegnn.errors import InputError, check_count
 LONGEST_HISTORY = 64
 
 
-def as_array(values: ArrayLike) -> Shaped[np.ndarray, "..."]:
+def as_array(values: ArrayLike) -> Shaped[np.ndarray, ...]:
     """Return `values` as float64; a torch tensor may have a gradient or live on a GPU."""
     if hasattr(values, "detach"):
         values = values.detach().cpu()

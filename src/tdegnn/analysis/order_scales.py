@@ -12,14 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tdegnn.analysis.order_limits import (
-    FINEST,
-    KEPT_VARIANCE,
-    LARGEST_WINDOW,
-    LITTLE_NOISE,
-    MOST_NOISE,
-    MOST_SCALES,
-)
+from tdegnn.analysis.order_limits import FINEST, KEPT_VARIANCE, LARGEST_WINDOW, LITTLE_NOISE, MOST_NOISE, MOST_SCALES
 from tdegnn.analysis.order_states import ReadyStates
 from tdegnn.analysis.report import ordinal
 from tdegnn.analysis.weak_form import Moments, difference_kernels, tested_moments

@@ -9,12 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from tdegnn.analysis.consistency import sine_consistency, taylor_weights
-from tdegnn.analysis.order import (
-    as_coefficients,
-    derivative_coefficients,
-    expand_in_stencils,
-    root_multiplicity,
-)
+from tdegnn.analysis.order import as_coefficients, derivative_coefficients, expand_in_stencils, root_multiplicity
 from tdegnn.analysis.regions import real_limit
 from tdegnn.analysis.roots import characteristic_roots, satisfies_root_condition
 from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE

@@ -16,15 +16,16 @@ from tdegnn.cli.data import data
 from tdegnn.cli.demo import demo
 from tdegnn.cli.explain import explain
 from tdegnn.cli.fit import fit
-from tdegnn.cli.order import order, order_found
+from tdegnn.cli.order import order
 from tdegnn.cli.predict import predict
-from tdegnn.cli.reproduce import reproduce
-from tdegnn.cli.reproduce_ablation import ablation
-from tdegnn.cli.reproduce_coverage import coverage
-from tdegnn.cli.reproduce_nodes import runtimes, table1
-from tdegnn.cli.reproduce_series import table2
-from tdegnn.cli.reproduce_series_ablation import series_ablation
-from tdegnn.cli.reproduce_stability import depth, stable_pendulum
+from tdegnn.cli.reproduce.ablation import ablation
+from tdegnn.cli.reproduce.coverage import coverage
+from tdegnn.cli.reproduce.order_found import order_found
+from tdegnn.cli.reproduce.pendulum import reproduce
+from tdegnn.cli.reproduce.series_ablation import series_ablation
+from tdegnn.cli.reproduce.stability import depth, stable_pendulum
+from tdegnn.cli.reproduce.table1 import runtimes, table1
+from tdegnn.cli.reproduce.table2 import table2
 from tdegnn.cli.sweep import sweep
 from tdegnn.errors import InputError, TdegnnError
 from tdegnn.version import __version__

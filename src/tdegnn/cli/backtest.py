@@ -7,11 +7,9 @@ from typing import Annotated
 
 import typer
 
-from tdegnn.cli.forecast_errors import compare_errors, print_errors
 from tdegnn.cli.forecaster_options import ForecasterOptions
-from tdegnn.cli.option_groups import with_groups
-from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Seed
-from tdegnn.cli.output import print_json, print_notes, progress_bar
+from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Seed, with_groups
+from tdegnn.cli.output import compare_errors, print_errors, print_json, print_notes, progress_bar
 from tdegnn.cli.series import NodeFeaturesFile, SeriesFile, TableOptions, in_options, read_features, read_series
 from tdegnn.cli.tables import check_table, write_table
 

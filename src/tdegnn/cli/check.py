@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tdegnn.cli.option_groups import with_groups
-from tdegnn.cli.options import AsJson
+from tdegnn.cli.options import AsJson, with_groups
 from tdegnn.cli.output import print_json, print_notes
 from tdegnn.cli.series import SeriesFile, TableOptions, read_series
 
@@ -41,7 +40,7 @@ def check(
 
 def _facts(panel: Panel, series: Path, window: int, horizon: int) -> dict[str, Any]:
     from tdegnn.data.splits import split_chronologically
-    from tdegnn.data.times import describe_step, show_time
+    from tdegnn.data.times.times import describe_step, show_time
     from tdegnn.data.windows import sliding_windows
 
     windows = sliding_windows(panel.values, window, horizon)

@@ -1,14 +1,13 @@
-"""`tdegnn classify`: train on the nodes of a benchmark, or of the user's own files, and keep the run folder."""
+"""The settings of a node classifier, as options of the command that trains one."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from tdegnn.cli.classifier_options import ClassifierOptions
-from tdegnn.cli.option_groups import with_groups
 from tdegnn.cli.options import (
     AsJson,
     Decimal,
@@ -23,21 +22,109 @@ from tdegnn.cli.options import (
     Resume,
     Seed,
     Separator,
+    SystemOption,
     check_given,
     make_csv_format,
+    parse_order,
+    with_groups,
 )
 from tdegnn.cli.output import number, print_json, print_table, progress_bar, vector
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
-    from tdegnn.data.csv_files import CsvFormat
-    from tdegnn.estimators.node_classifier import NodeClassifier
-    from tdegnn.training.fit import Look
+    from tdegnn.data.tables.csv_files import CsvFormat
+    from tdegnn.nodes.classifier import NodeClassifier
+    from tdegnn.training.loop import Look
+
+
+@dataclass(frozen=True)
+class ClassifierOptions:
+    """What a user may say about a classifier. Their defaults are those of `NodeClassifier`."""
+
+    PANEL: ClassVar[str] = "The classifier"
+
+    system: Annotated[SystemOption, typer.Option(help="c = [1], a learned vector, attention, or a stable vector.")] = (
+        SystemOption.DIRECT
+    )
+    hidden_channels: Annotated[int, typer.Option(help="Channels of a state.", min=1)] = 64
+    layers: Annotated[int, typer.Option(help="Number of layers.", min=1)] = 2
+    order: Annotated[
+        Any,
+        typer.Option(
+            help="Length of the history; [bold]auto[/bold] tries 1 to 4 and takes what validation prefers.",
+            parser=parse_order,
+            metavar="INTEGER|auto",
+        ),
+    ] = 2
+    step_size: Annotated[float, typer.Option(help="h: weight of the spatial term.", min=0)] = 1.0
+    dropout: Annotated[
+        float, typer.Option(help="Part of input and last state dropped in training.", min=0, max=0.99)
+    ] = 0.5
+    hidden_dropout: Annotated[
+        float, typer.Option(help="Part of the other states dropped in training.", min=0, max=0.99)
+    ] = 0.3
+    learning_rate: Annotated[float, typer.Option(help="Of embedding and spatial term.", min=0)] = 0.01
+    weight_decay: Annotated[float, typer.Option(help="Of embedding and spatial term.", min=0)] = 5e-4
+    c_learning_rate: Annotated[float, typer.Option(help="Of the coefficients c.", min=0)] = 1e-3
+    c_weight_decay: Annotated[float, typer.Option(help="How strongly c is pulled to forward Euler.", min=0)] = 0.01
+    batch_norm: Annotated[bool, typer.Option(help="Normalize channels in the spatial term.")] = True
+    standardize: Annotated[
+        bool, typer.Option(help="Bring features to mean 0 and deviation 1; indicators and sparse ones stay.")
+    ] = True
+    normalize: Annotated[
+        bool, typer.Option("--normalize", help="Scale the features of a node to sum to one, as for counts of words.")
+    ] = False
+    balanced: Annotated[bool, typer.Option("--balanced", help="Let all classes count the same.")] = False
+    steps: Annotated[int, typer.Option(help="Steps of the optimizer at most.", min=1)] = 300
+    patience: Annotated[int | None, typer.Option(help="End after so many steps without improvement.", min=1)] = None
+
+    def make(self, seed: int, device: DeviceOption, direction: DirectionOption | None) -> NodeClassifier:
+        """A classifier with these settings, not trained yet.
+
+        Args:
+            seed: Seed of everything random.
+            device: Where to compute.
+            direction: Whose states a node receives; `None` where the user did not say.
+        """
+        from tdegnn.nodes.classifier import NodeClassifier
+
+        return NodeClassifier(
+            system=self.system.value,
+            hidden_channels=self.hidden_channels,
+            num_layers=self.layers,
+            order=self.order,
+            step_size=self.step_size,
+            outer_dropout=self.dropout,
+            hidden_dropout=self.hidden_dropout,
+            embedding_learning_rate=self.learning_rate,
+            embedding_weight_decay=self.weight_decay,
+            temporal_learning_rate=self.c_learning_rate,
+            temporal_weight_decay=self.c_weight_decay,
+            spatial_learning_rate=self.learning_rate,
+            spatial_weight_decay=self.weight_decay,
+            batch_norm=self.batch_norm,
+            standardized_features=self.standardize,
+            normalized_features=self.normalize,
+            class_weight="balanced" if self.balanced else None,
+            num_steps=self.steps,
+            patience=self.patience,
+            seed=seed,
+            device=device.value,
+            direction=None if direction is None else direction.value,
+        )
+
+    @property
+    def num_trainings(self) -> int:
+        """How many trainings there will be: one for each order where the order is to be found, and the last one."""
+        from tdegnn.training.order_choice import AUTO, TRIED_ORDERS
+
+        is_searched = self.order == AUTO and self.system is not SystemOption.FIXED
+        return 1 + len(TRIED_ORDERS) if is_searched else 1
 
 
 def _check_benchmark(name: str | None) -> str | None:
     """Say at once that there is no such benchmark."""
-    from tdegnn.data.catalogue import find_benchmark
+    from tdegnn.data.benchmarks.catalogue import find_benchmark
 
     return None if name is None else find_benchmark(name, "nodes").name
 
@@ -109,7 +196,7 @@ def classify(
 
 def _load_benchmark(name: str, split: int) -> dict[str, Any]:
     """Arguments of `fit` for a benchmark."""
-    from tdegnn.data.load import load_nodes
+    from tdegnn.data.benchmarks.load import load_nodes
 
     return {"X": load_nodes(name), "split": split, "source": {"benchmark": name, "split": split}, "notes": []}
 
@@ -122,7 +209,7 @@ def _read_files(
     csv_format: CsvFormat,
 ) -> dict[str, Any]:
     """Arguments of `fit` for files of the user's."""
-    from tdegnn.data.node_tables import read_labels, read_node_tables
+    from tdegnn.data.tables.nodes import read_labels, read_node_tables
 
     if features is None or labels is None or edges is None:
         given = {"--features": features, "--labels": labels, "--edges": edges}

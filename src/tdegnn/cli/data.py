@@ -13,8 +13,8 @@ from tdegnn.cli.output import print_json, print_table, progress_bar
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
-    from tdegnn.data.catalogue import Benchmark
-    from tdegnn.data.fetch import DataFile
+    from tdegnn.data.benchmarks.catalogue import Benchmark
+    from tdegnn.data.benchmarks.fetch import DataFile
 
 data = typer.Typer(help="Benchmark data: list it, get it, verify it. Your own: check it.", no_args_is_help=True)
 
@@ -24,7 +24,7 @@ Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Names o
 @data.command("list")
 def list_benchmarks(as_json: AsJson = False) -> None:
     """List the benchmarks, and which are here."""
-    from tdegnn.data.catalogue import CATALOGUE
+    from tdegnn.data.benchmarks.catalogue import CATALOGUE
 
     if as_json:
         print_json([_to_record(benchmark) for benchmark in CATALOGUE.values()])
@@ -64,7 +64,7 @@ def fetch(
 @data.command()
 def verify(names: Names = None, quiet: Quiet = False, as_json: AsJson = False) -> None:
     """Check the checksums of the files that are here."""
-    from tdegnn.data.fetch import locate
+    from tdegnn.data.benchmarks.fetch import locate
 
     wrong: list[dict[str, str]] = []
     num_right = num_absent = 0
@@ -95,7 +95,7 @@ def where(
     as_json: AsJson = False,
 ) -> None:
     """Print the cache folder (TDEGNN_CACHE) and the mirror (TDEGNN_MIRROR), and where a benchmark's files are."""
-    from tdegnn.data.fetch import cache_folder, mirror
+    from tdegnn.data.benchmarks.fetch import cache_folder, mirror
 
     benchmarks = [] if name is None else _choose([name])
     files = {file.path: _place_of_file(file) for benchmark in benchmarks for file in benchmark.known_files}
@@ -111,13 +111,13 @@ def where(
 
 def _choose(names: list[str] | None) -> list[Benchmark]:
     """The benchmarks of these names; all where there is no name."""
-    from tdegnn.data.catalogue import CATALOGUE, find_benchmark
+    from tdegnn.data.benchmarks.catalogue import CATALOGUE, find_benchmark
 
     return [find_benchmark(name) for name in names or CATALOGUE]
 
 
 def _place_of_file(file: DataFile) -> str:
-    from tdegnn.data.fetch import locate
+    from tdegnn.data.benchmarks.fetch import locate
 
     path = locate(file)
     if path is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tdegnn.cli.options import AsJson, Device, DeviceOption, OutFolder, Quiet, Seed
-from tdegnn.cli.reproduce import show_pendulum
+from tdegnn.cli.reproduce.pendulum import show_pendulum
 
 
 def demo(
@@ -17,7 +17,7 @@ def demo(
 ) -> None:
     """Watch TDE-GNN find out that a pendulum is a second-order system (about a minute)."""
     from tdegnn.experiments.pendulum import Effort, make_pendulum
-    from tdegnn.training.device import choose_device
+    from tdegnn.training.devices import choose_device
 
     data = make_pendulum(device=choose_device(device.value))
     show_pendulum(data, Effort(), seed, out, is_quiet=quiet, as_json=as_json)

@@ -65,7 +65,7 @@ def explain(
 
 def _read_run(path: Path) -> tuple[list[float], str, str | None]:
     """The mean over layers of the learned coefficients, the kind of states they combine, and why they are so many."""
-    from tdegnn.training.run_folder import RunFolder
+    from tdegnn.runs.run_folder import RunFolder
 
     run = RunFolder.open(path)
     coefficients = run.read_coefficients()["coefficients"]

@@ -9,16 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tdegnn.cli.forecast_errors import compare_errors, print_errors
 from tdegnn.cli.forecaster_options import ForecasterOptions
-from tdegnn.cli.option_groups import with_groups
-from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Resume, Seed
-from tdegnn.cli.output import number, print_json, print_notes, print_table, progress_bar, vector
+from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Resume, Seed, with_groups
+from tdegnn.cli.output import (
+    compare_errors,
+    number,
+    print_errors,
+    print_json,
+    print_notes,
+    print_table,
+    progress_bar,
+    vector,
+)
 from tdegnn.cli.series import NodeFeaturesFile, SeriesFile, TableOptions, in_options, read_features, read_series
 
 if TYPE_CHECKING:
-    from tdegnn.estimators.forecaster import Forecaster
-    from tdegnn.training.fit import Look
+    from tdegnn.forecasting.forecaster import Forecaster
+    from tdegnn.training.loop import Look
 
 
 @with_groups

@@ -14,7 +14,7 @@ from tdegnn.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tdegnn.estimators.forecaster import Forecaster
+    from tdegnn.forecasting.forecaster import Forecaster
 
 # What Python calls otherwise.
 ARGUMENTS = {"coefficients": "system", "layers": "num_layers", "members": "num_members", "steps": "num_steps"}
@@ -133,7 +133,7 @@ class ForecasterOptions:
             seed: Seed of everything random.
             device: Where to compute.
         """
-        from tdegnn.estimators.forecaster import Forecaster
+        from tdegnn.forecasting.forecaster import Forecaster
 
         said = {name: value for name, value in vars(self).items() if value is not None and name != "states"}
         settings: dict[str, Any] = {"seed": seed, "device": device.value}

@@ -1,18 +1,69 @@
-"""Options that several commands share, with one help text each."""
+"""Options that go together: declared once, as the fields of a dataclass, and given to every command that takes it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import fields, is_dataclass
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
-    from tdegnn.data.csv_files import CsvFormat
+    from tdegnn.data.tables.csv_files import CsvFormat
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Let the command line fill parameters whose type is a dataclass, by one option for each of its fields.
+
+    A field is written as a parameter of a command is, `Annotated[int, typer.Option(help=...)] = 4`. In the help, the
+    fields of a dataclass stand together under its `PANEL`.
+    """
+    own = inspect.signature(command).parameters
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: hints[name] for name in own if is_dataclass(hints[name])}
+    parameters = []
+    for name, parameter in own.items():
+        if name in groups:
+            parameters += _options_of(groups[name])
+        else:
+            parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hints[name]))
+
+    @wraps(command)
+    def filled(**given: Any) -> None:
+        made = {
+            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**given, **made)
+
+    filled.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    filled.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return filled
+
+
+def _options_of(group: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    parameters = []
+    for field in fields(group):
+        kind, option = get_args(hints[field.name])
+        option = copy(option)
+        option.rich_help_panel = group.PANEL
+        parameters.append(
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=Annotated[kind, option],
+            )
+        )
+    return parameters
 
 
 class DeviceOption(StrEnum):
@@ -71,7 +122,7 @@ Datasets = Annotated[
 
 def check_given(path: Path | None) -> Path | None:
     """Say at once that a file cannot be read, before the imports of what reads it, which take seconds."""
-    from tdegnn.data.files import check_file
+    from tdegnn.data.tables.csv_files import check_file
 
     return None if path is None else check_file(path)
 
@@ -133,7 +184,7 @@ Encoding = Annotated[str | None, typer.Option("--encoding", help="Encoding of CS
 
 def make_csv_format(separator: str | None, decimal: str | None, encoding: str | None) -> CsvFormat:
     """How CSV files are written, as the options say. A tab is typed as a backslash and a t."""
-    from tdegnn.data.csv_files import CsvFormat
+    from tdegnn.data.tables.csv_files import CsvFormat
 
     return CsvFormat(None if separator is None else separator.replace("\\t", "\t"), decimal or ".", encoding or "utf-8")
 

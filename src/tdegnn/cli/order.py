@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tdegnn.analysis.order_limits import HIGHEST_ORDER, NUM_RESAMPLES, USUAL_MAX_ORDER
-from tdegnn.cli.option_groups import with_groups
-from tdegnn.cli.options import AsJson, Quiet, Report, ResultLines, Seed, check_report, choose_names
+from tdegnn.cli.options import AsJson, Quiet, Seed, with_groups
 from tdegnn.cli.output import print_json, print_notes, print_table, progress_bar
 from tdegnn.cli.series import SeriesFile, TableOptions, in_options, read_series
 from tdegnn.errors import InputError
@@ -79,7 +78,7 @@ def order(
 
 
 def _notes_of_season(panel: Panel, found: OrderFound) -> list[str]:
-    from tdegnn.data.seasons import seasons_of
+    from tdegnn.data.times.seasons import seasons_of
 
     if found.order is None or found.order < SWINGS_FROM or not seasons_of(panel.times):
         return []
@@ -89,7 +88,7 @@ def _notes_of_season(panel: Panel, found: OrderFound) -> list[str]:
 def _save(found: OrderFound, record: dict[str, Any], folder: Path) -> None:
     from tdegnn.analysis.order_plots import plot_order
     from tdegnn.analysis.plots import save_figure
-    from tdegnn.training.json_values import finite_or_null
+    from tdegnn.runs.safe_files import finite_or_null
 
     save_figure(plot_order(found), folder / "order.png")
     (folder / "order.json").write_text(json.dumps(finite_or_null(record), indent=2) + "\n", "utf-8")
@@ -123,56 +122,3 @@ def _print_equation(found: OrderFound) -> None:
         typer.echo(f"D_{entry.order} = {interval}: {entry.meaning}.")
     if any(trial.order > found.order for trial in found.trials):
         typer.echo("The order is the smallest that explains enough; shares above it say nothing.")
-
-
-def order_found(
-    system: Annotated[
-        list[str] | None, typer.Option("--system", help="Name of a system; may be given several times. All without.")
-    ] = None,
-    seeds: Annotated[int, typer.Option(help="Number of seeds (graphs, initial states, noise).", min=1)] = 20,
-    out: ResultLines = Path("runs/order_found.jsonl"),
-    report: Report = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-) -> None:
-    """Simulated systems at more and more noise: is their order found from the data alone? Not in the paper."""
-    from tdegnn.experiments.order_found import (
-        FIRST_SEED,
-        SYSTEMS,
-        breaking_noises,
-        count_runs,
-        run_missing,
-        summarize_orders,
-    )
-    from tdegnn.experiments.records import read_lines
-
-    systems = choose_names(system, tuple(SYSTEMS), "system")
-    check_report(report, out)
-    if not report:
-        with progress_bar(count_runs(systems, seeds), "order found", is_quiet=quiet or as_json) as tick:
-            run_missing(out, systems, range(FIRST_SEED, FIRST_SEED + seeds), on_run=tick)
-    cells = summarize_orders(read_lines(out, system=systems))
-    if as_json:
-        print_json([{"system": name, "noise": noise, **vars(cell)} for (name, noise), cell in cells.items()])
-        return
-    broken = breaking_noises(cells)
-    if not quiet:
-        noises = sorted({noise for _, noise in cells})
-        rows = []
-        for name, breaks_at in broken.items():
-            of_system = [cells.get((name, noise)) for noise in noises]
-            rows.append(
-                [
-                    name,
-                    *(_verdicts(cell.num_right, cell.num_wrong, cell.num_runs) if cell else "-" for cell in of_system),
-                    "-" if breaks_at is None else f"{breaks_at:g}",
-                ]
-            )
-        header = ["system", *(f"noise {noise:g}" for noise in noises), "breaks at"]
-        print_table("Right verdicts (wrong ones in brackets; the rest said that the data cannot tell)", header, rows)
-    num_wrong = sum(cell.num_wrong for cell in cells.values())
-    typer.echo(f"{sum(cell.num_runs for cell in cells.values())} runs in {out}; {num_wrong} verdicts are wrong.")
-
-
-def _verdicts(num_right: int, num_wrong: int, num_runs: int) -> str:
-    return f"{num_right}/{num_runs}" + (f" ({num_wrong})" if num_wrong else "")

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tdegnn.cli.option_groups import with_groups
-from tdegnn.cli.options import AsJson, Decimal, Encoding, Quiet, Separator, make_csv_format
+from tdegnn.cli.options import AsJson, Decimal, Encoding, Quiet, Separator, make_csv_format, with_groups
 from tdegnn.cli.predict_nodes import NewNodes, predict_nodes
 from tdegnn.cli.predict_series import NewSeries, predict_series
 from tdegnn.cli.series import TableOptions
@@ -37,7 +36,7 @@ def predict(
     as_json: AsJson = False,
 ) -> None:
     """Forecast series, or predict the classes of nodes: of the training's own, or of others that you name."""
-    from tdegnn.training.run_folder import RunFolder
+    from tdegnn.runs.run_folder import RunFolder
 
     kind = RunFolder.open(run).config.get("kind")
     if kind == "Forecaster":

@@ -14,8 +14,8 @@ from tdegnn.cli.tables import check_table, write_table
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
-    from tdegnn.data.csv_files import CsvFormat
-    from tdegnn.data.node_tables import NodeTables
+    from tdegnn.data.tables.csv_files import CsvFormat
+    from tdegnn.data.tables.nodes import NodeTables
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ def predict_nodes(
     check_table(out)
     import pandas as pd
 
-    from tdegnn.estimators.node_classifier import NodeClassifier
-    from tdegnn.training.run_folder import RunFolder
+    from tdegnn.nodes.classifier import NodeClassifier
+    from tdegnn.runs.run_folder import RunFolder
 
     model = NodeClassifier.load(run)
     data = RunFolder.open(run).config["data"]
@@ -72,15 +72,15 @@ def predict_nodes(
 
 
 def _read(features: Path, edges: Path, data: dict[str, Any], csv_format: CsvFormat) -> NodeTables:
-    from tdegnn.data.node_tables import read_node_tables
+    from tdegnn.data.tables.nodes import read_node_tables
 
     return read_node_tables(features, edges, data["direction"], csv_format)
 
 
 def _read_training_nodes(data: dict[str, Any], run: Path) -> NodeTables:
     """The nodes of the training, from where they came from."""
-    from tdegnn.data.load import load_nodes
-    from tdegnn.data.node_tables import NodeTables
+    from tdegnn.data.benchmarks.load import load_nodes
+    from tdegnn.data.tables.nodes import NodeTables
 
     if "benchmark" in data:
         dataset = load_nodes(data["benchmark"]).with_direction(data["direction"])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tdegnn.data.panel import Panel
-    from tdegnn.estimators.forecast import Forecast
+    from tdegnn.forecasting.forecast import Forecast
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ def predict_series(run: Path, new: NewSeries, said: TableOptions, out: Path, *, 
         is_quiet: Print one line.
         as_json: Print JSON.
     """
-    from tdegnn.estimators.forecaster import Forecaster
-    from tdegnn.training.run_folder import RunFolder
+    from tdegnn.forecasting.forecaster import Forecaster
+    from tdegnn.runs.run_folder import RunFolder
 
     check_table(out)
     model = Forecaster.load(run)
@@ -111,7 +111,7 @@ def _arranged(panel: Panel, nodes: Sequence[str]) -> Panel:
 def _facts(forecast: Forecast, out: Path) -> dict[str, Any]:
     import numpy as np
 
-    from tdegnn.data.times import show_time
+    from tdegnn.data.times.times import show_time
 
     return {
         "forecast": str(out),

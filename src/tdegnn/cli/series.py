@@ -35,9 +35,9 @@ from tdegnn.cli.options import (
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
-    from tdegnn.data.csv_files import CsvFormat
     from tdegnn.data.panel import Panel
-    from tdegnn.estimators.node_features import NodeFeatures
+    from tdegnn.data.tables.csv_files import CsvFormat
+    from tdegnn.forecasting.node_features import NodeFeatures
     from tdegnn.graph import Graph
 
 USUAL_NEIGHBORS = 5
@@ -50,8 +50,8 @@ ARGUMENT = re.compile(
 
 def check_series(series: Path | None) -> Path | None:
     """Say at once that there is neither a file nor a benchmark with series of that name."""
-    from tdegnn.data.catalogue import CATALOGUE
-    from tdegnn.data.files import find_similar
+    from tdegnn.data.benchmarks.catalogue import CATALOGUE
+    from tdegnn.data.tables.csv_files import find_similar
 
     if series is None or is_benchmark(series):
         return series
@@ -135,7 +135,7 @@ class TableOptions:
 
 def read_series(series: Path, options: TableOptions) -> Panel:
     """Read the user's tables, or load the benchmark of that name where there is no such file."""
-    from tdegnn.data.series_tables import read_panel
+    from tdegnn.data.tables.series import read_panel
 
     if is_benchmark(series):
         return _load_benchmark(str(series), options)
@@ -163,7 +163,7 @@ def read_series(series: Path, options: TableOptions) -> Panel:
 
 def read_features(path: Path | None, panel: Panel, options: TableOptions) -> NodeFeatures | None:
     """What is known of the nodes of a panel, in a file that is written as the other tables are."""
-    from tdegnn.estimators.node_features import read_node_features
+    from tdegnn.forecasting.node_features import read_node_features
 
     if path is None:
         return None
@@ -207,13 +207,13 @@ def _check_graph_options(options: TableOptions) -> None:
 
 def _benchmarks() -> list[str]:
     """Names of the benchmarks with series."""
-    from tdegnn.data.catalogue import CATALOGUE
+    from tdegnn.data.benchmarks.catalogue import CATALOGUE
 
     return [benchmark.name for benchmark in CATALOGUE.values() if benchmark.kind == "series"]
 
 
 def _load_benchmark(name: str, options: TableOptions) -> Panel:
-    from tdegnn.data.load import load_panel
+    from tdegnn.data.benchmarks.load import load_panel
 
     if options.said:
         option = next(iter(options.said)).replace("_", "-")
@@ -222,7 +222,7 @@ def _load_benchmark(name: str, options: TableOptions) -> Panel:
 
 
 def _link_neighbors(panel: Panel, coordinates: Path, options: TableOptions) -> Graph:
-    from tdegnn.data.graph_building import neighbor_graph, read_coordinates
+    from tdegnn.data.graphs.neighbors import neighbor_graph, read_coordinates
 
     places, metric = read_coordinates(coordinates, panel.nodes, options.csv_format)
     return neighbor_graph(places, options.neighbors or max(1, min(USUAL_NEIGHBORS, panel.num_nodes - 1)), metric)

@@ -50,9 +50,9 @@ def sweep(
     as_json: AsJson = False,
 ) -> None:
     """Search the settings of a system by validation accuracy. Run it again to go on; several may share a study."""
-    from tdegnn.data.load import load_nodes
+    from tdegnn.data.benchmarks.load import load_nodes
     from tdegnn.experiments.sweep import SweepSettings, count_finished, open_study, run_sweep, write_recipe
-    from tdegnn.training.fabric import make_fabric
+    from tdegnn.training.devices import make_fabric
 
     name = study or f"{dataset}-{system.value}"
     if not study and Path(name).name != name:

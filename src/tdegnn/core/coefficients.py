@@ -15,11 +15,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tdegnn.core.checks import check_fits, check_layer
-from tdegnn.core.combination import attend, join, weighted_sum
-from tdegnn.core.history import Coefficients, History, State
-from tdegnn.core.normalization import normalize_sum
-from tdegnn.errors import InputError, check_count
+from tdegnn.core.combination import Coefficients, History, attend, join, normalize_sum, weighted_sum
+from tdegnn.errors import InputError, check_count, check_fits, check_layer
+from tdegnn.graph import State
 
 # What float32 keeps of a sum; the analysis allows the same.
 SUM_TOLERANCE = 1e-4
@@ -194,7 +192,7 @@ class AttentionCoefficients(TemporalCoefficients):
         self.query.reset_parameters()
         self.key.load_state_dict(self.query.state_dict())
 
-    def forward(self, history: History, layer: int) -> Float[Tensor, "order *batch"]:
+    def forward(self, history: History, layer: int) -> Float[Tensor, order * batch]:
         """Return the weights of the history as the current state sees it."""
         return self.combine(history, layer)[1]
 

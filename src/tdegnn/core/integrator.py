@@ -15,10 +15,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tdegnn.core.coefficients import TemporalCoefficients
-from tdegnn.core.history import History, State, as_history, push, replace_newest
-from tdegnn.core.operators import SpatialOperator
+from tdegnn.core.combination import History
+from tdegnn.core.operator import SpatialOperator
 from tdegnn.errors import InputError, check_count, check_finite
-from tdegnn.graph import Graph
+from tdegnn.graph import Graph, State, check_precision
 
 
 @dataclass(frozen=True)
@@ -124,3 +124,45 @@ def _check_shape(giver: str, came: Tensor, state: Tensor) -> None:
         raise InputError(
             f"Expected {giver} to return shape {tuple(state.shape)}, as the state, got {tuple(came.shape)}."
         )
+
+
+def as_history(states: Tensor | Sequence[Tensor], order: int) -> History:
+    """Check `states`, newest first, and return the newest `order` of them.
+
+    Args:
+        states: A tensor (order, *batch, nodes, channels), or a sequence of states.
+        order: How many states the temporal coefficients weigh.
+    """
+    is_stack = isinstance(states, Tensor) and states.dim() > 0
+    is_sequence = isinstance(states, Sequence) and all(isinstance(state, Tensor) for state in states)
+    if not is_stack and not is_sequence:
+        raise InputError(
+            "Expected the history to be a tensor (order, *batch, nodes, channels) or a sequence of tensors, newest "
+            f"first, got {type(states).__name__}. Use torch.as_tensor."
+        )
+    history = tuple(states.unbind(0)) if isinstance(states, Tensor) else tuple(states)
+    if len(history) < order:
+        raise InputError(
+            f"Expected a history of at least {order} states (the order of the coefficients), got {len(history)}. "
+            "Give more states or lower the order."
+        )
+    newest = history[0]
+    check_precision(newest)
+    for state in history[1:order]:
+        if (state.shape, state.dtype, state.device) != (newest.shape, newest.dtype, newest.device):
+            raise InputError(
+                "Expected all states of the history to be alike, got "
+                f"{tuple(newest.shape)} {newest.dtype} on {newest.device} and "
+                f"{tuple(state.shape)} {state.dtype} on {state.device}."
+            )
+    return history[:order]
+
+
+def push(history: History, state: State) -> History:
+    """Put a new state in front and let the oldest go."""
+    return (state, *history[:-1])
+
+
+def replace_newest(history: History, state: State) -> History:
+    """Put `state` in the place of the newest one."""
+    return (state, *history[1:])

@@ -13,7 +13,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tdegnn.core.checks import check_fits
 from tdegnn.core.coefficients import (
     SUM_TOLERANCE,
     AttentionCoefficients,
@@ -22,8 +21,7 @@ from tdegnn.core.coefficients import (
     TemporalCoefficients,
     VectorCoefficients,
 )
-from tdegnn.core.combination import join, mean_scores, weighted_sum
-from tdegnn.core.history import Coefficients, History, State
+from tdegnn.core.combination import Coefficients, History, join, mean_scores, weighted_sum
 from tdegnn.core.stable_factors import (
     check_stable,
     divide_by_ones,
@@ -32,7 +30,8 @@ from tdegnn.core.stable_factors import (
     stable_coefficients,
     start_parameters,
 )
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, check_fits
+from tdegnn.graph import State
 
 
 class _FactoredCoefficients(TemporalCoefficients):
@@ -183,7 +182,7 @@ class StableAttention(_FactoredCoefficients, AttentionCoefficients):
         return combine
 
 
-def _bounded(scores: Float[Tensor, "order *batch"]) -> Float[Tensor, "order *batch"]:
+def _bounded(scores: Float[Tensor, order * batch]) -> Float[Tensor, order * batch]:
     """`s / sqrt(1 + |s|^2)`."""
     # The result does not depend on `size`, so that is a constant to the gradient. It keeps squares from overflowing.
     size = scores.detach().abs().amax(dim=0, keepdim=True).clamp(min=1.0)

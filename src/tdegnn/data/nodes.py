@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import scipy.sparse
 import torch
-from jaxtyping import Bool, Float32, Int64
+from jaxtyping import Bool, Float, Float32, Int64
 from torch import Tensor
 
 from tdegnn.errors import InputError
@@ -20,6 +20,7 @@ from tdegnn.graph import Direction, Graph
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
 
 Features: TypeAlias = scipy.sparse.csr_array | Float32[np.ndarray, "nodes features"]
 Masks: TypeAlias = Bool[np.ndarray, "splits nodes"]
@@ -203,3 +204,45 @@ def _masks_of_pyg(masks: list[Tensor | None], num_nodes: int) -> list[Masks]:
     by_split = [None if mask is None else np.atleast_2d(mask.cpu().numpy().T) for mask in masks]
     num_splits = max((len(mask) for mask in by_split if mask is not None), default=0)
     return [np.zeros((num_splits, num_nodes), bool) if mask is None else mask for mask in by_split]
+
+
+# Features of which more than this are zero are left alone, as are indicators: their zeros mean something.
+MOST_ZEROS = 0.8
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureScaling:
+    """What is subtracted from each feature, and what it is then divided by.
+
+    Attributes:
+        center: Mean of each feature over the nodes; 0 where it is left alone.
+        scale: Standard deviation of each feature; 1 where it is left alone.
+    """
+
+    center: Float[np.ndarray, " features"]
+    scale: Float[np.ndarray, " features"]
+
+    @staticmethod
+    def of(features: Any) -> FeatureScaling | None:
+        """The scaling of a matrix of features; None where it is sparse, or nearly so."""
+        if not isinstance(features, np.ndarray) or (features == 0).mean() > MOST_ZEROS:
+            return None
+        numbers = features.astype(np.float64)
+        center, spread = numbers.mean(axis=0), numbers.std(axis=0)
+        is_indicator = np.array([len(np.unique(column)) <= 2 for column in numbers.T])
+        is_left = is_indicator | (spread <= 1e-12 * np.abs(center))
+        return FeatureScaling(np.where(is_left, 0.0, center), np.where(is_left, 1.0, spread))
+
+    def apply(self, features: Any) -> Float[np.ndarray, "nodes features"]:
+        """Scaled features."""
+        dense = features.toarray() if scipy.sparse.issparse(features) else features
+        return np.asarray((np.asarray(dense, dtype=np.float64) - self.center) / self.scale, dtype=np.float32)
+
+    def to_record(self) -> dict[str, list[float]]:
+        """As JSON keeps it."""
+        return {"center": self.center.tolist(), "scale": self.scale.tolist()}
+
+    @staticmethod
+    def from_record(record: dict[str, list[float]] | None) -> FeatureScaling | None:
+        """What `to_record` gave."""
+        return None if record is None else FeatureScaling(*(np.array(record[name]) for name in ("center", "scale")))

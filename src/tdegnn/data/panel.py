@@ -19,10 +19,10 @@ from jaxtyping import Bool, Float, Shaped
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from tdegnn.data.calendar import calendar_channels
-from tdegnn.data.notices import notice_values
-from tdegnn.data.time_texts import as_times
-from tdegnn.data.times import check_regular, describe_step, future_times, regularize, show_time
+from tdegnn.data.panel_notes import notice_values
+from tdegnn.data.times.calendar import calendar_channels
+from tdegnn.data.times.time_texts import as_times
+from tdegnn.data.times.times import check_regular, describe_step, future_times, regularize, show_time
 from tdegnn.errors import InputError, check_count
 from tdegnn.graph import Graph
 

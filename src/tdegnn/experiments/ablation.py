@@ -19,7 +19,7 @@ from tdegnn.errors import InputError
 from tdegnn.experiments.node_results import Cell, paired_gain
 from tdegnn.experiments.node_systems import AnyConfig
 from tdegnn.experiments.recipe_files import config_from_record, read_recipes
-from tdegnn.training.node_config import NodeConfig
+from tdegnn.nodes.settings import NodeConfig
 
 FOLDER = Path(__file__).parent / "order_recipes"
 ORDERS = range(1, 9)

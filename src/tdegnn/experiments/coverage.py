@@ -15,16 +15,16 @@ import numpy as np
 from jaxtyping import Float
 from lightning_fabric import Fabric
 
-from tdegnn.data.load import load_panel
+from tdegnn.data.benchmarks.load import load_panel
 from tdegnn.data.splits import split_chronologically
 from tdegnn.experiments.records import append_lines, describe_environment, read_lines
 from tdegnn.experiments.table2 import PAPER_WINDOW, TASKS
-from tdegnn.training.conformal import AdaptiveIntervals, ConformalIntervals, measure_coverage
-from tdegnn.training.fit import fit
-from tdegnn.training.ridge_skip import start_at_ridge
-from tdegnn.training.series_config import SeriesConfig
-from tdegnn.training.series_frames import FrameMaker
-from tdegnn.training.series_training import SeriesTraining
+from tdegnn.forecasting.frames import FrameMaker
+from tdegnn.forecasting.intervals import AdaptiveIntervals, ConformalIntervals, measure_coverage
+from tdegnn.forecasting.linear_skip import start_at_ridge
+from tdegnn.forecasting.series_training import SeriesTraining
+from tdegnn.forecasting.settings import SeriesConfig
+from tdegnn.training.loop import fit
 
 HORIZON, COVERAGE, NUM_SEEDS = 4, 0.9, 5
 

@@ -21,7 +21,8 @@ from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from tdegnn.analysis.roots import characteristic_roots
-from tdegnn.data.load import load_nodes
+from tdegnn.core.rules import System
+from tdegnn.data.benchmarks.load import load_nodes
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import check_count
 from tdegnn.experiments.node_systems import AnyConfig, train_members
@@ -29,12 +30,10 @@ from tdegnn.experiments.recipe_files import config_from_record
 from tdegnn.experiments.records import append_lines, describe_environment, read_lines
 from tdegnn.graph import Graph
 from tdegnn.nets.stationary import StationaryNetwork
-from tdegnn.training.fabric import Precision, place, weight_type
+from tdegnn.nodes.settings import NodeConfig
+from tdegnn.training.devices import Precision, place, weight_type
 from tdegnn.training.members import GroupDescent
-from tdegnn.training.node_config import NodeConfig
-from tdegnn.training.node_tasks import Classification
-from tdegnn.training.node_training import as_input
-from tdegnn.training.systems import System
+from tdegnn.training.node_training import Classification, as_input
 
 SYSTEMS: tuple[System, ...] = ("DE-GNN", "TDE-GNN_D", "TDE-GNN_A", "TDE-GNN_S")
 LEARNING_RATES = (0.0001, 0.0003, 0.001, 0.003)

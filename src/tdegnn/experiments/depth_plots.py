@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from tdegnn.analysis.plots import BLUE, GRAY, INK, ORANGE, PURPLE, styled
+from tdegnn.core.rules import System
 from tdegnn.errors import InputError
 from tdegnn.experiments.depth import SYSTEMS, TASKS
 from tdegnn.experiments.node_results import Cell
-from tdegnn.training.systems import System
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

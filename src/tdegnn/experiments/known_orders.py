@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from tdegnn.data.physics import Simulation, simulate_heat, simulate_third_order, simulate_wave
+from tdegnn.data.simulators.physics import Simulation, simulate_heat, simulate_third_order, simulate_wave
 from tdegnn.errors import InputError
 from tdegnn.experiments.nested_orders import ORDERS, NestedFits, NetworkMaker, describe_effort, fit_nested_orders
 from tdegnn.nets.physical import PhysicalNetwork

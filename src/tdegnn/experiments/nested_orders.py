@@ -21,9 +21,9 @@ from tdegnn.data.windows import OneStepWindows, backward_difference, one_step_wi
 from tdegnn.errors import InputError, check_finite
 from tdegnn.graph import Graph
 from tdegnn.nets.physical import PhysicalNetwork
-from tdegnn.training.fit import ClosureTrainee, fit
+from tdegnn.training.devices import single_thread
+from tdegnn.training.loop import ClosureTrainee, fit
 from tdegnn.training.optimizers import QuasiNewton
-from tdegnn.training.threads import single_thread
 
 NetworkMaker: TypeAlias = Callable[[int, int, int, float], PhysicalNetwork]
 ORDERS = (1, 2, 3, 4)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from lightning_fabric import Fabric
 
-from tdegnn.data.load import load_nodes
+from tdegnn.data.benchmarks.load import load_nodes
 from tdegnn.experiments.gain import Gain
 from tdegnn.experiments.node_systems import AnyConfig, train_together
 from tdegnn.experiments.recipe_files import config_from_record

@@ -1,6 +1,6 @@
 """Node classification, system by system: many configurations, splits and seeds trained in one batch.
 
-What a configuration is, `training/node_config.py` says. Nothing here chooses: `table1.py` does, by validation.
+What a configuration is, `nodes/settings.py` says. Nothing here chooses: `table1.py` does, by validation.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from lightning_fabric import Fabric
 
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError
-from tdegnn.training.fit import fit
-from tdegnn.training.node_config import NodeConfig
+from tdegnn.nodes.settings import NodeConfig
+from tdegnn.rivals.nodes.config import RivalConfig
+from tdegnn.training.loop import fit
 from tdegnn.training.node_training import NodeTraining
-from tdegnn.training.rival_config import RivalConfig
 
 AnyConfig: TypeAlias = NodeConfig | RivalConfig
 

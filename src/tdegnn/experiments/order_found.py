@@ -21,7 +21,7 @@ from scipy.signal import butter, sosfiltfilt
 
 from tdegnn.analysis.order_report import OrderFound
 from tdegnn.analysis.order_search import find_order
-from tdegnn.data.physics import Simulation, random_graph, simulate_pendulum
+from tdegnn.data.simulators.physics import Simulation, random_graph, simulate_pendulum
 from tdegnn.errors import InputError, check_count, check_finite
 from tdegnn.experiments.known_orders import SYSTEMS as GRAPH_SYSTEMS
 from tdegnn.experiments.records import append_lines, describe_environment, read_lines

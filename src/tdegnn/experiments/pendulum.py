@@ -21,17 +21,17 @@ from torch import Tensor, nn
 from tdegnn.analysis.order import explained_share, find_dynamics_order
 from tdegnn.analysis.report import CoefficientReport, explain, ordinal
 from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH, LOOSE_TOLERANCE
-from tdegnn.core.history import History
-from tdegnn.data.physics import PendulumFeatures, Simulation, simulate_pendulum
+from tdegnn.core.combination import History
+from tdegnn.data.simulators.physics import PendulumFeatures, Simulation, simulate_pendulum
 from tdegnn.data.windows import OneStepWindows, backward_difference, one_step_windows
 from tdegnn.errors import InputError
 from tdegnn.nets.physical import PhysicalNetwork
 from tdegnn.nets.rollout import PinnedPredictor, roll_out
-from tdegnn.training.fit import ClosureTrainee, FitResult, fit
+from tdegnn.rivals.naive import NaivePredictor
+from tdegnn.rivals.series.graph_lstm import GraphLSTM
+from tdegnn.training.devices import single_thread
+from tdegnn.training.loop import ClosureTrainee, FitResult, fit
 from tdegnn.training.optimizers import CosineAdam, Descent, QuasiNewton
-from tdegnn.training.threads import single_thread
-from tdegnn.zoo.graph_lstm import GraphLSTM
-from tdegnn.zoo.naive import NaivePredictor
 
 BOB = 1
 ROLL_OUT_STEPS = 100

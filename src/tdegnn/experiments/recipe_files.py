@@ -15,10 +15,10 @@ from typing import Any
 
 from tdegnn.errors import InputError
 from tdegnn.experiments.node_systems import AnyConfig
+from tdegnn.nodes.settings import NodeConfig
+from tdegnn.rivals.nodes.config import RivalConfig
+from tdegnn.rivals.nodes.registry import NODE_NETWORKS
 from tdegnn.training.members import GroupDescent
-from tdegnn.training.node_config import NodeConfig
-from tdegnn.training.rival_config import RivalConfig
-from tdegnn.zoo.registry import NODE_NETWORKS
 
 FOLDER = resources("tdegnn.experiments").joinpath("recipes")
 GROUPS = ("embedding", "temporal", "spatial")

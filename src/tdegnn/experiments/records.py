@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tdegnn.errors import InputError
-from tdegnn.training.environment import describe_versions
-from tdegnn.training.json_values import finite_or_null
+from tdegnn.runs.safe_files import finite_or_null
+from tdegnn.version import describe_versions
 
 if TYPE_CHECKING:
     import torch

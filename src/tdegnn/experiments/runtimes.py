@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from lightning_fabric import Fabric
 
+from tdegnn.core.rules import System
 from tdegnn.data.nodes import NodeDataset
-from tdegnn.training.node_config import NodeConfig
+from tdegnn.nodes.settings import NodeConfig
 from tdegnn.training.node_training import NodeTraining
-from tdegnn.training.systems import System
 
 RUNTIME_SYSTEMS: tuple[System, ...] = ("DE-GNN", "TDE-GNN_D", "TDE-GNN_A")
 NUM_WARM_UP = 5

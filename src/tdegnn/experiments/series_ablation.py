@@ -17,8 +17,8 @@ from lightning_fabric import Fabric
 from tdegnn.experiments.gain import Gain
 from tdegnn.experiments.records import append_lines, describe_environment, read_lines
 from tdegnn.experiments.table2 import NUM_SEEDS, TASKS, prepare_series, train_honestly
+from tdegnn.forecasting.settings import SeriesConfig
 from tdegnn.graph import Graph
-from tdegnn.training.series_config import SeriesConfig
 
 FULL = "full"
 

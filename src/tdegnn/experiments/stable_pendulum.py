@@ -19,9 +19,8 @@ from torch import Tensor, nn
 
 from tdegnn.analysis.report import CoefficientReport, explain
 from tdegnn.core.coefficients import DirectCoefficients, FixedCoefficients, TemporalCoefficients
-from tdegnn.core.operators import HiddenDiffusionOperator
 from tdegnn.core.stable import StableCoefficients
-from tdegnn.data.physics import simulate_pendulum
+from tdegnn.data.simulators.physics import simulate_pendulum
 from tdegnn.errors import InputError
 from tdegnn.experiments.paper import PENDULUM_COEFFICIENTS
 from tdegnn.experiments.pendulum import (
@@ -36,7 +35,8 @@ from tdegnn.experiments.pendulum import (
 )
 from tdegnn.nets.physical import PhysicalNetwork
 from tdegnn.nets.rollout import PinnedPredictor, roll_out
-from tdegnn.training.threads import single_thread
+from tdegnn.operators.hidden_diffusion import HiddenDiffusionOperator
+from tdegnn.training.devices import single_thread
 
 ORDER = 5
 RUN_STEPS, LONG_RUN_STEPS = 1000, 10_000

@@ -28,14 +28,14 @@ from lightning_fabric import Fabric
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, Trial, TrialState
 
+from tdegnn.core.rules import System
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError, TdegnnError, TrainingError, check_count
 from tdegnn.experiments.node_systems import NodeRun, train_together
 from tdegnn.experiments.recipe_files import read_recipes, write_recipes
+from tdegnn.nodes.settings import NodeConfig
+from tdegnn.runs.safe_files import explained
 from tdegnn.training.members import GroupDescent
-from tdegnn.training.node_config import NodeConfig
-from tdegnn.training.systems import System
-from tdegnn.training.whole_files import explained
 
 Space = Literal["paper", "wide"]
 

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from tdegnn.data.load import load_nodes
+from tdegnn.data.benchmarks.load import load_nodes
 from tdegnn.experiments.node_results import Cell
 from tdegnn.experiments.recipe_files import config_from_record, read_recipes
 from tdegnn.experiments.records import append_lines, describe_environment, read_lines
-from tdegnn.zoo.link_ridge import fit_link_ridge
-from tdegnn.zoo.registry import NODE_NETWORKS
+from tdegnn.rivals.nodes.link_ridge import fit_link_ridge
+from tdegnn.rivals.nodes.registry import NODE_NETWORKS
 
 DATASETS = (
     "squirrel",

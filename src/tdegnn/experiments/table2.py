@@ -17,22 +17,23 @@ import torch
 from jaxtyping import Float
 from lightning_fabric import Fabric
 
-from tdegnn.data.load import load_panel
+from tdegnn.core.rules import System
+from tdegnn.data.benchmarks.load import load_panel
 from tdegnn.data.panel import Panel
-from tdegnn.data.seasons import DAYS_IN_A_YEAR, Season, season_waves
 from tdegnn.data.splits import ChronologicalSplit, split_chronologically
+from tdegnn.data.times.seasons import DAYS_IN_A_YEAR, Season, season_waves
 from tdegnn.experiments.records import append_lines, describe_environment, read_lines
+from tdegnn.forecasting.baselines.naive import SeriesInputs
+from tdegnn.forecasting.frames import FrameMaker, WindowSet
+from tdegnn.forecasting.linear_skip import Penalties, start_at_ridge
+from tdegnn.forecasting.series_training import SeriesTraining
+from tdegnn.forecasting.settings import SeriesConfig, Skip
 from tdegnn.graph import Graph
-from tdegnn.training.fit import fit
+from tdegnn.rivals.series.classical import classical_forecasts
+from tdegnn.rivals.series.config import AnySeriesConfig, SeriesRivalConfig
+from tdegnn.rivals.series.registry import SERIES_NETWORKS
+from tdegnn.training.loop import fit
 from tdegnn.training.members import GroupDescent
-from tdegnn.training.ridge_skip import Penalties, start_at_ridge
-from tdegnn.training.series_config import AnySeriesConfig, SeriesConfig, SeriesRivalConfig, Skip
-from tdegnn.training.series_frames import FrameMaker, WindowSet
-from tdegnn.training.series_training import SeriesTraining
-from tdegnn.training.systems import System
-from tdegnn.zoo.classical import classical_forecasts
-from tdegnn.zoo.series_inputs import SeriesInputs
-from tdegnn.zoo.series_registry import SERIES_NETWORKS
 
 Protocol = Literal["honest", "paper"]
 PROTOCOLS: tuple[Protocol, ...] = ("honest", "paper")

@@ -17,39 +17,10 @@ from torch import Tensor, nn
 
 from tdegnn.errors import InputError, check_count
 from tdegnn.graph import Graph
-from tdegnn.nets.seeded_dropout import DropoutStream
+from tdegnn.nets.dropout import DropoutStream, PassDropout
 from tdegnn.sparse import SparseMatrix
 
 Features: TypeAlias = SparseMatrix | Float[Tensor, "nodes features"]
-
-
-class PassDropout:
-    """The dropout of one forward pass; without a stream, in evaluation mode, it changes nothing.
-
-    Args:
-        stream: The masks of this pass.
-        outer_rate: Part of the input, and of what a readout gets, that is dropped.
-        hidden_rate: Part of what lies between that is dropped.
-    """
-
-    def __init__(
-        self, stream: DropoutStream | None, outer_rate: Float[Tensor, ""], hidden_rate: Float[Tensor, ""]
-    ) -> None:
-        self._stream, self._outer_rate, self._hidden_rate = stream, outer_rate, hidden_rate
-
-    def input(self, features: SparseMatrix | Tensor) -> SparseMatrix | Tensor:
-        """Drop of the input. A zero that is dropped stays zero, so only the entries of a sparse matrix matter."""
-        if isinstance(features, SparseMatrix):
-            return features.with_values(self.outer(features.values)) if self._stream else features
-        return self.outer(features)
-
-    def outer(self, values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """Drop at the outer rate."""
-        return self._stream.drop(values, self._outer_rate) if self._stream else values
-
-    def hidden(self, values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """Drop at the hidden rate."""
-        return self._stream.drop(values, self._hidden_rate) if self._stream else values
 
 
 class NodeNetwork(nn.Module, ABC):

@@ -9,10 +9,11 @@ from __future__ import annotations
 from torch import nn
 
 from tdegnn.core.coefficients import DirectCoefficients, TemporalCoefficients
-from tdegnn.core.history import History, State
+from tdegnn.core.combination import History
 from tdegnn.core.integrator import integrate
-from tdegnn.core.operators import HiddenDiffusionOperator, SpatialOperator
-from tdegnn.graph import Graph
+from tdegnn.core.operator import SpatialOperator
+from tdegnn.graph import Graph, State
+from tdegnn.operators.hidden_diffusion import HiddenDiffusionOperator
 
 
 class PhysicalNetwork(nn.Module):

@@ -11,13 +11,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tdegnn.core.coefficients import TemporalCoefficients
-from tdegnn.core.history import History, push
-from tdegnn.core.integrator import Integration, integrate
-from tdegnn.core.operators import HiddenDiffusionOperator
+from tdegnn.core.combination import History
+from tdegnn.core.integrator import Integration, integrate, push
 from tdegnn.errors import check_finite
 from tdegnn.graph import Graph
-from tdegnn.nets.parts import reset_parts
 from tdegnn.nets.series_network import Frames, SeriesNetwork, SeriesSizes
+from tdegnn.operators.hidden_diffusion import HiddenDiffusionOperator
+from tdegnn.parts import reset_parts
 
 
 class PhysicalSeriesNetwork(SeriesNetwork):

@@ -12,9 +12,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from tdegnn.core.history import History, State, as_history, push
+from tdegnn.core.combination import History
+from tdegnn.core.integrator import as_history, push
 from tdegnn.errors import check_count
-from tdegnn.graph import Graph
+from tdegnn.graph import Graph, State
 
 
 @runtime_checkable

@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from tdegnn.core.coefficients import TemporalCoefficients
 from tdegnn.errors import InputError, check_count
 from tdegnn.graph import Graph
-from tdegnn.nets.node_network import PassDropout
-from tdegnn.nets.seeded_dropout import DropoutStream
+from tdegnn.nets.dropout import DropoutStream, PassDropout
 
 
 class Frames(NamedTuple):

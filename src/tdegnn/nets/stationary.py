@@ -14,13 +14,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tdegnn.core.coefficients import TemporalCoefficients
-from tdegnn.core.history import History, State
+from tdegnn.core.combination import History
 from tdegnn.core.integrator import Integration, integrate
-from tdegnn.core.operators import SpatialOperator
+from tdegnn.core.operator import SpatialOperator
 from tdegnn.errors import InputError, check_finite
-from tdegnn.graph import Graph
-from tdegnn.nets.node_network import Features, NodeNetwork, PassDropout, apply_linear
-from tdegnn.nets.parts import reset_parts
+from tdegnn.graph import Graph, State
+from tdegnn.nets.dropout import PassDropout
+from tdegnn.nets.node_network import Features, NodeNetwork, apply_linear
+from tdegnn.parts import reset_parts
 
 
 class MappedStates(nn.Module):

@@ -8,76 +8,18 @@ parts: the rule for c, the skip beside it, and the operator.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tdegnn.core.checks import check_layer
 from tdegnn.core.coefficients import TemporalCoefficients
-from tdegnn.core.history import State
 from tdegnn.core.integrator import Integration, integrate
-from tdegnn.core.operators import SpatialOperator
 from tdegnn.errors import check_count, check_finite
 from tdegnn.graph import Graph
-from tdegnn.nets.parts import reset_parts
 from tdegnn.nets.series_network import Frames, SeriesNetwork, SeriesSizes, as_frames
-
-
-class PastFeatures(NamedTuple):
-    """The context of the operator: the features of all frames, which layers bring up to date, and the time."""
-
-    features: State
-    time: State
-
-
-class PastDiffusion(SpatialOperator):
-    """The spatial term with the features of the past in it, `s = relu((F - h L F) W_l + F_past U_l)`.
-
-    After each layer `F_past = relu(e_l [F_past, F, T])`, T being what is known of time. Paper: Algorithm 2. Deviation:
-    it updates the features and does not say how they reach the state; here they enter the spatial term.
-
-    Args:
-        channels: Channels of a state, of the features and of the time.
-        num_layers: Number of layers.
-        step_size: h.
-    """
-
-    step_size: Tensor
-
-    def __init__(self, channels: int, num_layers: int, step_size: float) -> None:
-        super().__init__()
-        check_count(channels=channels, num_layers=num_layers)
-        check_finite(step_size=step_size)
-        self.channels, self.num_layers = channels, num_layers
-        self.register_buffer("step_size", torch.tensor(step_size, dtype=torch.float64), persistent=False)
-        self.state_maps = nn.ModuleList(nn.Linear(channels, channels, bias=False) for _ in range(num_layers))
-        self.past_maps = nn.ModuleList(nn.Linear(channels, channels) for _ in range(num_layers))
-        # Features after the last layer would reach nothing.
-        self.updates = nn.ModuleList(nn.Linear(3 * channels, channels) for _ in range(num_layers - 1))
-
-    def reset_parameters(self) -> None:
-        """Draw all weights anew."""
-        for linear in (*self.state_maps, *self.past_maps, *self.updates):
-            linear.reset_parameters()
-
-    def forward(self, state: State, graph: Graph, layer: int, context: Any = None) -> tuple[State, PastFeatures]:
-        """Return the rate, and the features as this layer saw them."""
-        check_layer(layer, self.num_layers)
-        features, time = context
-        if layer > 0:
-            features = torch.relu(self.updates[layer - 1](torch.cat([features, state, time], dim=-1)))
-        diffused = graph.diffuse(state, self.step_size)
-        past, state_map = self.past_maps[layer](features), cast(nn.Linear, self.state_maps[layer])
-        # One operation in place of a product and a sum.
-        mapped = torch.addmm(past.flatten(0, -2), diffused.flatten(0, -2), state_map.weight.mT)
-        rate = torch.relu(mapped.view(state.shape))
-        return rate, PastFeatures(features, time)
-
-    def extra_repr(self) -> str:
-        """Return the sizes shown by `repr`."""
-        return f"channels={self.channels}, num_layers={self.num_layers}, step_size={float(self.step_size):g}"
+from tdegnn.operators.past_diffusion import PastDiffusion, PastFeatures
+from tdegnn.parts import reset_parts
 
 
 class TimeEmbedding(nn.Linear):
@@ -173,51 +115,3 @@ class TemporalNetwork(SeriesNetwork):
             context=PastFeatures(past, time),
             state_map=state_map,
         )
-
-
-class LinearSkip(nn.Module):
-    """A linear forecast of each node: from its own window, its neighbors' and the mean of all nodes', and the future.
-
-    It is what a ridge regression on lags sees, and may start as its solution (`training/ridge_skip.py`); beside it, the
-    layers learn what is not linear.
-
-    Args:
-        sizes: The sizes of the task.
-        is_by_node: Whether each node has weights of its own, for its own window, beside those that all nodes share.
-    """
-
-    def __init__(self, sizes: SeriesSizes, *, is_by_node: bool = False) -> None:
-        super().__init__()
-        self.sizes = sizes
-        num_own = sizes.window * (sizes.num_channels - sizes.num_waves) + sizes.horizon * sizes.num_known
-        num_others = 2 * sizes.window * sizes.num_targets
-        num_outputs = sizes.horizon * sizes.num_targets
-        self.shared = nn.Linear(num_own + num_others, num_outputs)
-        self.by_node = nn.Parameter(torch.empty(sizes.num_nodes if is_by_node else 0, num_own + 1, num_outputs))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Start with a forecast of zero."""
-        for weight in (self.shared.weight, self.shared.bias, self.by_node):
-            nn.init.zeros_(weight)
-
-    def inputs(
-        self, frames: Frames, graph: Graph
-    ) -> tuple[Float[Tensor, "batch nodes own"], Float[Tensor, "batch nodes others"]]:
-        """What a node sees of itself and of the future, with a one for the offset; and what it sees of others."""
-        targets = frames.window[..., : self.sizes.num_targets]
-        # Waves of the past say nothing that those of the future do not.
-        without_waves = frames.window[..., : self.sizes.num_channels - self.sizes.num_waves]
-        of_all = targets.mean(dim=-2, keepdim=True).expand_as(targets)
-        own, future, neighbors, mean = (
-            part.movedim(1, 2).flatten(2) for part in (without_waves, frames.future, graph.propagate(targets), of_all)
-        )
-        return torch.cat([own, future, torch.ones_like(own[..., :1])], dim=-1), torch.cat([neighbors, mean], dim=-1)
-
-    def forward(self, frames: Frames, graph: Graph) -> Float[Tensor, "batch horizon nodes targets"]:
-        """Return the linear forecasts."""
-        own, others = self.inputs(frames, graph)
-        flat: Tensor = self.shared(torch.cat([own[..., :-1], others], dim=-1))
-        if len(self.by_node):
-            flat = flat + torch.einsum("bni,nio->bno", own, self.by_node)
-        return as_frames(flat, self.sizes)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,8 +20,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from tdegnn.errors import InputError
-from tdegnn.training.fabric import make_fabric, place
-from tdegnn.training.memory import keep_freed_memory
+from tdegnn.training.devices import keep_freed_memory, make_fabric, place
 
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
@@ -252,3 +252,14 @@ def _as_rows(stacked: Float[Tensor, "members ..."]) -> Float[Tensor, "members we
 def keep_where(is_better: Bool[Tensor, " members"], new: Tensor, old: Tensor) -> Tensor:
     """Rows of `new` for the members that got better, of `old` for the others."""
     return torch.where(is_better.view(-1, *[1] * (new.dim() - 1)), new, old)
+
+
+def take_weights(network: nn.Module, stored: Mapping[str, Tensor], member: int, path: Path) -> None:
+    """Give a network the weights and buffers of one member, whose rows they are; `path` says whose folder it is."""
+    own = dict([*network.named_parameters(), *network.named_buffers()])
+    shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
+    if shapes != {name: tuple(tensor.shape[1:]) for name, tensor in stored.items()}:
+        raise InputError(f"Expected weights of the settings in {path}, got others. Train again.")
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(stored[name][member])

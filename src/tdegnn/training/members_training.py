@@ -11,8 +11,8 @@ from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from tdegnn.errors import InputError
-from tdegnn.training.fabric import weight_type
-from tdegnn.training.fit import Trainee
+from tdegnn.training.devices import weight_type
+from tdegnn.training.loop import Trainee
 from tdegnn.training.members import GroupedAdam, Members, keep_where
 
 

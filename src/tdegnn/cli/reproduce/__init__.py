@@ -1,0 +1,1 @@
+"""`tdegnn reproduce`: tables and figures, one file each."""

@@ -1,0 +1,57 @@
+"""`tdegnn reproduce coverage`: how often intervals hold what comes, on the test part of a series."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Report, ResultLines, check_report, choose_names
+from tdegnn.cli.output import print_json, print_table, progress_bar
+
+
+def coverage(
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option("--dataset", help="Name of a dataset; may be given several times. Chickenpox without."),
+    ] = None,
+    window: Annotated[int, typer.Option(help="Steps a forecast sees.", min=4)] = 4,
+    seeds: Annotated[int, typer.Option(help="Number of seeds, trained together.", min=1)] = 5,
+    out: ResultLines = Path("runs/coverage.jsonl"),
+    report: Report = False,
+    device: Device = DeviceOption.AUTO,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Coverage of 90 % intervals one to four steps ahead: fixed widths, and widths that adapt."""
+    from tdegnn.experiments.coverage import measure_dataset, summarize_coverage
+    from tdegnn.experiments.records import read_lines
+    from tdegnn.experiments.table2 import TASKS
+    from tdegnn.training.devices import make_fabric
+
+    datasets = choose_names(dataset or ["chickenpox"], tuple(TASKS), "dataset")
+    check_report(report, out)
+    if not report:
+        fabric = make_fabric(device.value)
+        with progress_bar(len(datasets), "coverage", is_quiet=quiet or as_json) as tick:
+            for name in datasets:
+                measure_dataset(name, out, fabric=fabric, window=window, seeds=range(seeds))
+                tick(name)
+    cells = summarize_coverage(read_lines(out, dataset=datasets))
+    if as_json:
+        print_json(
+            [
+                {"dataset": name, "window": size, "intervals": kind, "coverage": reached.tolist()}
+                for (name, size, kind), reached in cells.items()
+            ]
+        )
+        return
+    if not quiet:
+        header = ["dataset", "window", "intervals", *(f"step {step}" for step in range(1, 5))]
+        rows = [
+            [name, str(size), kind, *(f"{100 * share:.1f} %" for share in reached)]
+            for (name, size, kind), reached in cells.items()
+        ]
+        print_table("What was observed in the intervals of 90 %, on the test part", header, rows)
+    typer.echo(f"{len(cells)} rows in {out}.")

@@ -1,0 +1,273 @@
+"""The catalogue: which benchmarks there are, of which files each is made, and what must come out of them.
+
+Importing it reads nothing: checksums are looked up in `checksums.txt` when files are asked for. `load.py` makes
+datasets of the files.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files as resources
+from pathlib import Path
+from typing import Literal
+
+from tdegnn.data.benchmarks.fetch import DataFile, fetch
+from tdegnn.errors import DownloadError, InputError
+
+Kind = Literal["nodes", "series"]
+
+LOADERS: dict[Kind, str] = {"nodes": "load_nodes", "series": "load_panel"}
+NUM_SPLITS = 10
+# Where each folder of the layout was published. One file has been published nowhere.
+UPSTREAM = {
+    "planetoid/": "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data/",
+    "geom-gcn/splits/": "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn/master/splits/",
+    "geom-gcn/film/": "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn/master/new_data/film/",
+    "heterophilous/": "https://raw.githubusercontent.com/yandex-research/heterophilous-graphs/main/data/",
+    "temporal/": "https://raw.githubusercontent.com/benedekrozemberczki/pytorch_geometric_temporal/master/dataset/",
+}
+MIRROR_ONLY = "temporal/wikimath_reconstructed.npz"
+# Of this one only the id that git gives its content is known.
+GIT_BLOBS = {"temporal/wikivital_mathematics.json": "28aefd607de34627e194f40a80fb50cf549904f4"}
+
+GEOM_GCN = "Pei et al., Geom-GCN: Geometric Graph Convolutional Networks, ICLR 2020"
+PLANETOID = "Yang, Cohen and Salakhutdinov, Revisiting Semi-Supervised Learning with Graph Embeddings, ICML 2016"
+SEN = "Sen et al., Collective Classification in Network Data, AI Magazine 29(3), 2008"
+MUSAE = "Rozemberczki, Allen and Sarkar, Multi-Scale Attributed Node Embedding, Journal of Complex Networks 9(2), 2021"
+PLATONOV = "Platonov et al., A Critical Look at the Evaluation of GNNs under Heterophily, ICLR 2023"
+PYG_TEMPORAL = "Rozemberczki et al., PyTorch Geometric Temporal, CIKM 2021"
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What can be counted in a benchmark; 0 where there is nothing of the kind.
+
+    Attributes:
+        nodes: Nodes.
+        edges: Edges without direction and without self-loops.
+        directed_edges: Edges, each direction counted, without self-loops.
+        features: Features of a node.
+        classes: Classes of nodes.
+        splits: Fixed splits.
+        steps: Steps in time.
+    """
+
+    nodes: int
+    edges: int
+    directed_edges: int
+    features: int = 0
+    classes: int = 0
+    splits: int = 0
+    steps: int = 0
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """An entry of the catalogue.
+
+    Attributes:
+        name: Name to load it by.
+        kind: Nodes to classify, or series to forecast.
+        description: What it is, in a line.
+        paths: The files it is made of, relative to a mirror.
+        license: That of the repository which publishes the files.
+        citation: Whom to cite.
+        statistics: What loading must find.
+        stand_in: A file to make do with where `paths` cannot be had.
+    """
+
+    name: str
+    kind: Kind
+    description: str
+    paths: tuple[str, ...]
+    license: str
+    citation: str
+    statistics: Statistics
+    stand_in: str | None = None
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """The files it is made of."""
+        return tuple(map(data_file, self.paths))
+
+    @property
+    def known_files(self) -> tuple[DataFile, ...]:
+        """The files it is made of, and what may stand in for them."""
+        return self.files if self.stand_in is None else (*self.files, data_file(self.stand_in))
+
+    def fetch(self, on_file: Callable[[], None] = lambda: None) -> tuple[Path, ...]:
+        """Return where its files are, or what stands in for them, after downloading what is not here.
+
+        Args:
+            on_file: Called after each file.
+        """
+        try:
+            return _fetch_all(self.files, on_file)
+        except DownloadError as error:
+            if self.stand_in is None:
+                raise
+            try:
+                return _fetch_all((data_file(self.stand_in),), on_file)
+            except DownloadError:
+                # How to get the original is of more use than how to get its substitute.
+                raise error from None
+
+
+def _fetch_all(files: tuple[DataFile, ...], on_file: Callable[[], None]) -> tuple[Path, ...]:
+    paths = []
+    for file in files:
+        paths.append(fetch(file))
+        on_file()
+    return tuple(paths)
+
+
+def _splits(name: str) -> tuple[str, ...]:
+    return tuple(f"geom-gcn/splits/{name}_split_0.6_0.2_{split}.npz" for split in range(NUM_SPLITS))
+
+
+def _planetoid(name: str) -> tuple[str, ...]:
+    parts = ("allx", "ally", "tx", "ty", "graph", "test.index")
+    return tuple(f"planetoid/ind.{name}.{part}" for part in parts)
+
+
+_BENCHMARKS = (
+    Benchmark(
+        "cora",
+        "nodes",
+        "Machine learning papers that cite each other; words to topics.",
+        _planetoid("cora") + _splits("cora"),
+        "MIT; splits not stated",
+        f"{SEN}; {PLANETOID}; splits of {GEOM_GCN}",
+        Statistics(2_708, 5_278, 10_556, 1_433, 7, NUM_SPLITS),
+    ),
+    Benchmark(
+        "citeseer",
+        "nodes",
+        "Computer science papers that cite each other; words to topics.",
+        _planetoid("citeseer") + _splits("citeseer"),
+        "MIT; splits not stated",
+        f"{SEN}; {PLANETOID}; splits of {GEOM_GCN}",
+        Statistics(3_327, 4_552, 9_104, 3_703, 6, NUM_SPLITS),
+    ),
+    Benchmark(
+        "pubmed",
+        "nodes",
+        "Papers on diabetes that cite each other; words to kinds of diabetes.",
+        _planetoid("pubmed") + _splits("pubmed"),
+        "MIT; splits not stated",
+        "Namata et al., Query-Driven Active Surveying for Collective Classification, MLG 2012; "
+        f"{PLANETOID}; splits of {GEOM_GCN}",
+        Statistics(19_717, 44_324, 88_648, 500, 3, NUM_SPLITS),
+    ),
+    Benchmark(
+        "chameleon",
+        "nodes",
+        "Wikipedia pages on chameleons that link to each other; nouns to visits in five bins.",
+        ("heterophilous/chameleon_directed.npz",),
+        "MIT",
+        f"{MUSAE}; {GEOM_GCN}; files of {PLATONOV}",
+        Statistics(2_277, 31_371, 36_051, 2_325, 5, NUM_SPLITS),
+    ),
+    Benchmark(
+        "squirrel",
+        "nodes",
+        "Wikipedia pages on squirrels that link to each other; nouns to visits in five bins.",
+        ("heterophilous/squirrel_directed.npz",),
+        "MIT",
+        f"{MUSAE}; {GEOM_GCN}; files of {PLATONOV}",
+        Statistics(5_201, 198_353, 216_933, 2_089, 5, NUM_SPLITS),
+    ),
+    Benchmark(
+        "film",
+        "nodes",
+        "Actors who occur on one Wikipedia page; keywords to five categories.",
+        ("geom-gcn/film/out1_graph_edges.txt", "geom-gcn/film/out1_node_feature_label.txt", *_splits("film")),
+        "not stated",
+        f"Tang et al., Social Influence Analysis in Large-Scale Networks, KDD 2009; {GEOM_GCN}",
+        Statistics(7_600, 26_659, 29_926, 932, 5, NUM_SPLITS),
+    ),
+    Benchmark(
+        "chameleon-filtered",
+        "nodes",
+        "Chameleon without its duplicate nodes, with splits of its own.",
+        ("heterophilous/chameleon_filtered_directed.npz",),
+        "MIT",
+        f"{MUSAE}; {PLATONOV}",
+        Statistics(890, 8_854, 13_534, 2_325, 5, NUM_SPLITS),
+    ),
+    Benchmark(
+        "squirrel-filtered",
+        "nodes",
+        "Squirrel without its duplicate nodes, with splits of its own.",
+        ("heterophilous/squirrel_filtered_directed.npz",),
+        "MIT",
+        f"{MUSAE}; {PLATONOV}",
+        Statistics(2_223, 46_998, 65_578, 2_089, 5, NUM_SPLITS),
+    ),
+    Benchmark(
+        "chickenpox",
+        "series",
+        "Weekly cases of chickenpox in the counties of Hungary.",
+        ("temporal/chickenpox.json",),
+        "MIT",
+        f"Rozemberczki et al., Chickenpox Cases in Hungary, 2021; {PYG_TEMPORAL}",
+        Statistics(20, 41, 82, steps=521),
+    ),
+    Benchmark(
+        "pedalme",
+        "series",
+        "Weekly deliveries by bicycle in parts of London.",
+        ("temporal/pedalme_london.json",),
+        "MIT",
+        PYG_TEMPORAL,
+        Statistics(15, 105, 210, steps=35),
+    ),
+    Benchmark(
+        "wikimath",
+        "series",
+        "Daily visits to Wikipedia pages on mathematics that link to each other.",
+        ("temporal/wikivital_mathematics.json",),
+        "MIT",
+        PYG_TEMPORAL,
+        Statistics(1_068, 27_079, 27_079, steps=731),
+        stand_in=MIRROR_ONLY,
+    ),
+)
+CATALOGUE = {benchmark.name: benchmark for benchmark in _BENCHMARKS}
+
+
+def find_benchmark(name: str, kind: Kind | None = None) -> Benchmark:
+    """The entry of that name, and of that kind if one is given."""
+    names = [benchmark.name for benchmark in CATALOGUE.values() if kind in (None, benchmark.kind)]
+    if name in names:
+        return CATALOGUE[name]
+    near = difflib.get_close_matches(str(name).lower(), names, n=1)
+    if name in CATALOGUE:
+        hint = f" Use {LOADERS[CATALOGUE[name].kind]}."
+    else:
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise InputError(f"Expected the name of a benchmark, one of {', '.join(names)}, got {name!r}.{hint}")
+
+
+def data_file(path: str) -> DataFile:
+    """The file at a path of the layout, with its checksum and its address."""
+    checksum = f"git-blob:{GIT_BLOBS[path]}" if path in GIT_BLOBS else f"sha256:{_checksums()[path]}"
+    return DataFile(path, checksum, upstream_address(path))
+
+
+def upstream_address(path: str) -> str | None:
+    """Where the file at a path of the layout was published; None where it was not."""
+    if path == MIRROR_ONLY:
+        return None
+    folder = next(folder for folder in UPSTREAM if path.startswith(folder))
+    return UPSTREAM[folder] + path.removeprefix(folder)
+
+
+@cache
+def _checksums() -> dict[str, str]:
+    """SHA-256 by path."""
+    lines = resources("tdegnn.data.benchmarks").joinpath("checksums.txt").read_text("utf-8").splitlines()
+    return {path: checksum for checksum, path in (line.split(maxsplit=1) for line in lines)}

@@ -1,0 +1,81 @@
+"""Load a benchmark by its name: get its files, read them, and check that what came out is what was published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import cast
+
+from tdegnn.data.benchmarks.catalogue import Benchmark, Statistics, find_benchmark
+from tdegnn.data.benchmarks.geom_gcn import read_film
+from tdegnn.data.benchmarks.heterophilous import read_heterophilous
+from tdegnn.data.benchmarks.planetoid import read_planetoid
+from tdegnn.data.benchmarks.temporal import read_chickenpox, read_pedalme, read_reconstructed_wikimath, read_wikimath
+from tdegnn.data.nodes import NodeDataset
+from tdegnn.data.panel import Panel
+from tdegnn.errors import InputError
+from tdegnn.graph import Graph
+
+# By the folder of the layout, which names the format, and by file.
+_NODE_READERS: dict[str, Callable[[str, Mapping[str, Path]], NodeDataset]] = {
+    "planetoid": read_planetoid,
+    "geom-gcn": read_film,
+    "heterophilous": read_heterophilous,
+}
+_PANEL_READERS: dict[str, Callable[[Path], Panel]] = {
+    "chickenpox.json": read_chickenpox,
+    "pedalme_london.json": read_pedalme,
+    "wikivital_mathematics.json": read_wikimath,
+    "wikimath_reconstructed.npz": read_reconstructed_wikimath,
+}
+
+
+def load_nodes(name: str) -> NodeDataset:
+    """Load nodes to classify: cora, citeseer, pubmed, chameleon, squirrel, film, or one of the filtered.
+
+    Files that are not here are downloaded; see `tdegnn data`.
+    """
+    benchmark = find_benchmark(name, "nodes")
+    read = _NODE_READERS[benchmark.paths[0].split("/")[0]]
+    dataset = read(name, {path.name: path for path in benchmark.fetch()})
+    found = Statistics(
+        **_count_graph(dataset.graph),
+        features=dataset.num_features,
+        classes=dataset.num_classes,
+        splits=dataset.num_splits,
+    )
+    _check_statistics(benchmark, found)
+    return dataset
+
+
+def load_panel(name: str) -> Panel:
+    """Load series to forecast: chickenpox, pedalme or wikimath.
+
+    Files that are not here are downloaded; see `tdegnn data`. Where the original of wikimath cannot be had its
+    reconstruction is loaded, and says so in its name and its notes.
+    """
+    benchmark = find_benchmark(name, "series")
+    (path,) = benchmark.fetch()
+    panel = _PANEL_READERS[path.name](path)
+    # Every series of the catalogue has a graph.
+    found = Statistics(**_count_graph(cast(Graph, panel.graph)), steps=len(panel.times))
+    _check_statistics(benchmark, found)
+    return panel
+
+
+def _count_graph(graph: Graph) -> dict[str, int]:
+    # Without self-loops, each edge is received at both of its ends.
+    num_undirected = graph.with_direction("both").received.nnz // 2
+    return {"nodes": graph.num_nodes, "edges": num_undirected, "directed_edges": graph.num_edges}
+
+
+def _check_statistics(benchmark: Benchmark, found: Statistics) -> None:
+    expected, came = asdict(benchmark.statistics), asdict(found)
+    differences = [key for key in came if came[key] != expected[key]]
+    wrong = [f"{came[key]} {key.replace('_', ' ')} in place of {expected[key]}" for key in differences]
+    if wrong:
+        raise InputError(
+            f"Expected {benchmark.name} as it was published, got {', '.join(wrong)}. "
+            f"Check its files: tdegnn data verify {benchmark.name}."
+        )

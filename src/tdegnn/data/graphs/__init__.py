@@ -1,0 +1,1 @@
+"""Graphs from edge lists, adjacency matrices and coordinates."""

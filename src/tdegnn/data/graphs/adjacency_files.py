@@ -1,0 +1,106 @@
+"""Adjacency matrices as users have them: CSV with or without names, NumPy and SciPy files, arrays.
+
+Entry (i, j) weighs the edge i -> j. Without names, rows and columns stand in the order of the series.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+import scipy.sparse
+from jaxtyping import Float, Int
+
+from tdegnn.data.tables.csv_files import CsvFormat, Kind, TableStart, peek_csv
+from tdegnn.data.tables.table import Table, read_table
+from tdegnn.errors import InputError
+
+
+def looks_like_matrix(first: TableStart, nodes: tuple[str, ...]) -> bool:
+    """Whether all cells below the first line are numbers, as many rows as nodes; refused where edges look alike."""
+    header = tuple(cell.strip() for cell in first.rows[0])
+    has_header = set(header) == set(nodes) and not are_whole_numbers(header)
+    num_rows = len(first.rows) - has_header
+    below = TableStart(first.names, first.rows[1:])
+    is_numeric = all(below.holds_numbers(position) for position in range(len(nodes)))
+    could_be_edges = len(nodes) <= 3 and not has_header and are_whole_numbers(nodes)
+    if is_numeric and could_be_edges and num_rows == len(nodes):
+        raise InputError(
+            "Expected edges or a matrix, got numbers that could be either. Write source,target,weight above edges, or "
+            "the names of the nodes above a matrix."
+        )
+    return is_numeric and (len(nodes) > 3 or num_rows == len(nodes))
+
+
+def read_plain_matrix(path: Path, nodes: tuple[str, ...], csv_format: CsvFormat) -> Float[np.ndarray, "nodes nodes"]:
+    """A matrix without names of its rows, which stand in the order of the series."""
+    _, start = peek_csv(path, csv_format)
+    # Names that are numbers may be a row of the matrix: then the matrix has no header.
+    has_header = set(start.names) == set(nodes) and not are_whole_numbers(start.names)
+    table = read_table(path, lambda start: ["number"] * len(start.names), csv_format, has_header=has_header)
+    columns = {name: position for position, name in enumerate(table.names)}
+    order = [columns[node] for node in nodes] if has_header else list(range(len(nodes)))
+    return _from_columns(table, order, np.arange(len(nodes)))
+
+
+def read_named_matrix(table: Table, nodes: tuple[str, ...]) -> Float[np.ndarray, "nodes nodes"]:
+    """A matrix with names above its columns and, in its first column, of its rows; in any order."""
+    rows = {str(name): row for row, name in enumerate(table.texts(0).to_pylist())}
+    missing = [node for node in nodes if node not in rows]
+    if missing or table.columns.num_rows != len(nodes):
+        what = f"none for {missing[0]!r}" if missing else f"{table.columns.num_rows} rows for {len(nodes)} nodes"
+        raise InputError(f"Expected one row for each node in {table.source}, got {what}.")
+    columns = {name: position for position, name in enumerate(table.names) if position > 0}
+    order = np.array([rows[node] for node in nodes])
+    return _from_columns(table, [columns[node] for node in nodes], order)
+
+
+def _from_columns(
+    table: Table, columns: list[int], rows: Int[np.ndarray, " nodes"]
+) -> Float[np.ndarray, "nodes nodes"]:
+    if table.columns.num_rows != len(columns):
+        raise InputError(
+            f"Expected a square adjacency matrix in {table.source}, got {table.columns.num_rows} rows and "
+            f"{len(columns)} columns."
+        )
+    matrix = np.stack([table.numbers(column)[rows] for column in columns], axis=1)
+    is_wrong = ~(matrix >= 0)
+    if is_wrong.any():
+        row, column = np.argwhere(is_wrong)[0]
+        raise InputError(
+            f"Expected weights that are not negative in {table.source}, got {matrix[row, column]} in column "
+            f"{table.names[columns[column]]!r}, {table.place(int(rows[row]))}. Write 0 where there is no edge."
+        )
+    return matrix
+
+
+def matrix_kinds(start: TableStart) -> list[Kind]:
+    """What the columns of a matrix with names hold."""
+    return ["text" if position == 0 else "number" for position in range(len(start.names))]
+
+
+def load_matrix(path: Path) -> scipy.sparse.sparray | Float[np.ndarray, "rows columns"]:
+    """A matrix saved by SciPy or NumPy. Nothing pickled is opened."""
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return loaded
+        with loaded as archive:
+            if "format" in archive:
+                return scipy.sparse.load_npz(path)
+            if len(archive.files) == 1:
+                return np.asarray(archive[archive.files[0]])
+            names = ", ".join(archive.files)
+    except (ValueError, OSError, EOFError, KeyError, BadZipFile, zlib.error) as error:
+        raise InputError(
+            f"Expected an adjacency matrix saved by NumPy or SciPy in {path.name}, got another or a damaged file."
+        ) from error
+    raise InputError(f"Expected one array, the adjacency matrix, in {path.name}, got {names}.")
+
+
+def are_whole_numbers(names: Iterable[str]) -> bool:
+    """Whether names are numbers, as positions are."""
+    return all(name.isdigit() for name in names)

@@ -1,0 +1,293 @@
+"""The graph of a panel, from whatever the user has: a list of edges by name, a matrix, networkx, PyG, a `Graph`.
+
+Names are those of the series: a node in the edges that the series do not know is an error, one without edges is
+mentioned. Where there is no graph, `graph_building.py` makes one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import networkx
+import numpy as np
+import pandas as pd
+import scipy.sparse
+from jaxtyping import Float, Int
+
+from tdegnn.data.graphs.adjacency_files import (
+    are_whole_numbers,
+    load_matrix,
+    looks_like_matrix,
+    matrix_kinds,
+    read_named_matrix,
+    read_plain_matrix,
+)
+from tdegnn.data.panel_notes import notice_graph
+from tdegnn.data.tables.csv_files import CsvFormat, Kind, TableStart, check_file, is_parquet, peek_csv
+from tdegnn.data.tables.table import PLAIN_CSV, Table, find_named, read_table
+from tdegnn.errors import InputError
+from tdegnn.graph import Direction, Graph, is_pyg_data
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+WEIGHT_HINT = "Write a number, or leave the column out."
+SOURCE_NAMES = ("source", "src", "from", "node1", "u", "i")
+TARGET_NAMES = ("target", "dst", "to", "node2", "v", "j")
+WEIGHT_NAMES = ("weight", "w", "edge_weight", "value")
+# A larger one means farther away: the opposite of a weight.
+DISTANCE_WORDS = {"distance", "distances", "dist", "cost", "length", "km", "miles", "meters", "metres", "minutes"}
+
+
+def read_graph(
+    edges: Any,
+    nodes: Sequence[str],
+    *,
+    direction: Direction | None = None,
+    csv_format: CsvFormat = PLAIN_CSV,
+) -> tuple[Graph, tuple[str, ...]]:
+    """Make the graph of some nodes; return it with notes for the user.
+
+    Args:
+        edges: A CSV or Parquet file or a frame of edges, by name: `source, target` and perhaps `weight`; an adjacency
+            matrix as a CSV file (with or without names), an npz or npy file, an array or a SciPy matrix; a networkx
+            graph whose nodes have the names; PyG data, or a `Graph`, in the order of `nodes`.
+        nodes: Names of the nodes.
+        direction: Whose states a node receives, see `Graph`. Without it that of a `Graph`, else `both`.
+        csv_format: Separator, decimal sign and encoding of a CSV file.
+    """
+    made = _make(edges, tuple(nodes), direction or "both", csv_format)
+    graph = made.graph if direction is None else made.graph.with_direction(direction)
+    if graph.num_nodes != len(nodes):
+        raise InputError(f"Expected a graph of the {len(nodes)} nodes, got one of {graph.num_nodes}.")
+    return graph, (*made.notes, *notice_graph(graph, nodes))
+
+
+def write_edges(graph: Graph, nodes: Sequence[str], path: str | os.PathLike[str]) -> None:
+    """Write the edges of a graph as a CSV file `source,target[,weight]` that `read_graph` reads back."""
+    if Path(path).suffix != ".csv":
+        raise InputError(f"Expected a file that ends in .csv, got {Path(path).name}.")
+    sources, targets = graph.edge_index.numpy()
+    columns: dict[str, Any] = {"source": np.take(nodes, sources), "target": np.take(nodes, targets)}
+    if graph.is_weighted:
+        columns["weight"] = graph.edge_weight.numpy()
+    pd.DataFrame(columns).to_csv(path, index=False)
+
+
+@dataclass(frozen=True)
+class _Made:
+    graph: Graph
+    notes: tuple[str, ...] = ()
+
+
+def _make(edges: Any, nodes: tuple[str, ...], direction: Direction, csv_format: CsvFormat) -> _Made:  # noqa: PLR0911
+    if isinstance(edges, Graph):
+        return _Made(edges)
+    if is_pyg_data(edges):
+        return _from_pyg(edges, nodes, direction)
+    if isinstance(edges, networkx.Graph):
+        return _from_networkx(edges, nodes, direction)
+    if scipy.sparse.issparse(edges) or isinstance(edges, np.ndarray):
+        return _from_array(edges, direction)
+    if isinstance(edges, str | os.PathLike):
+        return _read_file(check_file(edges), nodes, direction, csv_format)
+    if isinstance(edges, pd.DataFrame) and {str(name) for name in edges.columns} == set(nodes):
+        named = edges.set_axis([str(name) for name in edges.columns], axis=1).set_axis(map(str, edges.index), axis=0)
+        return _from_array(read_named_matrix(read_table(named.rename_axis("node"), matrix_kinds), nodes), direction)
+    if not hasattr(edges, "columns"):
+        raise InputError(
+            "Expected edges as a file, a frame, a matrix, a networkx graph, PyG data or a Graph, got "
+            f"{type(edges).__name__}. Make a Graph of it."
+        )
+    return _read_edge_list(read_table(edges, _edge_kinds), nodes, direction)
+
+
+def _read_file(path: Path, nodes: tuple[str, ...], direction: Direction, csv_format: CsvFormat) -> _Made:
+    if path.suffix in (".npz", ".npy"):
+        return _from_array(load_matrix(path), direction)
+    if is_parquet(path):
+        return _read_edge_list(read_table(path, _edge_kinds), nodes, direction)
+    return _read_csv(path, nodes, direction, csv_format)
+
+
+def _read_csv(path: Path, nodes: tuple[str, ...], direction: Direction, csv_format: CsvFormat) -> _Made:
+    """A matrix or a list of edges, by what the first lines hold."""
+    _, first = peek_csv(path, csv_format, has_header=False)
+    header = tuple(cell.strip() for cell in first.rows[0])
+    if find_named(header, SOURCE_NAMES) is None or find_named(header, TARGET_NAMES) is None:
+        if len(header) == len(nodes) + 1 and set(header[1:]) == set(nodes):
+            return _from_array(read_named_matrix(read_table(path, matrix_kinds, csv_format), nodes), direction)
+        if len(header) == len(nodes) and looks_like_matrix(first, nodes):
+            return _from_array(read_plain_matrix(path, nodes, csv_format), direction)
+    has_header = _has_names(header, nodes, path)
+    table = read_table(path, _edge_kinds, csv_format, has_header=has_header, number_hint=WEIGHT_HINT)
+    return _read_edge_list(table, nodes, direction)
+
+
+def _has_names(header: tuple[str, ...], nodes: tuple[str, ...], path: Path) -> bool:
+    """Whether the first line of a list of edges holds names of columns. Many lists have no such line."""
+    ends = header[:2]
+    num_known = len(set(ends) & set(nodes))
+    is_usual = find_named(header, SOURCE_NAMES) is not None and find_named(header, TARGET_NAMES) is not None
+    if is_usual or num_known == 0:
+        return True
+    if num_known < len(set(ends)):
+        unknown = next(end for end in ends if end not in nodes)
+        raise _unknown_node(unknown, {unknown}, nodes, f"line 1 of {path.name}")
+    return False
+
+
+def _from_array(matrix: Any, direction: Direction) -> _Made:
+    if isinstance(matrix, np.ma.MaskedArray):
+        matrix = matrix.filled(0)
+    graph = Graph.from_scipy(matrix, direction)
+    num_loops = int(np.count_nonzero(matrix.diagonal()))
+    return _Made(graph, _notice_loops(num_loops, graph.num_edges + num_loops, "the matrix"))
+
+
+def _from_pyg(data: Data, nodes: tuple[str, ...], direction: Direction) -> _Made:
+    graph = Graph.from_pyg(data, direction)
+    names = data.get("node_names")
+    if names is not None and set(names) == set(nodes):
+        # The data know which node is which, and may have another order.
+        positions = {node: position for position, node in enumerate(nodes)}
+        places = np.array([positions[name] for name in names])
+        weights = graph.edge_weight if graph.is_weighted else None
+        graph = Graph(places[graph.edge_index.numpy()], graph.num_nodes, weights, direction)
+    num_loops = int((data.edge_index[0] == data.edge_index[1]).sum())
+    return _Made(graph, _notice_loops(num_loops, data.edge_index.shape[1], "the PyG data"))
+
+
+def _edge_kinds(start: TableStart) -> list[Kind]:
+    weight = _find_columns(start).weight
+    return ["number" if position == weight else "text" for position in range(len(start.names))]
+
+
+@dataclass(frozen=True)
+class _EdgeColumns:
+    source: int
+    target: int
+    weight: int | None
+    notes: tuple[str, ...] = ()
+
+
+def _find_columns(start: TableStart) -> _EdgeColumns:
+    """Columns of source, target and weight: by name, else the first, the second, and a third that holds numbers."""
+    names = start.names
+    source, target, weight = (find_named(names, usual) for usual in (SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAMES))
+    if source is None or target is None:
+        if len(names) > 3:
+            raise InputError(
+                "Expected edges (columns source, target and perhaps weight) or a matrix with a column for each node, "
+                f"got {len(names)} columns: {names[0]}, {names[1]}, ..."
+            )
+        source, target = 0, 1
+    notes: tuple[str, ...] = ()
+    if weight is None and len(names) == 3 and {source, target} == {0, 1}:
+        is_named = not names[2].isdigit()
+        if start.holds_numbers(2) or not is_named:
+            weight, notes = 2, (f"The numbers in {names[2]!r} were taken for weights.",) if is_named else ()
+        else:
+            notes = (f"The column {names[2]!r} holds no numbers and was not used.",)
+    if weight is not None and DISTANCE_WORDS & set(re.split(r"[\W_\d]+", names[weight].lower())):
+        raise InputError(
+            f"Expected weights, larger for nodes that are closer, got a column {names[weight]!r}. Turn distances into "
+            "weights before, as in exp(-(d / d_typical)^2), or leave the column out."
+        )
+    return _EdgeColumns(source, target, weight, notes)
+
+
+def _read_edge_list(table: Table, nodes: tuple[str, ...], direction: Direction) -> _Made:
+    if len(table.names) < 2:
+        raise InputError(f"Expected columns source and target in {table.source}, got {', '.join(table.names)}.")
+    found = _find_columns(table.start)
+    edges = np.stack([_find_nodes(table, column, nodes) for column in (found.source, found.target)])
+    weights = None
+    if found.weight is not None:
+        weights = table.numbers(found.weight)
+        _check_weights(weights, table, table.names[found.weight])
+    notes = _notice_edges(edges, len(nodes), table.source, weights is not None)
+    return _Made(Graph(edges, len(nodes), weights, direction), (*found.notes, *notes))
+
+
+def _find_nodes(table: Table, column: int, nodes: tuple[str, ...]) -> Int[np.ndarray, " edges"]:
+    """Position in `nodes` of each name in a column."""
+    texts = table.texts(column)
+    positions = {node: position for position, node in enumerate(nodes)}
+    names = [*texts.dictionary.to_pylist(), ""]  # the last one for empty cells
+    codes = texts.indices.fill_null(-1).to_numpy()
+    found = np.asarray(np.array([positions.get(name, -1) for name in names])[codes])
+    if (found < 0).any():
+        row = int(np.argmax(found < 0))
+        unknown = {name for name in names[: len(texts.dictionary)] if name not in positions}
+        raise _unknown_node(texts[row].as_py() or "", unknown, nodes, table.place(row))
+    return found
+
+
+def _notice_edges(edges: Int[np.ndarray, "2 edges"], num_nodes: int, origin: str, is_weighted: bool) -> tuple[str, ...]:
+    notes = list(_notice_loops(int((edges[0] == edges[1]).sum()), edges.shape[1], origin))
+    num_repeated = edges.shape[1] - len(np.unique(edges[0] * num_nodes + edges[1]))
+    if num_repeated:
+        what = "have their weights added" if is_weighted else "count once"
+        notes.append(f"Edges listed more than once {what}: {num_repeated} of {edges.shape[1]} in {origin}.")
+    return tuple(notes)
+
+
+def _notice_loops(num_loops: int, num_edges: int, origin: str) -> tuple[str, ...]:
+    if num_loops == 0:
+        return ()
+    return (f"Edges from a node to itself are left out: {num_loops} of {num_edges} in {origin}.",)
+
+
+def _from_networkx(graph: networkx.Graph, nodes: tuple[str, ...], direction: Direction) -> _Made:
+    """By name: the graph may have its nodes in another order, and lack some."""
+    complete = networkx.relabel_nodes(graph, str)
+    unknown = set(complete.nodes) - set(nodes)
+    if unknown:
+        first = next(name for name in complete.nodes if name in unknown)
+        raise _unknown_node(first, unknown, nodes, "the networkx graph")
+    ordered = type(complete)()
+    ordered.add_nodes_from(nodes)
+    ordered.add_edges_from(complete.edges(data=True))
+    notes = _notice_loops(networkx.number_of_selfloops(ordered), ordered.number_of_edges(), "the networkx graph")
+    return _Made(Graph.from_networkx(ordered, direction), notes)
+
+
+def _check_weights(weights: Float[np.ndarray, " edges"], table: Table, name: str) -> None:
+    is_wrong = ~(weights >= 0)
+    if is_wrong.any():
+        row = int(np.argmax(is_wrong))
+        came = "nothing" if np.isnan(weights[row]) else str(weights[row])
+        raise InputError(
+            f"Expected a weight that is not negative in column {name!r}, got {came} in {table.place(row)}. "
+            "Weights say how much a node receives."
+        )
+
+
+def _unknown_node(name: str, unknown: set[str], nodes: tuple[str, ...], where: str) -> InputError:
+    hint = _hint(name, unknown, nodes)
+    return InputError(f"Expected known nodes (such as {nodes[0]!r}), got {name!r} in {where}. {hint}")
+
+
+def _hint(name: str, unknown: set[str], nodes: tuple[str, ...]) -> str:
+    """What may have gone wrong with a name that no node has."""
+    if are_whole_numbers(nodes) and unknown == {str(len(nodes))}:
+        return f"The edges seem to count nodes from 1: count from 0, to {len(nodes) - 1}."
+    if not name:
+        return "Write a name in every row."
+    if are_whole_numbers(unknown) and not are_whole_numbers(nodes):
+        return "The edges hold numbers where the nodes have names: write the names."
+    # Names that are counted through are alike without being meant.
+    cutoff = 0.95 if any(letter.isdigit() for letter in name) else 0.6
+    close = difflib.get_close_matches(name.casefold(), [node.casefold() for node in nodes], n=1, cutoff=cutoff)
+    if close:
+        likely = next(node for node in nodes if node.casefold() == close[0])
+        return f"Did you mean {likely!r}?"
+    return "Add the node, or remove its edges."

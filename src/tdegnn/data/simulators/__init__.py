@@ -1,0 +1,1 @@
+"""Simulated systems whose order in time is known."""

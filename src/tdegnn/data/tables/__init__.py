@@ -1,0 +1,1 @@
+"""Tables of the user: series, nodes, and features of nodes, from CSV, Parquet and frames."""

@@ -1,0 +1,323 @@
+"""CSV files: what separates the columns, how the text is encoded, and what is wrong, with line and column.
+
+Arrow reads the file, fast, told beforehand which columns hold text. Only where it fails is the file read again, cell by
+cell, to find the line and the words in which to say it.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.csv
+
+from tdegnn.errors import InputError
+
+Kind = Literal["text", "number"]
+# Given the start of a table, what each of its columns holds.
+ChooseKinds: TypeAlias = Callable[["TableStart"], Sequence[Kind]]
+
+SEPARATORS = (",", ";", "\t", "|")
+# What people and programs write where they have no number.
+MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "None")
+COLUMN_TYPES = {"text": pa.dictionary(pa.int32(), pa.string()), "number": pa.float64()}
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+OTHER_FILES = {b"PK\x03\x04": "a spreadsheet or a zip archive", b"\x1f\x8b": "a gzip archive", b"SQLi": "a database"}
+LARGEST_FIELD = 2**31 - 1
+NUM_PEEKED = 200
+NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class CsvFormat:
+    """How a CSV file is written.
+
+    Attributes:
+        separator: What stands between columns; found out by itself where it is a comma, semicolon, tab or bar.
+        decimal: The decimal point, or comma.
+        encoding: The encoding of the text.
+    """
+
+    separator: str | None = None
+    decimal: str = "."
+    encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        if self.separator is not None and len(self.separator) != 1:
+            raise InputError(f"Expected a separator of one character, got {self.separator!r}.")
+        if self.decimal not in (".", ",") or self.decimal == self.separator:
+            other = " as separator too" if self.decimal == self.separator else ""
+            raise InputError(f"Expected the decimal sign '.' or ',', got {self.decimal!r}{other}.")
+        try:
+            "".encode(self.encoding)
+        except (LookupError, ValueError) as error:
+            raise InputError(f"Expected an encoding such as utf-8 or latin-1, got {self.encoding!r}.") from error
+
+    @property
+    def is_utf8(self) -> bool:
+        """Whether the text is UTF-8, as it should be."""
+        return self.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
+
+
+@dataclass(frozen=True)
+class TableStart:
+    """Names of the columns and the first rows of a table, by which it is decided what the columns hold.
+
+    Attributes:
+        names: Names of the columns.
+        rows: The first rows, as text.
+        text_columns: Columns that are text by their type, where the table has types.
+    """
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    text_columns: frozenset[int] = frozenset()
+
+    def column(self, position: int) -> list[str]:
+        """The first cells of a column, without spaces around them."""
+        return [row[position].strip() for row in self.rows if len(row) == len(self.names)]
+
+    def holds_numbers(self, position: int) -> bool:
+        """Whether the first cells of a column are numbers or empty."""
+        return position not in self.text_columns and all(
+            cell in MISSING or _is_number(cell, ".") or _is_number(cell, ",") for cell in self.column(position)
+        )
+
+
+def read_csv(
+    path: Path, choose_kinds: ChooseKinds, csv_format: CsvFormat, number_hint: str, *, has_header: bool
+) -> tuple[pa.Table, Callable[[int], int]]:
+    """Read a CSV file; return its columns, and a function that finds the line of a row."""
+    separator, start = peek_csv(path, csv_format, has_header=has_header)
+    file = _CsvFile(path, csv_format, separator, start.names, tuple(choose_kinds(start)), has_header, number_hint)
+    try:
+        columns = pyarrow.csv.read_csv(
+            path if csv_format.is_utf8 else io.BytesIO(_transcoded(path, csv_format)),
+            # Rows are skipped after the names: before them lines would count, of which a name in quotes may have two.
+            read_options=pyarrow.csv.ReadOptions(column_names=start.names, skip_rows_after_names=int(has_header)),
+            parse_options=pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types={name: COLUMN_TYPES[kind] for name, kind in zip(start.names, file.kinds, strict=True)},
+                null_values=list(MISSING),
+                strings_can_be_null=False,
+                decimal_point=csv_format.decimal,
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        raise file.explain(error) from error
+    return columns, file.find_line
+
+
+def peek_csv(path: Path, csv_format: CsvFormat, *, has_header: bool = True) -> tuple[str, TableStart]:
+    """The separator and the first rows of a CSV file. Without a header its columns are called 0, 1, ..."""
+    _check_is_text(path, csv_format)
+    try:
+        separator = _find_separator(path, csv_format)
+        with _open_text(path, csv_format) as file:
+            rows = [tuple(cells) for cells in islice(_reader(file, separator), NUM_PEEKED + 1)]
+    except UnicodeError as error:
+        raise _undecodable(path, csv_format) or error from error
+    except csv.Error as error:
+        raise InputError(f"Expected a CSV table in {path.name}, got one that cannot be read: {error}.") from error
+    header = tuple(cell.strip() for cell in rows[0])
+    if len(header) < 2:
+        cure = "Remove it." if not rows[0] else "Separate them by commas, or say which separator the file has."
+        raise InputError(
+            f"Expected at least two columns in {path.name}, got one in line 1: {_shorten(''.join(header))!r}. {cure}"
+        )
+    if not has_header:
+        return separator, TableStart(tuple(map(str, range(len(header)))), tuple(row for row in rows if row))
+    return separator, TableStart(header, tuple(row for row in rows[1:] if row))
+
+
+@dataclass(frozen=True)
+class _CsvFile:
+    """A CSV file read cell by cell: slow, and only done to say what is wrong and where."""
+
+    path: Path
+    csv_format: CsvFormat
+    separator: str
+    names: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    has_header: bool
+    number_hint: str
+
+    def find_line(self, row: int) -> int:
+        """The line a row ends on."""
+        return next(line for position, (line, _) in enumerate(self._rows()) if position == row)
+
+    def explain(self, error: pa.ArrowInvalid) -> InputError:
+        """What is wrong with the file, in the words of its author."""
+        wrong_encoding = _undecodable(self.path, self.csv_format)
+        if wrong_encoding is not None:
+            return wrong_encoding
+        for line, cells in self._rows():
+            if len(cells) != len(self.names):
+                return self._ragged(cells, line)
+            for name, kind, cell in zip(self.names, self.kinds, cells, strict=True):
+                if kind == "number" and cell not in MISSING and not _is_number(cell, self.csv_format.decimal):
+                    return self._not_a_number(cell, name, line)
+        return InputError(f"Expected a CSV table in {self.path.name}, got one that cannot be read: {error}.")
+
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Line and cells of each row that is not blank."""
+        with _open_text(self.path, self.csv_format) as file:
+            reader = _reader(file, self.separator)
+            if self.has_header:
+                next(reader)
+            for cells in reader:
+                if cells:
+                    yield reader.line_num, cells
+
+    def _ragged(self, cells: list[str], line: int) -> InputError:
+        cure = f"Cells that hold a {self.separator!r} need quotes around them."
+        if not "".join(cells).strip():
+            cure = "Remove the line."
+        elif any("\n" in cell for cell in cells):
+            cure = "A quote before it is never closed."
+        elif self.names[0].startswith("#"):
+            cure = "If line 1 is a comment, remove it."
+        return InputError(
+            f"Expected {len(self.names)} columns as in the first line of {self.path.name}, got {len(cells)} in line "
+            f"{line}: {_shorten(self.separator.join(cells))!r}. {cure}"
+        )
+
+    def _not_a_number(self, cell: str, name: str, line: int) -> InputError:
+        hint = self.number_hint
+        if "," in cell and self.csv_format.decimal == ".":
+            hint = "If the comma is a decimal comma, say decimal=','; if it groups thousands, remove it."
+        elif "." in cell and self.csv_format.decimal == ",":
+            hint = "The decimal sign was said to be a comma; remove points that group thousands."
+        return InputError(
+            f"Expected a number in column {name!r}, got {_shorten(cell)!r} in line {line} of {self.path.name}. {hint}"
+        )
+
+
+def _reader(file: Iterable[str], separator: str) -> Any:
+    # The limit of the module is made for other times: a cell may be as long as it is.
+    csv.field_size_limit(LARGEST_FIELD)
+    return csv.reader(file, delimiter=separator)
+
+
+def _is_number(cell: str, decimal: str) -> bool:
+    # With a decimal comma, a point is no part of a number.
+    plain = cell.replace(".", "?").replace(",", ".") if decimal == "," else cell
+    return NUMBER.fullmatch(plain.strip(" \t")) is not None
+
+
+def _find_separator(path: Path, csv_format: CsvFormat) -> str:
+    """What occurs equally often in the first lines, most often; else what occurs most often in the first one."""
+    if csv_format.separator is not None:
+        return csv_format.separator
+    with _open_text(path, csv_format) as file:
+        # What stands in quotes separates nothing.
+        lines = ["".join(line.split('"')[::2]) for line in islice(file, 5) if line.strip()]
+    candidates = [separator for separator in SEPARATORS if separator != csv_format.decimal]
+    counts = {separator: [line.count(separator) for line in lines] or [0] for separator in candidates}
+
+    def likelihood(separator: str) -> tuple[bool, int]:
+        in_lines = counts[separator]
+        return len(set(in_lines)) == 1 and in_lines[0] > 0, in_lines[0]
+
+    return max(candidates, key=likelihood)
+
+
+def _check_is_text(path: Path, csv_format: CsvFormat) -> None:
+    """Raise an `InputError` for a file whose first bytes show that it is no CSV file in UTF-8."""
+    with path.open("rb") as file:
+        start = file.read(4096)
+    for mark, content in OTHER_FILES.items():
+        if start.startswith(mark):
+            raise InputError(f"Expected a CSV or Parquet file, but {path.name} is {content}. Save the table as CSV.")
+    if not csv_format.is_utf8:
+        return
+    if start[:2] in UTF16_MARKS:
+        raise InputError(
+            f"Expected UTF-8 text in {path.name}, got UTF-16. Save it as 'CSV UTF-8', or say encoding='utf-16'."
+        )
+    if b"\0" in start:
+        raise InputError(f"Expected UTF-8 text in {path.name}, got bytes that are no text. Save the table as CSV.")
+
+
+def _undecodable(path: Path, csv_format: CsvFormat) -> InputError | None:
+    """The error for text in another encoding than it should be; None where it is right."""
+    content = path.read_bytes()
+    try:
+        content.decode(csv_format.encoding)
+    except UnicodeError as error:
+        if not isinstance(error, UnicodeDecodeError):
+            return InputError(f"Expected {csv_format.encoding} text in {path.name}, got other text: {error}.")
+        line = content[: error.start].count(b"\n") + 1
+        return InputError(
+            f"Expected {csv_format.encoding} text in {path.name}, got the byte 0x{content[error.start]:02x} in line "
+            f"{line}. Save it as 'CSV UTF-8', or say its encoding, as in encoding='latin-1'."
+        )
+    return None
+
+
+def _transcoded(path: Path, csv_format: CsvFormat) -> bytes:
+    wrong_encoding = _undecodable(path, csv_format)
+    if wrong_encoding is not None:
+        raise wrong_encoding
+    return path.read_bytes().decode(csv_format.encoding).encode("utf-8")
+
+
+def _open_text(path: Path, csv_format: CsvFormat) -> io.TextIOWrapper:
+    # Excel marks UTF-8 by an invisible first character, which is no part of the first name.
+    return path.open(encoding="utf-8-sig" if csv_format.is_utf8 else csv_format.encoding, newline="")
+
+
+def _shorten(text: str, limit: int = 40) -> str:
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+MOST_NAMES = 1_000  # of a folder are compared with one that is not there
+
+
+def check_file(source: str | os.PathLike[str]) -> Path:
+    """Return the path of a file that can be read and is not empty."""
+    path = Path(source)
+    if path.is_dir():
+        raise InputError(f"Expected a file, got the folder {path}. Name a file in it.")
+    if not path.exists():
+        raise InputError(f"Expected a file at {path}, there is none. {_hint(path)}")
+    if not os.access(path, os.R_OK):
+        raise InputError(f"Expected to be allowed to read {path}, but permission is denied. Change its permissions.")
+    if not path.is_file():
+        raise InputError(f"Expected a file, got {path}, which is a pipe or a device. Write it to a file first.")
+    if path.stat().st_size == 0:
+        raise InputError(f"Expected a table in {path.name}, got an empty file.")
+    return path
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a file is in Parquet format, whatever its name."""
+    with path.open("rb") as file:
+        return file.read(4) == b"PAR1"
+
+
+def _hint(path: Path) -> str:
+    near = find_similar(path)
+    return "Check the path." if near is None else f"Did you mean {near}?"
+
+
+def find_similar(path: Path) -> Path | None:
+    """A file beside it that is spelled nearly so, or the same but for upper case or the ending; None without one."""
+    by_name: dict[str, str] = {}
+    with suppress(OSError):
+        for other in islice(path.parent.iterdir(), MOST_NAMES):
+            if other.is_file():
+                by_name[other.name.lower()] = other.name
+                by_name.setdefault(other.stem.lower(), other.name)
+    near = difflib.get_close_matches(path.name.lower(), by_name, n=1, cutoff=0.8)
+    return path.with_name(by_name[near[0]]) if near else None

@@ -1,0 +1,187 @@
+"""Nodes as users have them in files: a table of features, a table of labels, and edges as `edges.py` reads them.
+
+The first column of the features names the node, and the names hold for labels and edges. What is wrong is said with
+file, line and column.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import pandas as pd
+import scipy.sparse
+
+from tdegnn.data.graphs.edges import read_graph
+from tdegnn.data.nodes import Features
+from tdegnn.data.tables.csv_files import CsvFormat, Kind, TableStart, check_file
+from tdegnn.data.tables.table import NODE_NAMES, PLAIN_CSV, Table, find_named, read_table
+from tdegnn.errors import InputError
+from tdegnn.graph import Direction, Graph
+
+LABEL_NAMES = ("label", "labels", "class", "y", "target")
+PART_NAMES = ("part", "split", "set")
+# What people write for each part.
+PART_WORDS = {
+    "train": "train",
+    "training": "train",
+    "validation": "validation",
+    "valid": "validation",
+    "val": "validation",
+    "test": "test",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTables:
+    """What was in the files.
+
+    Attributes:
+        names: The names of the nodes, in the order of the features.
+        features: One row a node.
+        graph: Their graph.
+        notes: What a user should know.
+        feature_names: The names of the features, where the file has them.
+    """
+
+    names: tuple[str, ...]
+    features: Features
+    graph: Graph
+    notes: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] | None = None
+
+    def to_input(self) -> Any:
+        """Features as estimators take them: as a frame with all names, where there are such."""
+        if self.feature_names is None:
+            return self.features
+        return pd.DataFrame(self.features, index=list(self.names), columns=list(self.feature_names))
+
+
+@dataclass(frozen=True, eq=False)
+class NodeLabels:
+    """What was in the table of labels, in the order of the nodes.
+
+    Attributes:
+        labels: The label of each node; None where it is empty or not listed.
+        parts: The nodes of train, validation and test, by their numbers; only parts that the table names.
+    """
+
+    labels: list[str | None]
+    parts: dict[str, list[int]]
+
+
+def read_node_tables(
+    features: Path, edges: Path, direction: Direction | None = None, csv_format: CsvFormat = PLAIN_CSV
+) -> NodeTables:
+    """Read features and edges.
+
+    Args:
+        features: CSV or Parquet: the node's name, then numbers. Or npz: an array `features` and perhaps `nodes`, or
+            what SciPy saved; without names the nodes are called 0, 1, ...
+        edges: Whatever `read_graph` takes.
+        direction: Whose states a node receives, see `Graph`.
+        csv_format: How CSV files are written.
+    """
+    path = check_file(features)
+    is_npz = path.suffix == ".npz"
+    names, matrix, feature_names = (*_read_npz(path), None) if is_npz else _read_features(path, csv_format)
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(
+            f"Expected each node once in {path.name}, got {repeated[0]!r} several times. Remove all but one."
+        )
+    graph, notes = read_graph(edges, names, direction=direction, csv_format=csv_format)
+    return NodeTables(names, matrix, graph, notes, feature_names)
+
+
+def read_labels(source: Path, names: Sequence[str], csv_format: CsvFormat = PLAIN_CSV) -> NodeLabels:
+    """Labels in the order of `names`, from a table of nodes, labels and, where it has such a column, parts."""
+    table = read_table(source, lambda start: ["text"] * len(start.names), csv_format)
+    node, label, part = _label_columns(table)
+    positions = {name: position for position, name in enumerate(names)}
+    labels: list[str | None] = [None] * len(names)
+    parts: dict[str, list[int]] = {}
+    seen: set[str] = set()
+    columns = [table.texts(column).to_pylist() for column in (node, label)]
+    part_texts = [None] * len(columns[0]) if part is None else table.texts(part).to_pylist()
+    for row, (name, text, part_text) in enumerate(zip(*columns, part_texts, strict=True)):
+        if name not in positions:
+            raise InputError(
+                f"Expected nodes of the features (such as {names[0]!r}), got {name or ''!r} in {table.place(row)}. "
+                "Add its features, or remove its label."
+            )
+        if name in seen:
+            raise InputError(f"Expected each node once, got {name!r} again in {table.place(row)}. Remove all but one.")
+        seen.add(name)
+        labels[positions[name]] = text or None
+        if part_text:
+            if part_text.lower() not in PART_WORDS:
+                raise InputError(
+                    f"Expected train, validation, test or nothing as part, got {part_text!r} in {table.place(row)}. "
+                    "Correct it."
+                )
+            parts.setdefault(PART_WORDS[part_text.lower()], []).append(positions[name])
+    return NodeLabels(labels, parts)
+
+
+def _label_columns(table: Table) -> tuple[int, int, int | None]:
+    """Columns of nodes and labels, by name, else the first and the second of them; and of parts, if there is one."""
+    node, label, part = (find_named(table.names, usual) for usual in (NODE_NAMES, LABEL_NAMES, PART_NAMES))
+    if node is None or label is None:
+        left = [column for column in range(len(table.names)) if column not in (node, label, part)]
+        if len(table.names) - (part is not None) != 2:
+            raise InputError(
+                f"Expected columns node and label in {table.source}, got {', '.join(table.names[:4])}. Rename them."
+            )
+        node = left.pop(0) if node is None else node
+        label = left.pop(0) if label is None else label
+    return node, label, part
+
+
+def _feature_kinds(start: TableStart) -> list[Kind]:
+    return ["text" if position == 0 else "number" for position in range(len(start.names))]
+
+
+def _read_features(path: Path, csv_format: CsvFormat) -> tuple[tuple[str, ...], Any, tuple[str, ...]]:
+    table = read_table(
+        path, _feature_kinds, csv_format, number_hint="Features are numbers; the first column is a name."
+    )
+    if len(table.names) < 2 or table.columns.num_rows == 0:
+        raise InputError(f"Expected a row a node, its name and then numbers, in {path.name}, got none.")
+    matrix = np.stack([table.numbers(column) for column in range(1, len(table.names))], axis=1)
+    if np.isnan(matrix).any():
+        row, column = np.argwhere(np.isnan(matrix))[0]
+        raise InputError(
+            f"Expected a number in column {table.names[column + 1]!r}, got nothing in {table.place(int(row))}. "
+            "Fill it before."
+        )
+    names = table.texts(0).to_pylist()
+    if any(not name for name in names):
+        row = next(row for row, name in enumerate(names) if not name)
+        raise InputError(f"Expected the name of a node, got nothing in {table.place(row)}. Name it.")
+    return tuple(map(str, names)), matrix.astype(np.float32), tuple(table.names[1:])
+
+
+def _read_npz(path: Path) -> tuple[tuple[str, ...], Any]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if "format" in archive:
+                matrix: Any = scipy.sparse.csr_array(scipy.sparse.load_npz(path))
+            elif "features" in archive or len(archive.files) == 1:
+                matrix = archive["features" if "features" in archive else archive.files[0]]
+            else:
+                raise InputError(f"Expected an array 'features' in {path.name}, got {', '.join(archive.files)}.")
+            names = archive["nodes"].tolist() if "nodes" in archive else range(matrix.shape[0])
+        matrix = matrix.astype(np.float32)
+    except InputError:
+        raise
+    except (ValueError, OSError, EOFError, KeyError, BadZipFile, IndexError) as error:
+        raise InputError(f"Expected features saved by NumPy or SciPy in {path.name}, got another file.") from error
+    if matrix.ndim != 2 or len(names) != matrix.shape[0]:
+        raise InputError(f"Expected one row of features a node in {path.name}, got shape {matrix.shape}.")
+    return tuple(map(str, names)), matrix

@@ -1,0 +1,341 @@
+"""Series in tables, to and from a `Panel`.
+
+Two layouts: wide, a column of times and one column for each node; long, one row for each node and time, with columns
+for node, time and one or more values. Which it is, is read off the names of the columns, or said by the user. All
+validation of what a user's table holds is done here and in what this file calls.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from jaxtyping import Bool, Int
+
+from tdegnn.data.graphs.edges import read_graph
+from tdegnn.data.panel import Panel
+from tdegnn.data.tables.csv_files import MISSING, CsvFormat, Kind, TableStart
+from tdegnn.data.tables.table import NODE_NAMES, PLAIN_CSV, Table, find_named, read_table
+from tdegnn.data.times.time_texts import in_zone, read_times
+from tdegnn.data.times.times import SORTED, Place, regularize, repeated_time_hint, show_time
+from tdegnn.errors import InputError
+from tdegnn.graph import Direction
+
+TIME_NAMES = ("time", "timestamp", "datetime", "date", "ds", "day", "week", "month", "year", "step")
+VALUE_NAMES = ("value", "y", "target")
+AMBIGUOUS_NAMES = ("id", "series")
+# Where a table has so many fewer rows than nodes times steps, a column was taken for what it is not.
+LARGEST_DILUTION = 100
+NUMBER_HINT = "Leave cells without a value empty; of a long table, say which column holds the nodes with node=."
+# A number with a decimal comma, where a column of times has such.
+DECIMAL_COMMA = re.compile(r"^([+-]?\d+),(\d+)$")
+Layout = Literal["wide", "long"]
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What the user said about the columns; nothing where it is to be found out."""
+
+    time: str | None
+    node: str | None
+    value: tuple[str, ...]
+    exogenous: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Roles:
+    """Positions of the columns that are read. A wide table has no column of nodes, its values are nodes."""
+
+    time: int
+    node: int | None
+    values: tuple[int, ...]
+    num_targets: int
+    notes: tuple[str, ...] = ()
+
+
+def read_panel(
+    series: str | os.PathLike[str] | Any,
+    edges: Any = None,
+    *,
+    time: str | None = None,
+    node: str | None = None,
+    value: str | Sequence[str] = (),
+    exogenous: str | Sequence[str] = (),
+    time_zone: str | None = None,
+    time_format: str | None = None,
+    direction: Direction | None = None,
+    csv_format: CsvFormat = PLAIN_CSV,
+) -> Panel:
+    """Read series on a graph from files or frames.
+
+    Args:
+        series: A CSV or Parquet file, or a pandas or polars frame. Wide (a column of times, then one column for each
+            node) or long (columns for node, time and value).
+        edges: The graph: a CSV file or frame of edges (`source, target[, weight]`), an adjacency matrix (CSV, npz,
+            array, SciPy), a networkx graph, PyG data or a `Graph`. See `read_graph`.
+        time: Column of times; without it one with a usual name (`time`, `date`, ...), else the first.
+        node: Column of node names, for a long table; without it one with a usual name (`node`, `id`, ...).
+        value: Column(s) of a long table to be forecast; without it the first of those left.
+        exogenous: Column(s) of a long table that only help; without it (and without `value`) the others left.
+        time_zone: Name of a zone, as in Europe/Berlin. Times without one are local to it, others are converted.
+        time_format: How times are written, as in %d/%m/%Y, where the table does not show it.
+        direction: Whose states a node receives, see `Graph`; `both` where nothing else is known.
+        csv_format: Separator, decimal sign and encoding of CSV files.
+    """
+    said = _Said(time, node, _as_tuple(value), _as_tuple(exogenous))
+
+    def choose_kinds(start: TableStart) -> list[Kind]:
+        # What is not read may hold anything.
+        numbers = set(_find_roles(start, (), said).values)
+        return ["number" if position in numbers else "text" for position in range(len(start.names))]
+
+    table = read_table(series, choose_kinds, csv_format, number_hint=NUMBER_HINT)
+    if table.columns.num_rows == 0:
+        raise InputError(f"Expected rows in {table.source}, got a header only.")
+    roles = _find_roles(table.start, table.date_columns, said)
+    times = _TimeColumn(table, roles.time, time_format, time_zone, csv_format.decimal)
+    panel = _read_wide(table, roles, times) if roles.node is None else _read_long(table, roles, times, roles.node)
+    if edges is None:
+        return panel
+    graph, notes = read_graph(edges, panel.nodes, direction=direction, csv_format=csv_format)
+    return panel.with_graph(graph, notes)
+
+
+def write_series(panel: Panel, path: str | os.PathLike[str], layout: Layout = "long") -> None:
+    """Write a panel as a CSV or Parquet table (by the ending of `path`) that `read_panel` reads back.
+
+    Say to it what a table cannot: which columns are values and which exogenous, and for CSV the time zone.
+
+    Args:
+        panel: The series. Its graph is written by `write_edges`.
+        path: A file that ends in .csv or .parquet.
+        layout: `long`, a row for each node and time, or `wide`, a column for each node (one channel only).
+    """
+    frame = panel_to_frame(panel, layout)
+    path = Path(path)
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    elif path.suffix == ".parquet":
+        frame.to_parquet(path, index=False)
+    else:
+        raise InputError(f"Expected a file that ends in .csv or .parquet, got {path.name}.")
+
+
+def panel_to_frame(panel: Panel, layout: Layout = "long") -> pd.DataFrame:
+    """A pandas frame of a panel, in one of the two layouts."""
+    if layout == "wide":
+        if panel.num_channels != 1:
+            raise InputError(f"Expected one channel for a wide table, got {panel.num_channels}. Use layout='long'.")
+        reserved = [node for node in panel.nodes if node.lower() in (*TIME_NAMES, *NODE_NAMES)]
+        if reserved:
+            raise InputError(f"Expected no node called {reserved[0]!r} in a wide table. Use layout='long'.")
+        columns = dict(zip(panel.nodes, panel.values[..., 0].T, strict=True))
+        return pd.DataFrame({"time": panel.times} | columns)
+    if layout != "long":
+        raise InputError(f"Expected the layout 'long' or 'wide', got {layout!r}.")
+    taken = {"node", "time"} & set(panel.channels)
+    if taken:
+        raise InputError(f"Expected no channel called {taken.pop()!r} in a table. Rename it.")
+    keys = {"node": np.tile(panel.nodes, panel.num_steps), "time": panel.times.repeat(panel.num_nodes)}
+    values = panel.values.reshape(-1, panel.num_channels).T
+    return pd.DataFrame(keys | dict(zip(panel.channels, values, strict=True)))
+
+
+def _find_roles(start: TableStart, date_columns: Sequence[int], said: _Said) -> _Roles:
+    """Which column is what: as the user says, else by name, else by type, else by place."""
+    names = start.names
+    time = _position(said.time, names) if said.time else _find_time(names, date_columns)
+    node = _position(said.node, names) if said.node else _find_node(start, time)
+    # A column of row numbers that a program left behind is nothing.
+    left = [position for position, name in enumerate(names) if position not in (time, node) and not _is_count(name)]
+    if node is None:
+        if said.value or said.exogenous:
+            named = (said.value + said.exogenous)[0]
+            raise InputError(
+                f"Expected a column of nodes to go with the values {named!r}, got the columns {_listed(names)}. "
+                "Say which holds the nodes with node=."
+            )
+        return _Roles(time or 0, None, tuple(position for position in left if position != (time or 0)), 1)
+    if time is None:
+        raise InputError(f"Expected a column of times, got the columns {_listed(names)}. Say which it is with time.")
+    values, notes = _find_values(names, left, said)
+    if len({time, node, *values}) != 2 + len(values):
+        raise InputError(f"Expected different columns for node, time and values, got one twice: {_listed(names)}.")
+    return _Roles(time, node, values, max(len(said.value), 1), notes)
+
+
+def _find_values(names: tuple[str, ...], left: list[int], said: _Said) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The columns of values of a long table, targets first, and what should be known of the choice."""
+    if said.value:
+        return tuple(_position(name, names) for name in said.value + said.exogenous), ()
+    if not left or said.exogenous:
+        raise InputError(
+            f"Expected a column of values beside node and time, got the columns {_listed(names)}. Say which with value."
+        )
+    usual = find_named([names[position] for position in left], VALUE_NAMES)
+    target = left[0] if usual is None else left[usual]
+    others = [position for position in left if position != target]
+    note = f"{names[target]!r} is what is forecast, the other columns only help; say value for another."
+    return (target, *others), (note,) if others else ()
+
+
+def _find_time(names: tuple[str, ...], date_columns: Sequence[int]) -> int | None:
+    named = find_named(names, TIME_NAMES)
+    return date_columns[0] if named is None and len(date_columns) == 1 else named
+
+
+def _find_node(start: TableStart, time: int | None) -> int | None:
+    """The column of nodes, by its name; None for a wide table, in which a node may be called ID, as Idaho is.
+
+    In a long table nodes have names that are no numbers, or times repeat, or the first rows are all of one node.
+    """
+    node = find_named(start.names, NODE_NAMES)
+    if node is None or time is None or node == time:
+        return node if time is None else None
+    times, nodes = start.column(time), start.column(node)
+    is_ambiguous = start.names[node].lower() in AMBIGUOUS_NAMES and start.holds_numbers(node)
+    is_long = not is_ambiguous or len(set(times)) < len(times) or len(set(nodes)) == 1
+    return node if is_long else None
+
+
+def _is_count(name: str) -> bool:
+    """Whether a name is what pandas writes above a column of row numbers."""
+    return not name or name.startswith("Unnamed: ")
+
+
+def _position(name: str, names: Sequence[str]) -> int:
+    if name not in names:
+        raise InputError(f"Expected a column called {name!r}, got the columns {_listed(names)}.")
+    return names.index(name)
+
+
+@dataclass(frozen=True)
+class _TimeColumn:
+    """The column of times of a table, and how to read it."""
+
+    table: Table
+    column: int
+    time_format: str | None
+    time_zone: str | None
+    decimal: str
+
+    def read(self, rows: Int[np.ndarray, " rows"]) -> pd.Index:
+        """Times of some rows."""
+        array = self.table.columns.column(self.column)
+        if pa.types.is_dictionary(array.type) or pa.types.is_string(array.type):
+            texts = self.table.texts(self.column).take(pa.array(rows)).to_pylist()
+            self._check_present(np.array([text is None or text in MISSING for text in texts]), rows)
+            if self.decimal == ",":
+                texts = [DECIMAL_COMMA.sub(r"\1.\2", text) for text in texts]
+            return self._read_texts(texts, rows)
+        typed = pd.Index(array.take(pa.array(rows)).to_pandas())
+        self._check_present(np.asarray(typed.isna()), rows)
+        if pa.types.is_date(array.type) or isinstance(typed, pd.DatetimeIndex):
+            return in_zone(pd.DatetimeIndex(typed), self.time_zone)
+        is_whole = pa.types.is_floating(array.type) and bool((typed == np.floor(typed)).all())
+        if pa.types.is_integer(array.type) or is_whole:
+            return self._read_texts([str(int(number)) for number in typed], rows)
+        if not pa.types.is_floating(array.type) or self.time_format or self.time_zone:
+            raise InputError(
+                f"Expected dates in column {self.name!r} of {self.table.source}, got {array.type}. Convert it before."
+            )
+        return typed
+
+    def place(self, rows: Int[np.ndarray, " rows"]) -> Place:
+        """Where the time of the i-th of some rows stands."""
+        return lambda position: self.table.place(int(rows[position]))
+
+    @property
+    def name(self) -> str:
+        return self.table.names[self.column]
+
+    def _read_texts(self, texts: list[str], rows: Int[np.ndarray, " rows"]) -> pd.Index:
+        try:
+            return read_times(texts, self.place(rows), self.time_format, self.time_zone)
+        except InputError as error:
+            raise InputError(f"In column {self.name!r}: {error}") from error
+
+    def _check_present(self, is_missing: Bool[np.ndarray, " rows"], rows: Int[np.ndarray, " rows"]) -> None:
+        if is_missing.any():
+            place = self.place(rows)(int(np.argmax(is_missing)))
+            raise InputError(f"Expected a time in every row, got none in {place}. Remove the row, or write the time.")
+
+
+def _read_wide(table: Table, roles: _Roles, times: _TimeColumn) -> Panel:
+    rows = np.arange(table.columns.num_rows)
+    regular = regularize(times.read(rows), times.place(rows))
+    values = np.full((len(regular.times), len(roles.values), 1), np.nan)
+    for position, column in enumerate(roles.values):
+        values[regular.positions, position, 0] = table.numbers(column)
+    nodes = tuple(table.names[column].strip() for column in roles.values)
+    return Panel(values, regular.times, nodes, name=table.stem).looked_at((*roles.notes, *regular.notes))
+
+
+def _read_long(table: Table, roles: _Roles, times: _TimeColumn, node_column: int) -> Panel:
+    nodes = table.texts(node_column)
+    names = nodes.dictionary.to_pylist()
+    if nodes.null_count or "" in names:
+        is_missing = np.asarray([name in (None, "") for name in nodes.to_pylist()])
+        place = table.place(int(np.argmax(is_missing)))
+        raise InputError(f"Expected a node in every row, got none in {place}. Name it, or remove the row.")
+    spellings, first_rows = table.codes(times.column)
+    # Two spellings of one time, 2024-01-01 and 2024-01-01 00:00, are one time.
+    codes, distinct = pd.factorize(times.read(first_rows))
+    regular = regularize(distinct, times.place(first_rows[np.unique(codes, return_index=True)[1]]))
+    time_codes = codes[spellings]
+    _check_density(table, len(names), len(regular.times))
+    positions, node_codes = regular.positions[time_codes], nodes.indices.to_numpy()
+    cells = positions * len(names) + node_codes
+    _check_cells_differ(table, cells, names, regular.times)
+    values = np.full((len(regular.times) * len(names), len(roles.values)), np.nan)
+    for position, column in enumerate(roles.values):
+        values[cells, position] = table.numbers(column)
+    channels = tuple(table.names[column].strip() for column in roles.values)
+    shape = (len(regular.times), len(names), len(channels))
+    panel = Panel(
+        values.reshape(shape), regular.times, tuple(names), channels, num_targets=roles.num_targets, name=table.stem
+    )
+    # A table that goes through the nodes one by one is in order where each of them is.
+    by_node = np.argsort(node_codes, kind="stable")
+    is_step_back = (np.diff(positions[by_node]) < 0) & (np.diff(node_codes[by_node]) == 0)
+    notes = [note for note in regular.notes if note != SORTED or is_step_back.any()]
+    return panel.looked_at((*roles.notes, *notes))
+
+
+def _check_cells_differ(table: Table, cells: Int[np.ndarray, " rows"], nodes: Sequence[str], times: pd.Index) -> None:
+    """Raise an `InputError` where two rows speak of the same node and time."""
+    last_row = np.full(len(times) * len(nodes), -1, dtype=np.int64)
+    last_row[cells] = np.arange(len(cells))
+    is_repeated = last_row[cells] != np.arange(len(cells))
+    if is_repeated.any():
+        first = int(np.argmax(is_repeated))
+        step, node = divmod(int(cells[first]), len(nodes))
+        raise InputError(
+            f"Expected one row for each node and time, got two for {nodes[node]!r} at {show_time(times[step])}: "
+            f"{table.place(first)} and {table.place(int(last_row[cells[first]]))}. {repeated_time_hint(times[step])}"
+        )
+
+
+def _check_density(table: Table, num_nodes: int, num_steps: int) -> None:
+    """Raise an `InputError` where almost no node is observed at the same times as another."""
+    num_rows = table.columns.num_rows
+    if num_nodes * num_steps > LARGEST_DILUTION * num_rows:
+        raise InputError(
+            f"Expected nodes observed at common times in {table.source}, got {num_nodes:,} nodes and {num_steps:,} "
+            f"steps for {num_rows:,} rows. Check which columns hold node and time."
+        )
+
+
+def _as_tuple(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _listed(names: Sequence[str], limit: int = 6) -> str:
+    return ", ".join(names[:limit]) + (", ..." if len(names) > limit else "")

@@ -1,0 +1,253 @@
+"""Tables as users have them: CSV and Parquet files, pandas and polars frames, all read into Arrow columns.
+
+Nothing is guessed about a cell: whoever reads a table says which columns hold text and which hold numbers, so that a
+node called 007 keeps its zeros. What is wrong is said with file, line and column. A `Table` is all that the rest of the
+library sees of a file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet
+from jaxtyping import Float, Int
+
+from tdegnn.data.tables.csv_files import (
+    NUM_PEEKED,
+    ChooseKinds,
+    CsvFormat,
+    TableStart,
+    check_file,
+    is_parquet,
+    read_csv,
+)
+from tdegnn.errors import InputError
+
+PLAIN_CSV = CsvFormat()
+# What people call a column of nodes.
+NODE_NAMES = ("node", "node_id", "id", "unique_id", "item_id", "series", "series_id")
+# What to call the source of a table that came from no file.
+FRAME = "the frame"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of a table, and where it came from.
+
+    Attributes:
+        columns: The columns, those of text dictionary-encoded.
+        source: Name of the file, or of what was given instead.
+        find_line: Line in the file of a row, counted from 0; None where the table is no text file.
+    """
+
+    columns: pa.Table
+    source: str
+    find_line: Callable[[int], int] | None = None
+
+    def __post_init__(self) -> None:
+        _check_names(self.names, self.source)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(self.columns.column_names)
+
+    @cached_property
+    def start(self) -> TableStart:
+        """Names and first rows, as text."""
+        first = self.columns.slice(0, NUM_PEEKED)
+        columns = [["" if cell is None else str(cell) for cell in column.to_pylist()] for column in first.columns]
+        types = enumerate(self.columns.schema.types)
+        # Text of a CSV file may hold numbers: it has no types of its own.
+        is_typed = self.find_line is None
+        texts = frozenset(column for column, kind in types if is_typed and _in_words(kind) == "text")
+        return TableStart(self.names, tuple(zip(*columns, strict=True)), texts)
+
+    @property
+    def stem(self) -> str:
+        """What to call what the table holds: the name of its file without its ending; nothing for a frame."""
+        return "" if self.source == FRAME else Path(self.source).stem
+
+    @cached_property
+    def date_columns(self) -> tuple[int, ...]:
+        """Columns that hold dates, where the table has types of its own."""
+        types = enumerate(self.columns.schema.types)
+        return tuple(column for column, kind in types if pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+    def place(self, row: int) -> str:
+        """Where a row stands, for messages: `line 7 of cases.csv`."""
+        if self.find_line is None:
+            return f"row {row} of {self.source}"
+        return f"line {self.find_line(row)} of {self.source}"
+
+    def texts(self, column: int) -> pa.DictionaryArray:
+        """A column as text, dictionary-encoded; surrounding spaces do not count."""
+        array = self.columns.column(column)
+        if not pa.types.is_dictionary(array.type):
+            array = _as_strings(array, self.names[column], self.source).dictionary_encode()
+        combined = array.unify_dictionaries().combine_chunks()
+        stripped = pa.compute.utf8_trim_whitespace(combined.dictionary.cast(pa.string()))
+        # Two spellings of one name share a code, and a category without rows has none.
+        spellings = stripped.take(pa.compute.drop_null(pa.compute.unique(combined.indices))).dictionary_encode()
+        codes = pa.compute.index_in(stripped, spellings.dictionary).take(combined.indices)
+        return pa.DictionaryArray.from_arrays(codes, spellings.dictionary)
+
+    def codes(self, column: int) -> tuple[Int[np.ndarray, " rows"], Int[np.ndarray, " codes"]]:
+        """Number the different entries of a column; return the number of each row, and the first row of each number."""
+        array = self.columns.column(column)
+        is_text = pa.types.is_dictionary(array.type)
+        encoded = self.texts(column) if is_text else array.combine_chunks().dictionary_encode()
+        # An empty cell is an entry like the others.
+        codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()
+        first_rows = np.empty(len(encoded.dictionary) + int(encoded.null_count > 0), dtype=np.int64)
+        # The last assignment counts: from the last row to the first.
+        first_rows[codes[::-1]] = np.arange(len(codes))[::-1]
+        return codes, first_rows
+
+    def numbers(self, column: int) -> Float[np.ndarray, " rows"]:
+        """A column as float64, NaN where it is empty; text and infinite numbers are refused."""
+        array, name = self.columns.column(column), self.names[column]
+        kind = array.type
+        if pa.types.is_null(kind):
+            return np.full(len(array), np.nan)
+        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        if not (is_number or pa.types.is_boolean(kind)):
+            raise InputError(
+                f"Expected numbers in column {name!r} of {self.source}, got {_in_words(kind)}. Convert it before."
+            )
+        # Whole numbers too large for float64 are rounded, as everywhere.
+        values = np.array(array.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+        is_infinite = np.isinf(values)
+        if is_infinite.any():
+            row = int(np.argmax(is_infinite))
+            raise InputError(
+                f"Expected finite numbers in column {name!r}, got {values[row]} in {self.place(row)}. "
+                "Leave the cell empty where nothing was observed."
+            )
+        return values
+
+
+def read_table(
+    source: object,
+    choose_kinds: ChooseKinds,
+    csv_format: CsvFormat = PLAIN_CSV,
+    *,
+    has_header: bool = True,
+    number_hint: str = "Correct the cell.",
+) -> Table:
+    """Read a CSV or Parquet file, or take a pandas or polars frame.
+
+    Args:
+        source: Path of a file, or a frame.
+        choose_kinds: Given the names of the columns, says what each holds. Files with types of their own keep them.
+        csv_format: How a CSV file is written.
+        has_header: Whether the first line of a CSV file holds the names of the columns; else they are 0, 1, ...
+        number_hint: What to do about text where a number is expected.
+    """
+    if isinstance(source, str | os.PathLike):
+        path = check_file(source)
+        if is_parquet(path):
+            return _read_parquet(path)
+        columns, find_line = read_csv(path, choose_kinds, csv_format, number_hint, has_header=has_header)
+        return Table(columns, path.name, find_line)
+    return _take_frame(source)
+
+
+def find_named(names: Sequence[str], usual: Sequence[str]) -> int | None:
+    """Position of the first column with a usual name, in the order in which they are usual; case does not count."""
+    lowered = [name.lower() for name in names]
+    return next((lowered.index(name) for name in usual if name in lowered), None)
+
+
+def _read_parquet(path: Path) -> Table:
+    try:
+        columns = pyarrow.parquet.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"Expected a whole Parquet file, but {path.name} is damaged or cut off.") from error
+    # What pandas kept of an index without a name: a count of rows is no data, times or names are.
+    counts = [
+        name
+        for name in columns.column_names
+        if name.startswith("__index_level_") and pa.types.is_integer(columns.schema.field(name).type)
+    ]
+    return Table(_in_known_types(columns.drop_columns(counts)), path.name)
+
+
+def _take_frame(frame: Any) -> Table:
+    if isinstance(frame, pd.DataFrame):
+        frame = _flatten(frame)
+        _check_names(tuple(frame.columns), FRAME)
+    elif isinstance(frame, pd.Series) or not hasattr(frame, "__arrow_c_stream__"):
+        raise InputError(
+            f"Expected a path, or a pandas or polars frame, got {type(frame).__name__}. "
+            "For arrays use Panel.from_array."
+        )
+    try:
+        is_pandas = isinstance(frame, pd.DataFrame)
+        columns = pa.Table.from_pandas(frame, preserve_index=False) if is_pandas else pa.table(frame)
+        known = _in_known_types(columns)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InputError(f"Expected columns of numbers, text or dates in the frame: {reason}.") from error
+    return Table(known, FRAME)
+
+
+def _flatten(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with what its index holds as columns, and text for names."""
+    index = frame.index
+    # Where rows were filtered or sorted, the numbers of the rows are no data either.
+    is_count = index.nlevels == 1 and index.name is None and pd.api.types.is_integer_dtype(index.dtype)
+    if isinstance(index, pd.PeriodIndex):
+        frame = frame.set_axis(index.to_timestamp(), axis=0)
+    # A level that stands among the columns too is there already.
+    known = [name for name in index.names if name is not None and name in frame.columns]
+    if is_count or len(known) == index.nlevels:
+        frame = frame.reset_index(drop=True)
+    elif known:
+        frame = frame.reset_index(level=known, drop=True).reset_index()
+    else:
+        frame = frame.reset_index()
+    return frame.set_axis([str(name) for name in frame.columns], axis=1)
+
+
+def _in_known_types(columns: pa.Table) -> pa.Table:
+    """The table with one kind of text: Arrow has several, of which not all can be worked with."""
+    others = (pa.string_view(), pa.large_string())
+    fields = [field.with_type(pa.string()) if field.type in others else field for field in columns.schema]
+    return columns.cast(pa.schema(fields))
+
+
+def _check_names(names: Sequence[str], source: str) -> None:
+    seen: set[str] = set()
+    for position, name in enumerate(names):
+        if name in seen:
+            raise InputError(f"Expected each column of {source} once, got {name!r} twice. Rename one of them.")
+        if not name and position > 0:
+            raise InputError(
+                f"Expected a name for each column of {source}, got none for column {position + 1}. Name it, or remove "
+                "the separator at the end of each line."
+            )
+        seen.add(name)
+
+
+def _as_strings(array: pa.ChunkedArray, name: str, source: str) -> pa.ChunkedArray:
+    """Names given as text or as whole numbers."""
+    if pa.types.is_floating(array.type) or pa.types.is_nested(array.type):
+        raise InputError(
+            f"Expected names in column {name!r} of {source}, got {_in_words(array.type)}. Convert it to text."
+        )
+    return array.cast(pa.string())
+
+
+def _in_words(kind: pa.DataType) -> str:
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)
+    return "text" if is_text else str(kind)

@@ -1,0 +1,346 @@
+"""When things were observed: equally spaced times, found in what a table says, gaps and all.
+
+A step may be a fixed time (an hour), calendar days (23 hours when the clocks go forward), months, business days, hours
+on the clock (00:00, 06:00, ... in summer and winter), or a number. `regularize` finds it, sorts, and leaves a place for
+every step that is missing; where there is no such step it says between which two rows the spacing breaks. Reading times
+from text, and from all else that people call a date, is left to `time_texts.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int, Shaped
+
+from tdegnn.data.times.steps import (
+    DAY,
+    LARGEST_INTEGER,
+    NUMBER_TOLERANCE,
+    as_clock_hours,
+    as_days,
+    as_fixed_steps,
+    as_months,
+    clock_hours_of,
+    date_range,
+    decimals_of,
+    has_known_step,
+    is_evenly_spaced,
+    is_fixed,
+    lower_median,
+    months_of,
+    most_common,
+    number_tolerance,
+    rank_numbers,
+    wall_times,
+    wall_times_of_step,
+    whole_steps,
+)
+from tdegnn.errors import InputError
+
+# Says where in the user's table the i-th time stands, as in "line 7 of cases.csv".
+Place: TypeAlias = Callable[[int], str]
+
+# Where more than so many steps come on one that was observed, a year is mistyped or there is no common step. A stock
+# exchange that is closed at night and on weekends has five hours for each that it is open.
+LARGEST_GRID = 10
+# The same where most times are more than a step apart, so that the step is not much to go by.
+LARGEST_SPARSE_GRID = 4
+
+
+SORTED = "The times were not in order; they were sorted."
+
+
+@dataclass(frozen=True)
+class RegularTimes:
+    """Equally spaced times, and where each given time lies in them.
+
+    Attributes:
+        times: All times from the first to the last, none left out.
+        positions: For each given time, in the order given, its index in `times`.
+        notes: What the user should know.
+    """
+
+    times: pd.Index
+    positions: Int[np.ndarray, " given"]
+    notes: tuple[str, ...]
+
+
+def regularize(given: pd.Index, place: Place = "entry {}".format) -> RegularTimes:
+    """Sort times, find their step, and add the ones that are missing.
+
+    Args:
+        given: Dates or numbers, in any order, each once.
+        place: Says where the i-th of them stands, for messages.
+    """
+    if len(given) == 0:
+        raise InputError("Expected at least one time, got none.")
+    given = _as_dates_or_numbers(given, place)
+    order = np.argsort(_as_plain_numbers(given), kind="stable")
+    ordered = given[order]
+    _check_distinct(ordered, order, place)
+    notes = [] if (np.diff(order) > 0).all() else [SORTED]
+    if isinstance(ordered, pd.DatetimeIndex):
+        times, ranks = _date_grid(ordered, order, place)
+    else:
+        times, ranks = _number_grid(ordered, order, place)
+    positions = np.empty(len(given), dtype=np.int64)
+    positions[order] = ranks
+    if isinstance(times, pd.DatetimeIndex) and isinstance(times.freq, pd.offsets.BusinessDay):
+        notes.append("There is nothing on weekends: the steps are business days.")
+    if isinstance(times, pd.DatetimeIndex) and clock_hours_of(times.freq):
+        notes.append(f"The steps are {describe_step(times)} on the clock, longer or shorter where the clocks change.")
+    if len(times) > len(given):
+        notes.append(_describe_gaps(times, ranks))
+    return RegularTimes(times, positions, tuple(notes))
+
+
+def check_regular(times: pd.Index) -> pd.Index:
+    """Return `times` with their step known; raise an `InputError` where they are not equally spaced and in order."""
+    if isinstance(times, pd.RangeIndex) and times.step > 0:
+        return times
+    if isinstance(times, pd.DatetimeIndex) and has_known_step(times.as_unit("us")):
+        return times.as_unit("us")
+    times = _as_dates_or_numbers(times, "entry {}".format)
+    if times.dtype == np.float64 and is_evenly_spaced(times.to_numpy()):
+        return times
+    found = regularize(times)
+    if len(found.times) != len(times) or (np.diff(found.positions) != 1).any():
+        missing = len(found.times) - len(times)
+        problem = f"{_count(missing, 'step')} missing" if missing else "times that are not in order"
+        raise InputError(
+            f"Expected equally spaced times in order, got {problem}. "
+            "Use Panel.from_array or read_panel, which sort them and leave a place for what is missing."
+        )
+    return found.times
+
+
+def future_times(times: pd.Index, horizon: int) -> pd.Index:
+    """The next `horizon` times after the last one."""
+    if isinstance(times, pd.DatetimeIndex):
+        offset = times.freq
+        if offset is None:
+            raise InputError("Expected at least two times to know what comes next, got one.")
+        start = times[-1] if is_fixed(offset) else wall_times_of_step(times, offset)[-1]
+        return date_range(start, horizon + 1, offset, times.tz)[1:]
+    if isinstance(times, pd.RangeIndex):
+        return pd.RangeIndex(times[-1] + times.step, times[-1] + times.step * (horizon + 1), times.step)
+    return pd.Index(times[-1] + _number_step(times) * np.arange(1, horizon + 1))
+
+
+def describe_step(times: pd.Index) -> str:
+    """The step in words: `1 hour`, `7 days`, `1 month`; a number for times that are numbers."""
+    if not isinstance(times, pd.DatetimeIndex):
+        return f"{_number_step(times):g}"
+    offset = times.freq
+    if offset is None:
+        return "unknown"
+    if isinstance(offset, pd.offsets.BusinessDay):
+        return "1 business day"
+    months = months_of(offset)
+    if months:
+        return _count(months // 12, "year") if months % 12 == 0 else _count(months, "month")
+    if isinstance(offset, pd.offsets.Day):
+        return _count(offset.n, "day")
+    hours = clock_hours_of(offset)
+    return _duration_in_words(pd.Timedelta(hours=hours) if hours else pd.Timedelta(offset))
+
+
+def show_time(time: object) -> str:
+    """A time as people write it: no time of day at midnight, no rounding errors."""
+    if isinstance(time, pd.Timestamp):
+        wall = time.tz_localize(None)
+        return f"{time:%Y-%m-%d}" if wall == wall.normalize() else str(time)
+    return f"{time:.12g}" if isinstance(time, float) else str(time)
+
+
+def repeated_time_hint(time: object) -> str:
+    """What to do about a time that comes twice."""
+    if _may_be_clock_change(time):
+        return "If the clocks went back then, write times with their UTC offset; in a wide table time_zone is enough."
+    return "Keep one of them, or join them (mean, sum) before."
+
+
+def check_present(given: pd.Index, place: Place) -> None:
+    """Raise an `InputError` where a time is missing."""
+    is_missing = np.asarray(given.isna())
+    if is_missing.any():
+        where = place(int(np.argmax(is_missing)))
+        raise InputError(f"Expected a time in every row, got none in {where}. Remove the row, or write the time.")
+
+
+def too_large_error(number: str, where: str) -> InputError:
+    """The error for an integer that is no time: int64 does not hold it, or not its distance from others."""
+    return InputError(f"Expected times of at most 18 digits, got {number} in {where}. Count them from a later start.")
+
+
+def _as_dates_or_numbers(given: pd.Index, place: Place) -> pd.Index:
+    """Dates in microseconds, integers in int64, other numbers in float64; raise an `InputError` for anything else."""
+    check_present(given, place)
+    if isinstance(given, pd.DatetimeIndex):
+        return given.as_unit("us")
+    if isinstance(given, pd.TimedeltaIndex):
+        raise InputError(
+            f"Expected times to be dates or numbers, got durations such as {given[0]}. Add the date that they count "
+            "from, or convert them to seconds with total_seconds()."
+        )
+    if pd.api.types.is_integer_dtype(given.dtype):
+        return pd.Index(_as_int64(given, place))
+    if pd.api.types.is_float_dtype(given.dtype):
+        return pd.Index(_as_float64(given, place))
+    raise InputError(
+        f"Expected times to be dates or numbers, got {given.dtype}. Convert them before, as with pandas.to_datetime."
+    )
+
+
+def _as_int64(given: pd.Index, place: Place) -> Int[np.ndarray, " given"]:
+    is_too_large = np.asarray((given > LARGEST_INTEGER) | (given < -LARGEST_INTEGER))
+    if is_too_large.any():
+        raise too_large_error(str(given[is_too_large][0]), place(int(np.argmax(is_too_large))))
+    return np.asarray(given, dtype=np.int64)
+
+
+def _as_float64(given: pd.Index, place: Place) -> Float[np.ndarray, " given"]:
+    numbers = np.asarray(given)
+    is_infinite = ~np.isfinite(numbers)
+    if is_infinite.any():
+        raise InputError(
+            f"Expected finite times, got {numbers[is_infinite][0]} in {place(int(np.argmax(is_infinite)))}."
+        )
+    # 0.1 in float32 is meant as 0.1, and not as the 0.10000000149 that it is.
+    return numbers if numbers.dtype == np.float64 else numbers.astype(str).astype(np.float64)
+
+
+def _as_plain_numbers(times: pd.Index) -> Shaped[np.ndarray, " times"]:
+    """Numbers as they are; dates as microseconds since 1970, in UTC where they have a zone."""
+    return np.asarray(times.asi8 if isinstance(times, pd.DatetimeIndex) else times)
+
+
+def _check_distinct(ordered: pd.Index, order: Int[np.ndarray, " given"], place: Place) -> None:
+    is_repeated = np.asarray(ordered[1:] == ordered[:-1])
+    if is_repeated.any():
+        first = int(np.argmax(is_repeated))
+        raise InputError(
+            f"Expected each time once, got {show_time(ordered[first])} in {place(int(order[first]))} and "
+            f"{place(int(order[first + 1]))}. {repeated_time_hint(ordered[first])}"
+        )
+
+
+def _date_grid(
+    ordered: pd.DatetimeIndex, order: Int[np.ndarray, " given"], place: Place
+) -> tuple[pd.DatetimeIndex, Int[np.ndarray, " given"]]:
+    """All dates from first to last, with their step as `freq`, and the rank of each given one."""
+    if len(ordered) == 1:
+        return pd.DatetimeIndex(ordered, freq=None), np.zeros(1, dtype=np.int64)
+    wall = wall_times(ordered, DAY)
+    steps = None if wall is None else as_months(wall) or as_days(wall)
+    steps = steps or as_fixed_steps(ordered) or as_clock_hours(ordered)
+    if steps is None:
+        raise _irregular(ordered, order, place)
+    _check_length(steps.ranks, ordered)
+    return date_range(steps.start, int(steps.ranks[-1]) + 1, steps.offset, ordered.tz), steps.ranks
+
+
+def _number_grid(
+    ordered: pd.Index, order: Int[np.ndarray, " given"], place: Place
+) -> tuple[pd.Index, Int[np.ndarray, " given"]]:
+    """All numbers from first to last. Given ones stay as they are, to the last digit."""
+    numbers = ordered.to_numpy()
+    is_integer = np.issubdtype(numbers.dtype, np.integer)
+    if len(numbers) == 1:
+        return (pd.RangeIndex(numbers[0], numbers[0] + 1) if is_integer else ordered), np.zeros(1, dtype=np.int64)
+    step = most_common(np.diff(numbers)) if is_integer else 0
+    ranks = whole_steps(numbers, step) if is_integer else rank_numbers(numbers)
+    if ranks is None:
+        raise _irregular(ordered, order, place)
+    _check_length(ranks, ordered)
+    if is_integer:
+        return pd.RangeIndex(int(numbers[0]), int(numbers[-1]) + step, step), ranks
+    times = np.linspace(numbers[0], numbers[-1], int(ranks[-1]) + 1)
+    decimals = decimals_of(numbers)
+    if decimals is not None:
+        # What is added has no more digits than what was given, else these would count as exact.
+        times = np.round(times, decimals)
+    times[ranks] = numbers
+    return pd.Index(times), ranks
+
+
+def _number_step(times: pd.Index) -> float:
+    if isinstance(times, pd.RangeIndex):
+        return float(times.step)
+    return 1.0 if len(times) == 1 else float((times[-1] - times[0]) / (len(times) - 1))
+
+
+def _irregular(ordered: pd.Index, order: Int[np.ndarray, " given"], place: Place) -> InputError:
+    """The error for times without a common step, naming the first pair that breaks it."""
+    numbers = _as_plain_numbers(ordered)
+    differences = np.diff(numbers)
+    is_date = isinstance(ordered, pd.DatetimeIndex)
+    is_whole = np.issubdtype(numbers.dtype, np.integer)
+    usual = most_common(differences) if is_date else lower_median(differences)
+    # A difference has two numbers that may each be off.
+    tolerance = NUMBER_TOLERANCE if is_whole else 2 * number_tolerance(numbers, usual) / usual
+    remainder = np.abs(differences / usual - np.rint(differences / usual))
+    is_broken = (remainder > tolerance) | (differences < usual * (1 - tolerance))
+    # Where no pair is far off, many are a little: then the worst is named.
+    broken = int(np.argmax(is_broken if is_broken.any() else remainder))
+    is_usual = np.abs(differences / usual - 1) <= tolerance
+    most_are = "most are" if 2 * np.count_nonzero(is_usual) >= len(differences) else "a usual one is"
+    common, came = (
+        _duration_in_words(pd.Timedelta(int(step), unit="us")) if is_date else f"{step:g}"
+        for step in (usual, differences[broken])
+    )
+    return InputError(
+        f"Expected equal steps in time ({most_are} {common}), got {came} from {show_time(ordered[broken])} to "
+        f"{show_time(ordered[broken + 1])} ({place(int(order[broken + 1]))}). Resample to equal steps before, "
+        "as with pandas' resample."
+    )
+
+
+def _check_length(ranks: Int[np.ndarray, " given"], ordered: pd.Index) -> None:
+    """Raise an `InputError` where far more steps are missing than given."""
+    gaps = np.diff(ranks)
+    is_sparse = 2 * np.count_nonzero(gaps == 1) < len(gaps)
+    most = (LARGEST_SPARSE_GRID if is_sparse else LARGEST_GRID) * len(ordered)
+    num_steps = int(ranks[-1]) + 1
+    if num_steps <= most:
+        return
+    widest = int(np.argmax(gaps))
+    # One wide gap is a mistake, many are not.
+    is_mistyped = num_steps - gaps[widest] < most
+    cure = "Correct a mistyped time, or resample." if is_mistyped else "Resample to longer steps, as with pandas."
+    raise InputError(
+        f"Expected equal steps in time, got {len(ordered)} times for {num_steps:,} steps; the widest gap is from "
+        f"{show_time(ordered[widest])} to {show_time(ordered[widest + 1])}. {cure}"
+    )
+
+
+def _describe_gaps(times: pd.Index, ranks: Int[np.ndarray, " given"]) -> str:
+    is_missing = np.ones(len(times), dtype=bool)
+    is_missing[ranks] = False
+    missing = times[is_missing]
+    more = " They count as not observed."
+    if all(_may_be_clock_change(time, months=(3, 4)) for time in missing):
+        more = " The clocks go forward then: say the time_zone, and nothing is missing."
+    verb = "is" if len(missing) == 1 else "are"
+    return f"{len(missing)} of {len(times)} steps {verb} missing, the first is {show_time(missing[0])}.{more}"
+
+
+def _may_be_clock_change(time: object, months: tuple[int, ...] = (9, 10, 11)) -> bool:
+    """Whether clocks may change at this time without a zone: a Sunday, in the small hours; back in autumn."""
+    if not isinstance(time, pd.Timestamp) or time.tzinfo is not None:
+        return False
+    return time.day_of_week == 6 and time.month in months and time.hour <= 3
+
+
+def _duration_in_words(duration: pd.Timedelta) -> str:
+    """`1 hour`, `90 minutes`, `1 day 3 hours`."""
+    counts = duration.components._asdict()
+    return " ".join(_count(number, name.rstrip("s")) for name, number in counts.items() if number) or "0 seconds"
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"

@@ -1,0 +1,1 @@
+"""Forecasts without a network, which every forecaster is compared with."""

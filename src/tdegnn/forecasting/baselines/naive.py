@@ -1,0 +1,248 @@
+"""What a classical forecast sees and gives: series up to an origin in, the `horizon` steps after it out.
+
+A forecast is named by its first target step; its origin is the step before, and it depends on no value after that.
+`ForecastMethod.fit` returns what was learned as a new object, so one method serves many series. Methods forecast in
+the units they are given: scale series of different sizes first where a method learns from all nodes together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+
+from tdegnn.errors import InputError, check_count, check_finite
+from tdegnn.graph import Graph
+
+Predictions: TypeAlias = Float[np.ndarray, "windows horizon nodes targets"]
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesInputs:
+    """Series to forecast and what may help.
+
+    Attributes:
+        values: What was observed, oldest first; NaN where nothing was.
+        known: Channels that are known ahead, such as the calendar: from the first step of `values` on, and as far
+            beyond the last one as forecasts shall reach.
+        graph: The graph the nodes live on.
+    """
+
+    values: Float[np.ndarray, "time nodes targets"]
+    known: Float[np.ndarray, "known_time nodes channels"] | None = None
+    graph: Graph | None = None
+
+    def __post_init__(self) -> None:
+        for name, array in dict(values=self.values, known=self.known).items():
+            if array is not None and array.ndim != 3:
+                raise InputError(f"Expected {name} of shape (time, nodes, channels), got {array.shape}.")
+        if np.isinf(self.values).any():
+            raise InputError("Expected finite values, got infinity. Use NaN where nothing was observed.")
+        if self.known is not None and (len(self.known) < self.num_steps or self.known.shape[1] != self.num_nodes):
+            raise InputError(
+                f"Expected known channels of at least {self.num_steps} steps and of {self.num_nodes} nodes, as the "
+                f"values have, got shape {self.known.shape}."
+            )
+        if self.known is not None and not np.isfinite(self.known).all():
+            raise InputError("Expected finite known channels, got NaN or infinity. Fill them or leave them out.")
+        if self.graph is not None and self.graph.num_nodes != self.num_nodes:
+            raise InputError(f"Expected a graph of {self.num_nodes} nodes, got one of {self.graph.num_nodes}.")
+
+    @property
+    def num_steps(self) -> int:
+        """Number of steps in `values`."""
+        return int(self.values.shape[0])
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return int(self.values.shape[1])
+
+    @property
+    def num_targets(self) -> int:
+        """Number of channels to forecast."""
+        return int(self.values.shape[2])
+
+    def check_parts(self, training_steps: range, validation_steps: range) -> None:
+        """Raise an `InputError` where the two are not parts of the series, one after the other."""
+        steps = [0, training_steps.start, training_steps.stop, validation_steps.start, validation_steps.stop]
+        is_dense = training_steps.step == validation_steps.step == 1
+        if not is_dense or not training_steps or sorted(steps) != steps or steps[-1] > self.num_steps:
+            raise InputError(
+                f"Expected training steps and, after them, validation steps within the {self.num_steps} of the "
+                f"series, got {training_steps} and {validation_steps}."
+            )
+
+    def check_targets(self, first_target_steps: range, fewest_seen: int = 1) -> None:
+        """Raise an `InputError` where fewer than `fewest_seen` steps come before a target, or an origin is unknown."""
+        if not first_target_steps:
+            raise InputError(f"Expected at least one first target step, got {first_target_steps}.")
+        first, last = sorted((first_target_steps[0], first_target_steps[-1]))
+        if first < fewest_seen or last > self.num_steps:
+            raise InputError(
+                f"Expected first target steps from {fewest_seen} to {self.num_steps}, since a forecast sees "
+                f"{fewest_seen} of {self.num_steps} steps, got {first} to {last}."
+            )
+
+
+@runtime_checkable
+class FittedForecast(Protocol):
+    """What a method learned from one series."""
+
+    def predict(self, series: SeriesInputs, first_target_steps: range) -> Predictions:
+        """Forecast the steps from each first target step on.
+
+        Args:
+            series: The series the method was fitted to, as far as it is known by now. Values from a first target step
+                on do not change its forecast.
+            first_target_steps: One an origin, up to the number of steps: `range(num_steps, num_steps + 1)` forecasts
+                what comes after all that was observed.
+        """
+
+
+@runtime_checkable
+class ForecastMethod(Protocol):
+    """A way to forecast, not yet fitted."""
+
+    def fit(
+        self, series: SeriesInputs, training_steps: range, validation_steps: range, horizon: int = 1
+    ) -> FittedForecast:
+        """Learn from a series; nothing after the validation steps is looked at.
+
+        Args:
+            series: What was observed.
+            training_steps: Steps to be predicted while fitting. What is seen to predict them may lie before.
+            validation_steps: Steps to choose by, after those for training. Once chosen, both are learned from.
+            horizon: Number of steps to forecast from an origin.
+        """
+
+
+def carry_forward(values: Float[np.ndarray, time * series]) -> Float[np.ndarray, time * series]:
+    """The newest value observed up to each step; NaN before the first one."""
+    steps = np.arange(len(values)).reshape(-1, *[1] * (values.ndim - 1))
+    newest = np.maximum.accumulate(np.where(np.isnan(values), 0, steps), axis=0)
+    return np.take_along_axis(values, newest, axis=0)
+
+
+def node_means(values: Float[np.ndarray, "time nodes targets"]) -> Float[np.ndarray, "nodes targets"]:
+    """The mean of what was observed at each node; that of all nodes for one of which nothing was."""
+    is_observed = ~np.isnan(values)
+    counts, sums = is_observed.sum(axis=0), np.where(is_observed, values, 0.0).sum(axis=0)
+    totals = counts.sum(axis=0)
+    if not totals.all():
+        raise InputError(
+            "Expected something observed of every target in the training steps, got nothing of target "
+            f"{int(np.argmin(totals))} (counted from 0). Take a longer training part."
+        )
+    return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1), sums.sum(axis=0) / totals))
+
+
+@dataclass(frozen=True)
+class ConstantForecast:
+    """Predict one number, whatever was observed."""
+
+    constant: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_finite(constant=self.constant)
+
+    def fit(
+        self, series: SeriesInputs, training_steps: range, validation_steps: range, horizon: int = 1
+    ) -> FittedConstant:
+        """See `ForecastMethod`. There is nothing to learn."""
+        check_count(horizon=horizon)
+        series.check_parts(training_steps, validation_steps)
+        return FittedConstant(np.full((series.num_nodes, series.num_targets), float(self.constant)), horizon)
+
+
+@dataclass(frozen=True)
+class MeanForecast:
+    """Predict the mean of each node up to the end of the validation steps."""
+
+    def fit(
+        self, series: SeriesInputs, training_steps: range, validation_steps: range, horizon: int = 1
+    ) -> FittedConstant:
+        """See `ForecastMethod`."""
+        check_count(horizon=horizon)
+        series.check_parts(training_steps, validation_steps)
+        return FittedConstant(node_means(series.values[: validation_steps.stop]), horizon)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedConstant:
+    """One number a node.
+
+    Attributes:
+        levels: The numbers.
+        horizon: Number of steps to forecast.
+    """
+
+    levels: Float[np.ndarray, "nodes targets"]
+    horizon: int
+
+    def predict(self, series: SeriesInputs, first_target_steps: range) -> Predictions:
+        """See `FittedForecast`."""
+        series.check_targets(first_target_steps)
+        _check_nodes(self.levels, series)
+        return np.tile(self.levels, (len(first_target_steps), self.horizon, 1, 1))
+
+
+@dataclass(frozen=True)
+class SeasonalNaive:
+    """Predict what was observed one period before; a period of 1 is the last value.
+
+    Beyond one period the newest season known is repeated. Where it was not observed the last value stands in, and where
+    nothing was observed before the training mean of the node.
+    """
+
+    period: int = 1
+
+    def __post_init__(self) -> None:
+        check_count(period=self.period)
+
+    def fit(
+        self, series: SeriesInputs, training_steps: range, validation_steps: range, horizon: int = 1
+    ) -> FittedSeasonalNaive:
+        """See `ForecastMethod`. Only what stands in where nothing was observed is learned."""
+        check_count(horizon=horizon)
+        series.check_parts(training_steps, validation_steps)
+        return FittedSeasonalNaive(self.period, node_means(series.values[: validation_steps.stop]), horizon)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedSeasonalNaive:
+    """A period, and the means that stand in where nothing was observed.
+
+    Attributes:
+        period: Steps from one season to the next.
+        levels: The means.
+        horizon: Number of steps to forecast.
+    """
+
+    period: int
+    levels: Float[np.ndarray, "nodes targets"]
+    horizon: int
+
+    def predict(self, series: SeriesInputs, first_target_steps: range) -> Predictions:
+        """See `FittedForecast`."""
+        series.check_targets(first_target_steps)
+        _check_nodes(self.levels, series)
+        first = np.asarray(first_target_steps)
+        newest = carry_forward(series.values)[first - 1]
+        newest = np.where(np.isnan(newest), self.levels, newest)
+        forecasts = []
+        for ahead in range(self.horizon):
+            seasons_ago = ahead // self.period + 1
+            steps = first + ahead - seasons_ago * self.period
+            before = series.values[np.maximum(steps, 0)]
+            is_unknown = np.isnan(before) | (steps < 0)[:, None, None]
+            forecasts.append(np.where(is_unknown, newest, before))
+        return np.stack(forecasts, axis=1)
+
+
+def _check_nodes(levels: Float[np.ndarray, "nodes targets"], series: SeriesInputs) -> None:
+    came = (series.num_nodes, series.num_targets)
+    if levels.shape != came:
+        raise InputError(f"Expected the {levels.shape} nodes and targets that were fitted, got {came}.")

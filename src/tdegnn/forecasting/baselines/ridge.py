@@ -1,0 +1,321 @@
+"""What a regression sees of a series when it forecasts one step: lags of the node, of others, and what is known.
+
+A feature gives its columns for many origins at once. Columns hold nothing from after the origin but what is known
+ahead. Where nothing was observed the last value stands in, and before the first one the center, which is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Protocol, TypeAlias, get_args, runtime_checkable
+
+import numpy as np
+import scipy.sparse
+from jaxtyping import Float
+
+from tdegnn.errors import InputError, check_count
+from tdegnn.forecasting.baselines.naive import Predictions, SeriesInputs, carry_forward, node_means
+from tdegnn.graph import Graph
+
+Frames: TypeAlias = Float[np.ndarray, "time nodes"]
+Columns: TypeAlias = Float[np.ndarray, "windows nodes columns"]
+
+
+@dataclass(frozen=True, eq=False)
+class CenteredSeries:
+    """One target of some series, less a center.
+
+    Attributes:
+        values: What was observed less the center; NaN where nothing was.
+        known: Channels that are known ahead.
+        graph: The graph the nodes live on.
+    """
+
+    values: Frames
+    known: Float[np.ndarray, "known_time nodes channels"] | None = None
+    graph: Graph | None = None
+
+    @cached_property
+    def filled(self) -> Frames:
+        """The values without gaps."""
+        return np.asarray(np.nan_to_num(carry_forward(self.values)))
+
+    @cached_property
+    def neighbor_means(self) -> Frames:
+        """The weighted mean over those a node receives from; zero for a node that receives from none."""
+        if self.graph is None:
+            raise InputError("Expected a graph for lags of neighbors, got none. Give one, or leave them out.")
+        received = self.graph.received.tocsr()
+        sums = received.sum(axis=1)
+        averaging = scipy.sparse.diags_array(1 / np.where(sums > 0, sums, 1.0)) @ received
+        return np.ascontiguousarray((averaging @ self.filled.T).T)
+
+    @cached_property
+    def overall_means(self) -> Frames:
+        """The mean over all nodes, the same for each."""
+        return np.broadcast_to(self.filled.mean(axis=1, keepdims=True), self.filled.shape)
+
+
+@runtime_checkable
+class Feature(Protocol):
+    """Some columns of a regression."""
+
+    @property
+    def num_seen(self) -> int:
+        """Number of steps, the origin and those before it, that are looked at."""
+
+    def columns(self, series: CenteredSeries, origins: range, ahead: int) -> Columns:
+        """The columns to forecast the step `ahead` steps after each origin."""
+
+
+@dataclass(frozen=True)
+class OwnLags:
+    """The newest values of the node itself."""
+
+    num_seen: int
+
+    def __post_init__(self) -> None:
+        check_count(num_lags=self.num_seen)
+
+    def columns(self, series: CenteredSeries, origins: range, ahead: int) -> Columns:  # noqa: ARG002
+        """See `Feature`."""
+        return _lags(series.filled, origins, self.num_seen)
+
+
+@dataclass(frozen=True)
+class NeighborLags:
+    """The newest means over the neighbors of the node."""
+
+    num_seen: int
+
+    def __post_init__(self) -> None:
+        check_count(num_lags=self.num_seen)
+
+    def columns(self, series: CenteredSeries, origins: range, ahead: int) -> Columns:  # noqa: ARG002
+        """See `Feature`."""
+        return _lags(series.neighbor_means, origins, self.num_seen)
+
+
+@dataclass(frozen=True)
+class MeanLags:
+    """The newest means over all nodes."""
+
+    num_seen: int
+
+    def __post_init__(self) -> None:
+        check_count(num_lags=self.num_seen)
+
+    def columns(self, series: CenteredSeries, origins: range, ahead: int) -> Columns:  # noqa: ARG002
+        """See `Feature`."""
+        return _lags(series.overall_means, origins, self.num_seen)
+
+
+@dataclass(frozen=True)
+class KnownChannels:
+    """The channels known ahead, at the step to forecast."""
+
+    num_seen: int = 0
+
+    def columns(self, series: CenteredSeries, origins: range, ahead: int) -> Columns:
+        """See `Feature`."""
+        if series.known is None:
+            raise InputError("Expected channels that are known ahead, got none. Give some, such as season_waves.")
+        if origins and max(origins) + ahead >= len(series.known):
+            raise InputError(
+                f"Expected known channels at step {max(origins) + ahead}, which is forecast, got {len(series.known)} "
+                "steps from 0 on. Give as many more as the horizon has."
+            )
+        return series.known[np.asarray(origins, dtype=np.int64) + ahead]
+
+
+def _lags(frames: Frames, origins: range, num_lags: int) -> Columns:
+    newest = np.asarray(origins, dtype=np.int64)
+    return np.stack([frames[newest - lag] for lag in range(num_lags)], axis=-1)
+
+
+LAMBDAS = tuple(float(10.0**power) for power in np.arange(-5, 2.1, 0.5))
+Per = Literal["node", "all"]
+# Products of the columns (1, features, target) with each other, summed over rows; a group is a node or all of them.
+Products: TypeAlias = Float[np.ndarray, "groups columns columns"]
+Weights: TypeAlias = Float[np.ndarray, "groups weights"]
+
+# Numbers of a block of rows: some 32 MB.
+NUMBERS_AT_ONCE = 2**22
+# Variances and eigenvalues of at most this share of the largest are what rounding leaves of zero.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class RidgeForecast:
+    """Regression of each step of the horizon on `features`.
+
+    Attributes:
+        features: What is seen.
+        per: `"node"`: each node has its own weights. `"all"`: all nodes share them.
+        lambdas: Strengths of the ridge to choose from on the validation steps, one for all nodes; 0 is least squares.
+    """
+
+    features: tuple[Feature, ...]
+    per: Per = "node"
+    lambdas: Sequence[float] = LAMBDAS
+
+    def __post_init__(self) -> None:
+        if not self.features:
+            raise InputError("Expected at least one feature, got none. Take OwnLags(4), or MeanForecast.")
+        if self.per not in get_args(Per):
+            raise InputError(f"Expected per to be 'node' or 'all', got {self.per!r}.")
+        if not self.lambdas or not all(0 <= strength < np.inf for strength in self.lambdas):
+            raise InputError(f"Expected lambdas that are finite and not negative, got {list(self.lambdas)}.")
+
+    @property
+    def num_seen(self) -> int:
+        """Number of steps a forecast looks at."""
+        return max(1, *(feature.num_seen for feature in self.features))
+
+    def fit(
+        self, series: SeriesInputs, training_steps: range, validation_steps: range, horizon: int = 1
+    ) -> FittedRidge:
+        """See `ForecastMethod`. Training steps with too few steps before them are left out."""
+        check_count(horizon=horizon)
+        series.check_parts(training_steps, validation_steps)
+        centers = self._centers(series, training_steps)
+        weights, chosen = [], []
+        for target in range(series.num_targets):
+            centered = _center(series, centers, target)
+            for ahead in range(1, horizon + 1):
+                training = self._products(centered, training_steps, ahead)
+                validation = self._products(centered, validation_steps, ahead)
+                strength = self._choose(training, validation)
+                weights.append(_solve(training + validation, [strength])[0])
+                chosen.append(strength)
+        shape = (series.num_targets, horizon)
+        stacked = np.stack(weights).reshape(*shape, *weights[0].shape)
+        return FittedRidge(self, centers, stacked, np.array(chosen).reshape(shape))
+
+    def rows(self, series: CenteredSeries, origins: range, ahead: int) -> Columns:
+        """A one and the columns of all features."""
+        ones = np.ones((len(origins), series.values.shape[1], 1))
+        return np.concatenate([ones, *(feature.columns(series, origins, ahead) for feature in self.features)], axis=-1)
+
+    def _centers(self, series: SeriesInputs, training_steps: range) -> Float[np.ndarray, "nodes targets"]:
+        values = series.values[: training_steps.stop]
+        means = node_means(values)
+        if self.per == "node":
+            return means
+        return np.broadcast_to(np.nanmean(values, axis=(0, 1)), means.shape)
+
+    def _products(self, series: CenteredSeries, steps: range, ahead: int) -> Products:
+        """Products of the columns, summed over the `steps` that were observed and have enough steps before them."""
+        origins = range(max(steps.start - ahead, self.num_seen - 1), steps.stop - ahead)
+        num_nodes = series.values.shape[1]
+        num_columns = self.rows(series, origins[:0], ahead).shape[-1] + 1
+        products = np.zeros((num_nodes if self.per == "node" else 1, num_columns, num_columns))
+        for block in _blocks(origins, num_nodes * num_columns):
+            targets = series.values[block.start + ahead : block.stop + ahead, :, None]
+            rows = np.concatenate([self.rows(series, block, ahead), targets], axis=-1)
+            rows = np.where(np.isnan(targets), 0.0, rows)
+            # (groups, rows, columns)
+            grouped = rows.swapaxes(0, 1) if self.per == "node" else rows.reshape(1, -1, num_columns)
+            products += grouped.swapaxes(1, 2) @ grouped
+        return products
+
+    def _choose(self, training: Products, validation: Products) -> float:
+        """The lambda with the least validation error; of several the smallest."""
+        if not training[:, 0, 0].any():
+            raise InputError(
+                f"Expected training steps that were observed and have {self.num_seen} steps before them, got none. "
+                "Take fewer lags or a longer training part."
+            )
+        lambdas = sorted(self.lambdas)
+        if len(lambdas) == 1:
+            return float(lambdas[0])
+        if not validation[:, 0, 0].any():
+            raise InputError(
+                "Expected observed validation steps to choose lambda by, got none. Give some, or a single lambda."
+            )
+        weights = _solve(training, lambdas)
+        # (lambdas, groups, columns): what makes an error of a row.
+        of_error = np.concatenate([-weights, np.ones((*weights.shape[:2], 1))], axis=-1)
+        errors = np.einsum("lgi,gij,lgj->l", of_error, validation, of_error, optimize=True)
+        return float(lambdas[int(np.argmin(errors))])
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRidge:
+    """A regression for each target and step of the horizon.
+
+    Attributes:
+        method: What was fitted.
+        centers: What is taken from the values before anything else.
+        weights: Of a one and of all columns, for each group: each node, or all of them.
+        chosen_lambdas: The lambdas that were best on validation.
+    """
+
+    method: RidgeForecast
+    centers: Float[np.ndarray, "nodes targets"]
+    weights: Float[np.ndarray, "targets horizon groups weights"]
+    chosen_lambdas: Float[np.ndarray, "targets horizon"]
+
+    def predict(self, series: SeriesInputs, first_target_steps: range) -> Predictions:
+        """See `FittedForecast`."""
+        self._check(series, first_target_steps)
+        num_targets, horizon, _, num_weights = self.weights.shape
+        forecasts = np.empty((len(first_target_steps), horizon, series.num_nodes, num_targets))
+        for target in range(num_targets):
+            centered = _center(series, self.centers, target)
+            for ahead in range(1, horizon + 1):
+                weights = np.broadcast_to(self.weights[target, ahead - 1], (series.num_nodes, num_weights))
+                for part in _blocks(range(len(first_target_steps)), series.num_nodes * num_weights):
+                    firsts = first_target_steps[part.start : part.stop]
+                    origins = range(firsts.start - 1, firsts.stop - 1, firsts.step)
+                    rows = self.method.rows(centered, origins, ahead)
+                    block = np.einsum("wnc,nc->wn", rows, weights) + self.centers[:, target]
+                    forecasts[part.start : part.stop, ahead - 1, :, target] = block
+        return forecasts
+
+    def _check(self, series: SeriesInputs, first_target_steps: range) -> None:
+        series.check_targets(first_target_steps, self.method.num_seen)
+        came = series.values.shape[1:]
+        if came != self.centers.shape:
+            raise InputError(f"Expected the {self.centers.shape} nodes and targets that were fitted, got {came}.")
+        num_columns = self.method.rows(_center(series, self.centers, 0), range(0), 1).shape[-1]
+        if num_columns != self.weights.shape[-1]:
+            raise InputError(
+                f"Expected as many known channels as were fitted, {self.weights.shape[-1]} columns in all, got "
+                f"{num_columns}."
+            )
+
+
+def _center(series: SeriesInputs, centers: Float[np.ndarray, "nodes targets"], target: int) -> CenteredSeries:
+    # Products of columns lose half of the digits: float32 has too few.
+    values = series.values[..., target].astype(np.float64) - centers[:, target]
+    return CenteredSeries(values, series.known, series.graph)
+
+
+def _blocks(steps: range, numbers_a_step: int) -> Iterator[range]:
+    size = max(1, NUMBERS_AT_ONCE // numbers_a_step)
+    for first in range(0, len(steps), size):
+        yield steps[first : first + size]
+
+
+def _solve(products: Products, lambdas: Sequence[float]) -> Float[np.ndarray, "lambdas groups weights"]:
+    """The weights of (1, features) for each lambda. A group without rows has zeros."""
+    counts = np.maximum(products[:, 0, 0], 1.0)[:, None]
+    means = products[:, 0, 1:] / counts
+    squares = np.diagonal(products, axis1=1, axis2=2)[:, 1:-1] / counts
+    covariance = products[:, 1:, 1:] / counts[..., None] - means[:, :, None] * means[:, None, :]
+    variances = np.diagonal(covariance, axis1=1, axis2=2)[:, :-1]
+    is_constant = variances <= ROUNDING * squares
+    spreads = np.sqrt(np.where(is_constant, np.inf, variances))
+    correlations = covariance[:, :-1, :-1] / (spreads[:, :, None] * spreads[:, None, :])
+    eigenvalues, vectors = np.linalg.eigh(correlations)
+    rotated = np.einsum("gij,gi->gj", vectors, covariance[:, :-1, -1] / spreads)
+    shrunk = np.maximum(eigenvalues, 0.0) + np.asarray(lambdas)[:, None, None]
+    # Directions that the columns do not have carry no weight; by least squares they would carry any.
+    is_nothing = shrunk <= ROUNDING * eigenvalues.max(axis=1, keepdims=True)
+    along_vectors = np.where(is_nothing, 0.0, rotated / np.where(is_nothing, 1.0, shrunk))
+    slopes = np.einsum("gij,lgj->lgi", vectors, along_vectors) / spreads
+    intercepts = means[:, -1] - np.einsum("lgi,gi->lg", slopes, means[:, :-1])
+    return np.concatenate([intercepts[..., None], slopes], axis=-1)

@@ -1,0 +1,63 @@
+"""What a forecaster gives: numbers with names, times and intervals, as a frame or a panel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from tdegnn.data.panel import Panel
+from tdegnn.data.times.times import show_time
+
+Values = Float[np.ndarray, "horizon nodes targets"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Forecast:
+    """Forecasts of all nodes.
+
+    Attributes:
+        values: What is expected.
+        low: Lower ends of the intervals; NaN where none is known.
+        high: Upper ends.
+        times: When.
+        nodes: Names of the nodes.
+        channels: Names of what is forecast.
+        coverage: How often the intervals are to hold what is observed.
+        notes: What should be known about them.
+    """
+
+    values: Values
+    low: Values
+    high: Values
+    times: pd.Index
+    nodes: tuple[str, ...]
+    channels: tuple[str, ...]
+    coverage: float
+    notes: tuple[str, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        first, last = show_time(self.times[0]), show_time(self.times[-1])
+        when = f"{len(self.times)} steps, {first} to {last}" if len(self.times) > 1 else f"1 step, {first}"
+        intervals = "no intervals" if bool(np.isnan(self.low).all()) else f"{100 * self.coverage:g}% intervals"
+        return f"Forecast({when}; {len(self.nodes)} nodes; {', '.join(self.channels)}; {intervals})"
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each time, node and channel: `time, node[, channel], forecast, low, high`."""
+        horizon, num_nodes, num_channels = self.values.shape
+        columns = {
+            "time": np.repeat(self.times, num_nodes * num_channels),
+            "node": np.tile(np.repeat(np.array(self.nodes, dtype=object), num_channels), horizon),
+            "channel": np.tile(np.array(self.channels, dtype=object), horizon * num_nodes),
+            "forecast": self.values.ravel(),
+            "low": self.low.ravel(),
+            "high": self.high.ravel(),
+        }
+        frame = pd.DataFrame(columns)
+        return frame if num_channels > 1 else frame.drop(columns="channel")
+
+    def to_panel(self) -> Panel:
+        """The forecasts as a panel, without intervals."""
+        return Panel(self.values, self.times, self.nodes, self.channels, num_targets=len(self.channels))

@@ -1,0 +1,222 @@
+"""What a panel becomes before a network sees it: scaled channels, seasons, windows; and back.
+
+`FrameMaker` is learned from the training part and kept with a trained network: what is done to new data is then what
+was done to the old. Windows are views; a batch is a copy, in which gaps are filled from the same window alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from tdegnn.data.panel import Panel
+from tdegnn.data.scalers import Per, Scaler
+from tdegnn.data.times.seasons import Season, season_waves, step_length, step_numbers
+from tdegnn.data.windows import SlidingWindows, fill_last, sliding_windows
+from tdegnn.errors import InputError
+from tdegnn.nets.series_network import Frames, SeriesSizes
+
+
+@dataclass(frozen=True, eq=False)
+class WindowSet:
+    """Windows of a series: what a network sees, what is known of the future, and the targets.
+
+    Attributes:
+        inputs: Scaled frames, oldest first; NaN where nothing was observed.
+        future: What is known of the steps to forecast.
+        targets: Scaled targets; NaN where nothing was observed, or is not known yet.
+        first_target_steps: The step of the series that is the first target of each window.
+    """
+
+    inputs: Float[Tensor, "windows window nodes channels"]
+    future: Float[Tensor, "windows horizon nodes known"]
+    targets: Float[Tensor, "windows horizon nodes targets"]
+    first_target_steps: range
+
+    def __len__(self) -> int:
+        return len(self.first_target_steps)
+
+    def batch(
+        self, numbers: Int[Tensor, " batch"] | slice = slice(None)
+    ) -> tuple[Frames, Float[Tensor, "batch horizon nodes targets"]]:
+        """Some of the windows, gaps in what a network sees or knows ahead filled, and their targets."""
+        window, future = self.inputs[numbers], self.future[numbers]
+        frames = Frames(fill_last(window), fill_last(future)) if self._may_have_gaps else Frames(window, future)
+        return frames, self.targets[numbers]
+
+    @cached_property
+    def _may_have_gaps(self) -> bool:
+        """Whether anything may be missing; found out once, for on a CUDA device to ask is to wait."""
+        # What is missing makes the sum missing, and a sum needs no memory: windows are views.
+        return bool((self.inputs.sum() + self.future.sum()).isnan())
+
+    def predicting(self, steps: range) -> WindowSet:
+        """The windows whose targets all lie in `steps`."""
+        views = SlidingWindows(self.inputs, self.targets, self.first_target_steps).predicting(steps)
+        first = views.first_target_steps.start - self.first_target_steps.start
+        return WindowSet(views.inputs, self.future[first : first + len(views)], views.targets, views.first_target_steps)
+
+
+@dataclass(frozen=True, eq=False)
+class FrameMaker:
+    """How panels of one kind become frames. Made by `FrameMaker.fit`.
+
+    Attributes:
+        window: Number of frames a network sees.
+        horizon: Number of frames it forecasts.
+        channels: Names of the channels of a panel, targets first.
+        num_targets: How many of them are to be forecast.
+        known: Names of those that are known ahead.
+        scaler: Center and scale of every channel.
+        seasons: What the calendar says.
+        step_length: Length of a step, by which seasons are counted.
+        has_mask: Whether a channel for each target says what was observed.
+    """
+
+    window: int
+    horizon: int
+    channels: tuple[str, ...]
+    num_targets: int
+    known: tuple[str, ...]
+    scaler: Scaler
+    seasons: tuple[Season, ...]
+    step_length: float
+    has_mask: bool
+
+    @classmethod
+    def fit(
+        cls,
+        training: Panel,
+        window: int,
+        horizon: int = 1,
+        *,
+        seasons: Sequence[Season] = (),
+        known: Sequence[str] = (),
+        per: Per = "node",
+    ) -> FrameMaker:
+        """Learn scales from the training part of a panel.
+
+        Args:
+            training: The training part, and nothing after it.
+            window: Number of frames a network sees.
+            horizon: Number of frames it forecasts.
+            seasons: Waves to add to every frame, past and future.
+            known: Names of channels that are no targets and whose future values will be given.
+            per: Whether each node has a scale of its own, or all nodes share one, as an equation on a graph needs.
+        """
+        helping = training.channels[training.num_targets :]
+        unknown = [name for name in known if name not in helping]
+        if unknown:
+            among = ", ".join(helping) or "channels that are not forecast (there are none)"
+            raise InputError(
+                f"Expected channels known ahead among {among}, got {unknown[0]!r}. "
+                "A target is what is forecast, and not known."
+            )
+        return cls(
+            window,
+            horizon,
+            training.channels,
+            training.num_targets,
+            tuple(known),
+            Scaler.standard(training.values, per),
+            tuple(seasons),
+            step_length(training.times),
+            has_mask=bool(np.isnan(training.values[..., : training.num_targets]).any()),
+        )
+
+    @property
+    def num_waves(self) -> int:
+        """Channels that the seasons take."""
+        return sum(2 * season.num_waves for season in self.seasons)
+
+    def sizes(self, num_nodes: int) -> SeriesSizes:
+        """The sizes of the task for a network."""
+        num_masks = self.num_targets if self.has_mask else 0
+        return SeriesSizes(
+            self.window,
+            self.horizon,
+            num_nodes,
+            num_channels=len(self.channels) + num_masks + self.num_waves,
+            num_known=len(self.known) + self.num_waves,
+            num_targets=self.num_targets,
+            num_waves=self.num_waves,
+        )
+
+    def windows(
+        self,
+        panel: Panel,
+        *,
+        future: Panel | None = None,
+        device: torch.device | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> WindowSet:
+        """All windows of a panel; the last ones forecast what comes after it.
+
+        Args:
+            panel: Series with the channels of the training.
+            future: The known channels in the `horizon` steps after the panel, where there are such channels.
+            device: Where to keep them.
+            dtype: In which numbers.
+        """
+        if panel.channels != self.channels or panel.num_targets != self.num_targets:
+            raise InputError(
+                f"Expected the channels of the training, {', '.join(self.channels)}, got {', '.join(panel.channels)}."
+            )
+        scaled = self.scaler.transform(self._extended(panel, future))
+        times = panel.times.append(panel.future_times(self.horizon))
+        numbers = step_numbers(times, self.step_length)
+        waves = np.concatenate(
+            [np.zeros((len(times), 0)), *(season_waves(numbers, *season) for season in self.seasons)], axis=1
+        )
+        everywhere = np.broadcast_to(waves[:, None], (*scaled.shape[:2], self.num_waves))
+        targets = scaled[..., : self.num_targets]
+        mask = (~np.isnan(targets)).astype(np.float64) if self.has_mask else targets[..., :0]
+        places = [self.channels.index(name) for name in self.known]
+        seen, ahead = (
+            sliding_windows(torch.as_tensor(np.concatenate(parts, axis=-1), dtype=dtype, device=device), *self._spans)
+            for parts in ([scaled, mask, everywhere], [scaled[..., places], everywhere])
+        )
+        return WindowSet(seen.inputs, ahead.targets, seen.targets[..., : self.num_targets], seen.first_target_steps)
+
+    @property
+    def _spans(self) -> tuple[int, int]:
+        return self.window, self.horizon
+
+    def _extended(self, panel: Panel, future: Panel | None) -> Float[np.ndarray, "time nodes channels"]:
+        """The values of a panel and, after them, what is known of the horizon."""
+        after = np.full((self.horizon, panel.num_nodes, panel.num_channels), np.nan)
+        if self.known:
+            after[..., [self.channels.index(name) for name in self.known]] = self._known_ahead(panel, future)
+        return np.concatenate([panel.values, after])
+
+    def _known_ahead(self, panel: Panel, future: Panel | None) -> Float[np.ndarray, "horizon nodes known"]:
+        if future is None:
+            return np.full((self.horizon, panel.num_nodes, len(self.known)), np.nan)
+        times = panel.future_times(self.horizon)
+        rows = future.times.get_indexer(times)
+        missing = [name for name in self.known if name not in future.channels]
+        if missing or (rows < 0).any() or future.nodes != panel.nodes:
+            what = f"channel {missing[0]!r}" if missing else f"{self.horizon} steps from {times[0]} on, of all nodes"
+            raise InputError(f"Expected future values of {what}, got none. Give them, or leave known= out in training.")
+        return np.asarray(future.values[rows][..., [future.channels.index(name) for name in self.known]])
+
+    def to_units(
+        self, forecast: Float[np.ndarray, "*batch nodes targets"]
+    ) -> Float[np.ndarray, "*batch nodes targets"]:
+        """Forecasts in the units of the panel."""
+        return self._target_scaler.invert(forecast)
+
+    @property
+    def _target_scaler(self) -> Scaler:
+        return Scaler(self.scaler.center[:, : self.num_targets], self.scaler.scale[:, : self.num_targets])
+
+    @property
+    def target_scales(self) -> Float[np.ndarray, "nodes targets"]:
+        """What one means in the units of the panel."""
+        return self._target_scaler.scale

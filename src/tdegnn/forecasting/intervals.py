@@ -1,0 +1,243 @@
+"""Conformal intervals: how far forecasts were off on the validation steps says how far they will be.
+
+Split conformal prediction: of n absolute residuals the k-th smallest, `k = ceil((n + 1) coverage)`, is the half width
+that holds the next one with a chance of at least `coverage`, whatever the forecaster, as long as the future is like the
+validation steps (they are exchangeable). Where it is not, `AdaptiveIntervals` moves the level after each step
+(Gibbs & Candes, 2021). What was not observed (NaN) counts nowhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from tdegnn.errors import InputError, check_finite
+
+Per = Literal["node", "all"]
+Residuals: TypeAlias = Float[np.ndarray, "steps horizon nodes targets"]
+Widths: TypeAlias = Float[np.ndarray, "horizon nodes targets"]
+Forecast: TypeAlias = Float[np.ndarray, "*windows horizon nodes targets"]
+
+# (n + 1) coverage that is whole must not become the next whole number by rounding.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class ConformalIntervals:
+    """Intervals of a fixed width around forecasts, made by `ConformalIntervals.fit`.
+
+    Attributes:
+        widths: Half of the width of each interval.
+        coverage: How often they are to hold what is observed.
+        is_pooled: Where the width comes from the residuals of all nodes.
+    """
+
+    widths: Widths
+    coverage: float
+    is_pooled: Bool[np.ndarray, "horizon nodes targets"]
+
+    @classmethod
+    def fit(
+        cls,
+        residuals: Residuals,
+        coverage: float = 0.9,
+        per: Per = "node",
+        scale: Float[np.ndarray, "rows targets"] | None = None,
+    ) -> ConformalIntervals:
+        """Learn the widths from forecasts that were not fitted to what they are compared with.
+
+        Args:
+            residuals: Observed minus forecast on the validation steps, with or without sign; NaN where nothing was
+                observed.
+            coverage: How often an interval is to hold what is observed, between 0 and 1.
+            per: `"node"`: each node has its own widths, but where it has too few residuals for them (fewer than 9 at
+                90 %), those of all nodes. `"all"`: all nodes have the same widths but for their scale, learned from
+                the residuals of all of them: steadier where the validation part is short.
+            scale: In what units nodes are alike, such as `Scaler.scale`: one row a node, or one for all. Without it
+                residuals of different nodes are joined as they are.
+
+        Raises:
+            InputError: All nodes together have too few residuals. Only an infinite interval would be right.
+        """
+        _check_coverage(coverage)
+        if per not in get_args(Per):
+            raise InputError(f"Expected per to be 'node' or 'all', got {per!r}.")
+        absolute = _check_residuals(residuals)
+        units = _check_scale(scale, absolute)
+        pooled = np.moveaxis(absolute / units, 2, 1)  # (steps, nodes, horizon, targets)
+        pooled_widths = _finite_sample_quantile(pooled.reshape(-1, *pooled.shape[2:]), coverage)
+        if np.isinf(pooled_widths).any():
+            step, target = np.argwhere(np.isinf(pooled_widths))[0]
+            num_observed = int((~np.isnan(pooled[:, :, step, target])).sum())
+            raise InputError(
+                f"Expected at least {fewest_residuals(coverage)} observed residuals for a coverage of {coverage:g}, "
+                f"got {num_observed} at step {step + 1} of the horizon. Take a longer validation part or a lower "
+                "coverage."
+            )
+        of_all = pooled_widths[:, None, :] * units
+        if per == "all":
+            return cls(of_all, coverage, np.ones(of_all.shape, dtype=bool))
+        of_nodes = _finite_sample_quantile(absolute, coverage)
+        is_pooled = np.isinf(of_nodes)
+        return cls(np.where(is_pooled, of_all, of_nodes), coverage, is_pooled)
+
+    def apply(self, forecast: Forecast) -> tuple[Forecast, Forecast]:
+        """The lower and the upper end of the interval around each forecast."""
+        return _apply(self.widths, forecast)
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptiveIntervals:
+    """Intervals that learn from each step: too many misses make them wider, too few narrower.
+
+    Each series and step of the horizon has its own share of misses it aims at, `a`, moved after each observed step by
+    `step_size ((1 - coverage) - is_missed)`. So in the long run, whatever happens, the share of misses is
+    `1 - coverage`: over T steps it is off by at most `(1 + step_size) / (step_size T)`. The width is the quantile of
+    the newest residuals at `1 - a`, infinite for a of zero or less.
+
+    Attributes:
+        residuals: The newest absolute residuals, oldest first; always as many steps.
+        levels: The share of misses aimed at, a.
+        coverage: How often the intervals are to hold what is observed.
+        step_size: How fast levels move.
+    """
+
+    residuals: Residuals
+    levels: Widths
+    coverage: float
+    step_size: float
+
+    @classmethod
+    def start(cls, residuals: Residuals, coverage: float = 0.9, step_size: float = 0.02) -> AdaptiveIntervals:
+        """Begin with the residuals of the validation steps.
+
+        Args:
+            residuals: See `ConformalIntervals.fit`. So many steps are kept from then on.
+            coverage: How often an interval is to hold what is observed, between 0 and 1.
+            step_size: How fast levels move, positive: larger follows changes faster, smaller is steadier.
+        """
+        _check_coverage(coverage)
+        check_finite(step_size=step_size)
+        if step_size <= 0:
+            raise InputError(f"Expected a positive step_size, got {step_size}.")
+        absolute = _check_residuals(residuals)
+        if not len(absolute):
+            raise InputError("Expected the residuals of at least one validation step, got none.")
+        return cls(absolute, np.full(absolute.shape[1:], 1 - coverage), coverage, step_size)
+
+    @property
+    def widths(self) -> Widths:
+        """Half of the width of each interval; infinite for a series of which nothing was observed."""
+        num_observed = (~np.isnan(self.residuals)).sum(axis=0)
+        # The widest residual does for every level above zero, or with few residuals all intervals were infinite.
+        rank = np.minimum(_rank(num_observed, 1 - self.levels), num_observed)
+        is_unbounded = (self.levels <= 0) | (num_observed == 0)
+        return np.asarray(np.where(is_unbounded, np.inf, _smallest(self.residuals, rank)))
+
+    def apply(self, forecast: Forecast) -> tuple[Forecast, Forecast]:
+        """The lower and the upper end of the interval around each forecast."""
+        return _apply(self.widths, forecast)
+
+    def update(self, residuals: Widths) -> AdaptiveIntervals:
+        """The intervals after one more step.
+
+        Args:
+            residuals: Observed minus forecast, for each step of the horizon the forecast of what was observed now;
+                NaN where nothing was observed, which changes nothing.
+        """
+        if residuals.shape != self.levels.shape:
+            raise InputError(
+                f"Expected residuals of one step, of shape (horizon, nodes, targets) = {self.levels.shape}, got "
+                f"{residuals.shape}."
+            )
+        absolute = np.abs(residuals)
+        moves = self.step_size * ((1 - self.coverage) - (absolute > self.widths))
+        levels = np.where(np.isnan(absolute), self.levels, self.levels + moves)
+        newer = np.concatenate([self.residuals[1:], absolute[None]])
+        return replace(self, residuals=np.where(np.isnan(absolute), self.residuals, newer), levels=levels)
+
+
+def measure_coverage(
+    low: Float[np.ndarray, "*shape"], high: Float[np.ndarray, "*shape"], observed: Float[np.ndarray, "*shape"]
+) -> float:
+    """The share of what was observed that lies between `low` and `high`, both included."""
+    if not low.shape == high.shape == observed.shape:
+        raise InputError(
+            f"Expected ends of intervals and observed values of one shape, got {low.shape}, {high.shape} and "
+            f"{observed.shape}."
+        )
+    is_observed = ~np.isnan(observed)
+    if not is_observed.any():
+        raise InputError(f"Expected at least one observed value, got none among {observed.size}.")
+    return float(((low <= observed) & (observed <= high))[is_observed].mean())
+
+
+def fewest_residuals(coverage: float) -> int:
+    """How many residuals a finite interval needs: 9 for 90 %, 19 for 95 %."""
+    _check_coverage(coverage)
+    return ceil(coverage / (1 - coverage) - ROUNDING)
+
+
+def _finite_sample_quantile(
+    absolute: Float[np.ndarray, steps * series], coverage: float
+) -> Float[np.ndarray, "*series"]:
+    """The `ceil((n + 1) coverage)`-th smallest of the n that are not NaN; infinite where there are not as many."""
+    num_observed = (~np.isnan(absolute)).sum(axis=0)
+    return _smallest(absolute, _rank(num_observed, np.full(num_observed.shape, coverage)))
+
+
+def _rank(
+    num_observed: Int[np.ndarray, "*series"], coverage: Float[np.ndarray, "*series"]
+) -> Int[np.ndarray, "*series"]:
+    return np.asarray(np.ceil((num_observed + 1) * coverage - ROUNDING), dtype=np.int64)
+
+
+def _smallest(
+    absolute: Float[np.ndarray, steps * series], rank: Int[np.ndarray, "*series"]
+) -> Float[np.ndarray, "*series"]:
+    """The rank-th smallest along the first axis, NaN left out: zero for the 0-th, infinite where there is none."""
+    ordered = np.sort(np.where(np.isnan(absolute), np.inf, absolute), axis=0)
+    ends = np.zeros((1, *rank.shape)), np.full((1, *rank.shape), np.inf)
+    ordered = np.concatenate([ends[0], ordered, ends[1]])
+    return np.asarray(np.take_along_axis(ordered, np.clip(rank, 0, len(ordered) - 1)[None], axis=0)[0])
+
+
+def _apply(widths: Widths, forecast: Forecast) -> tuple[Forecast, Forecast]:
+    if forecast.shape[-3:] != widths.shape:
+        raise InputError(
+            f"Expected forecasts of shape (..., horizon, nodes, targets) = (..., {str(widths.shape)[1:]}, for which "
+            f"the widths were learned, got {forecast.shape}."
+        )
+    return forecast - widths, forecast + widths
+
+
+def _check_coverage(coverage: float) -> None:
+    check_finite(coverage=coverage)
+    if not 0 < coverage < 1:
+        raise InputError(f"Expected a coverage between 0 and 1, got {coverage}. 0.9 stands for 90 %.")
+
+
+def _check_residuals(residuals: Residuals) -> Residuals:
+    if residuals.ndim != 4:
+        raise InputError(f"Expected residuals of shape (steps, horizon, nodes, targets), got {residuals.shape}.")
+    if np.isinf(residuals).any():
+        raise InputError("Expected finite residuals, or NaN where nothing was observed, got infinity.")
+    return np.asarray(np.abs(residuals))
+
+
+def _check_scale(
+    scale: Float[np.ndarray, "rows targets"] | None, residuals: Residuals
+) -> Float[np.ndarray, "nodes targets"]:
+    _, _, num_nodes, num_targets = residuals.shape
+    if scale is None:
+        return np.ones((num_nodes, num_targets))
+    if scale.shape not in ((num_nodes, num_targets), (1, num_targets)) or not (scale > 0).all():
+        raise InputError(
+            f"Expected a positive scale of shape ({num_nodes} nodes or 1, {num_targets} targets), got shape "
+            f"{scale.shape} with values from {scale.min():g}."
+        )
+    return np.broadcast_to(scale, (num_nodes, num_targets))

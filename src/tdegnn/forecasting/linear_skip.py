@@ -1,0 +1,209 @@
+"""The linear skip of a network solved in closed form before training: a ridge regression on the training windows.
+
+Gradient descent would take thousands of steps to the same place. First come the weights that all nodes share, then,
+where the skip has such, what each node adds of its own. Both penalties are chosen on the validation windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from tdegnn.errors import InputError
+from tdegnn.forecasting.frames import WindowSet
+from tdegnn.graph import Graph
+from tdegnn.nets.series_network import Frames, SeriesSizes, as_frames
+
+
+class LinearSkip(nn.Module):
+    """A linear forecast of each node: from its own window, its neighbors' and the mean of all nodes', and the future.
+
+    It is what a ridge regression on lags sees, and may start as its solution (`forecasting/linear_skip.py`); beside it, the
+    layers learn what is not linear.
+
+    Args:
+        sizes: The sizes of the task.
+        is_by_node: Whether each node has weights of its own, for its own window, beside those that all nodes share.
+    """
+
+    def __init__(self, sizes: SeriesSizes, *, is_by_node: bool = False) -> None:
+        super().__init__()
+        self.sizes = sizes
+        num_own = sizes.window * (sizes.num_channels - sizes.num_waves) + sizes.horizon * sizes.num_known
+        num_others = 2 * sizes.window * sizes.num_targets
+        num_outputs = sizes.horizon * sizes.num_targets
+        self.shared = nn.Linear(num_own + num_others, num_outputs)
+        self.by_node = nn.Parameter(torch.empty(sizes.num_nodes if is_by_node else 0, num_own + 1, num_outputs))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Start with a forecast of zero."""
+        for weight in (self.shared.weight, self.shared.bias, self.by_node):
+            nn.init.zeros_(weight)
+
+    def inputs(
+        self, frames: Frames, graph: Graph
+    ) -> tuple[Float[Tensor, "batch nodes own"], Float[Tensor, "batch nodes others"]]:
+        """What a node sees of itself and of the future, with a one for the offset; and what it sees of others."""
+        targets = frames.window[..., : self.sizes.num_targets]
+        # Waves of the past say nothing that those of the future do not.
+        without_waves = frames.window[..., : self.sizes.num_channels - self.sizes.num_waves]
+        of_all = targets.mean(dim=-2, keepdim=True).expand_as(targets)
+        own, future, neighbors, mean = (
+            part.movedim(1, 2).flatten(2) for part in (without_waves, frames.future, graph.propagate(targets), of_all)
+        )
+        return torch.cat([own, future, torch.ones_like(own[..., :1])], dim=-1), torch.cat([neighbors, mean], dim=-1)
+
+    def forward(self, frames: Frames, graph: Graph) -> Float[Tensor, "batch horizon nodes targets"]:
+        """Return the linear forecasts."""
+        own, others = self.inputs(frames, graph)
+        flat: Tensor = self.shared(torch.cat([own[..., :-1], others], dim=-1))
+        if len(self.by_node):
+            flat = flat + torch.einsum("bni,nio->bno", own, self.by_node)
+        return as_frames(flat, self.sizes)
+
+
+SHARED_PENALTIES = (1.0, 10.0, 100.0, 1e3, 1e4)
+# What a node has of its own is learned from few steps and needs more. The last leaves it nothing.
+OWN_PENALTIES = (3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4, torch.inf)
+ROWS_AT_ONCE = 100_000
+# Numbers in the products of inputs, of all nodes: a gigabyte.
+LARGEST_PRODUCTS = 2**27
+
+
+class Penalties(NamedTuple):
+    """How strongly the weights of a skip are held to zero: those of all nodes, and those of each."""
+
+    shared: float
+    own: float
+
+
+class _Solution(NamedTuple):
+    """Weights of a skip; those of own inputs first, the last of these being the offset, then those of others."""
+
+    shared: Float[Tensor, "inputs outputs"]
+    own: Float[Tensor, "nodes own outputs"]
+
+
+class _Products(NamedTuple):
+    """Sums over windows of products of inputs with inputs and with targets, of all nodes (one row) or of each."""
+
+    inputs: Float[Tensor, "nodes inputs inputs"]
+    targets: Float[Tensor, "nodes inputs outputs"]
+
+
+def start_at_ridge(
+    networks: Sequence[nn.Module],
+    training: WindowSet,
+    judged: WindowSet,
+    graph: Graph,
+    units: Float[np.ndarray, "nodes targets"],
+    penalties: Penalties | None = None,
+) -> Penalties | None:
+    """Solve the linear skips of networks of one kind; return the penalties, or None where the networks have no skip.
+
+    Args:
+        networks: Networks that are trained together.
+        training: Windows to solve on.
+        judged: Windows by which the penalties are chosen.
+        graph: The graph.
+        units: What one means at each node; errors are judged in these.
+        penalties: Those that were chosen before, to solve again on other windows.
+    """
+    skips = [skip for skip in (getattr(network, "skip", None) for network in networks) if isinstance(skip, LinearSkip)]
+    if not skips:
+        return None
+    products = _multiply(skips[0], training, graph)
+    if penalties is None:
+        penalties = _choose(skips[0], products, judged, graph, torch.as_tensor(units))
+    shared, own = _solve(skips[0], products, penalties)
+    offset = skips[0].by_node.shape[1] - 1
+    with torch.no_grad():
+        for skip in skips:
+            skip.shared.weight.copy_(torch.cat([shared[:offset], shared[offset + 1 :]]).T)
+            skip.shared.bias.copy_(shared[offset])
+            skip.by_node.copy_(own)
+    return penalties
+
+
+def fits_by_node(sizes: SeriesSizes) -> bool:
+    """Whether weights of each node's own can be solved in memory."""
+    num_inputs = LinearSkip(sizes._replace(num_nodes=1), is_by_node=True).shared.in_features + 1
+    return sizes.num_nodes * num_inputs**2 <= LARGEST_PRODUCTS
+
+
+def _choose(
+    skip: LinearSkip, products: _Products, judged: WindowSet, graph: Graph, units: Float[Tensor, "nodes targets"]
+) -> Penalties:
+    """The penalties whose solution has the smallest error."""
+
+    def error(penalties: Penalties) -> float:
+        return _squared_error(skip, _solve(skip, products, penalties), judged, graph, units)
+
+    shared = min(SHARED_PENALTIES, key=lambda penalty: error(Penalties(penalty, torch.inf)))
+    if not len(skip.by_node):
+        return Penalties(shared, torch.inf)
+    return Penalties(shared, min(OWN_PENALTIES, key=lambda penalty: error(Penalties(shared, penalty))))
+
+
+def _solve(skip: LinearSkip, products: _Products, penalties: Penalties) -> _Solution:
+    pooled = _Products(*(part.sum(dim=0) for part in products))
+    shared = _ridge(pooled, penalties.shared)
+    num_nodes, num_own, num_outputs = skip.by_node.shape
+    if not num_nodes or penalties.own == torch.inf:
+        return _Solution(shared, shared.new_zeros(num_nodes, num_own, num_outputs))
+    # What the shared weights leave, by the own inputs of each node.
+    left = products.targets - products.inputs @ shared
+    return _Solution(
+        shared, _ridge(_Products(products.inputs[:, :num_own, :num_own], left[:, :num_own]), penalties.own)
+    )
+
+
+def _ridge(products: _Products, penalty: float) -> Float[Tensor, "*nodes inputs outputs"]:
+    penalties = penalty * torch.eye(products.inputs.shape[-1]).to(products.inputs)
+    solution: Tensor = torch.linalg.solve(products.inputs + penalties, products.targets)
+    return solution
+
+
+def _multiply(skip: LinearSkip, windows: WindowSet, graph: Graph) -> _Products:
+    sums: _Products | None = None
+    for inputs, targets in _rows(skip, windows, graph):
+        is_known = ~targets.isnan().any(dim=-1, keepdim=True)
+        known, wanted = inputs * is_known, targets.nan_to_num() * is_known
+        if not len(skip.by_node):
+            known, wanted = known.flatten(0, 1)[:, None], wanted.flatten(0, 1)[:, None]
+        new = _Products(torch.einsum("bni,bnj->nij", known, known), torch.einsum("bni,bno->nio", known, wanted))
+        sums = new if sums is None else _Products(*(a + b for a, b in zip(sums, new, strict=True)))
+    if sums is None:
+        raise InputError("Expected at least one window, got none. Take a longer series or a shorter window.")
+    return sums
+
+
+def _squared_error(
+    skip: LinearSkip, solution: _Solution, windows: WindowSet, graph: Graph, units: Float[Tensor, "nodes targets"]
+) -> float:
+    total = 0.0
+    num_own = skip.by_node.shape[1]
+    for inputs, targets in _rows(skip, windows, graph):
+        forecasts = inputs @ solution.shared
+        if len(solution.own):
+            forecasts = forecasts + torch.einsum("bni,nio->bno", inputs[..., :num_own], solution.own)
+        in_units = (forecasts - targets) * units.to(targets).repeat(1, skip.sizes.horizon)
+        total += float(in_units.square().nansum())
+    return total
+
+
+def _rows(
+    skip: LinearSkip, windows: WindowSet, graph: Graph
+) -> Iterator[tuple[Float[Tensor, "batch nodes inputs"], Float[Tensor, "batch nodes outputs"]]]:
+    """Inputs and targets of some windows at a time, in float64."""
+    at_once = max(1, ROWS_AT_ONCE // graph.num_nodes)
+    for first in range(0, len(windows), at_once):
+        frames, targets = windows.batch(slice(first, first + at_once))
+        own, others = skip.inputs(frames, graph)
+        yield torch.cat([own, others], dim=-1).double(), targets.movedim(1, 2).flatten(2).double()

@@ -1,0 +1,153 @@
+"""What is known of a node and does not change, its population or its height: read by name, seen beside each frame.
+
+A panel has no place for it: a channel that is constant at each node has no spread there, and scaled by node it would be
+zero. So it is kept apart, scaled by its spread over the nodes, and joined to a panel only where windows are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from tdegnn.data.panel import Panel
+from tdegnn.data.scalers import Scaler
+from tdegnn.data.tables.csv_files import CsvFormat, Kind, TableStart
+from tdegnn.data.tables.table import NODE_NAMES, PLAIN_CSV, Table, find_named, read_table
+from tdegnn.errors import InputError
+from tdegnn.forecasting.frames import FrameMaker
+
+NUMBER_HINT = "Node features are numbers: write one, or leave the column out."
+
+
+@dataclass(frozen=True, eq=False)
+class NodeFeatures:
+    """Numbers that belong to nodes, whatever the time. Made by `read_node_features`.
+
+    Attributes:
+        values: One row a node, in the order of the panel and in the units of the user.
+        names: Names of the features; none where nothing is known.
+        notes: What was noticed while reading.
+    """
+
+    values: Float[np.ndarray, "nodes features"]
+    names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def none(cls, num_nodes: int) -> NodeFeatures:
+        """Nothing known of any node."""
+        return cls(np.empty((num_nodes, 0)))
+
+    def joined_to(self, panel: Panel) -> Panel:
+        """The panel with a constant channel for each feature, after its own."""
+        if not self.names:
+            return panel
+        everywhere = np.broadcast_to(self.values, (panel.num_steps, *self.values.shape))
+        return panel.with_exogenous(Panel(everywhere, panel.times, panel.nodes, self.names))
+
+    def added_to(self, maker: FrameMaker) -> FrameMaker:
+        """What makes frames of a panel that the features were joined to."""
+        if not self.names:
+            return maker
+        over_nodes = Scaler.standard(self.values[None], per="all")
+        center, scale = (
+            np.concatenate([own, np.broadcast_to(added, (len(own), len(self.names)))], axis=1)
+            for own, added in (
+                (maker.scaler.center, over_nodes.center),
+                (maker.scaler.scale, over_nodes.scale),
+            )
+        )
+        return replace(maker, channels=(*maker.channels, *self.names), scaler=Scaler(center, scale))
+
+
+# What users give: a file, a frame with nodes in its index or in a column, or {"Paris": {"population": 2.1}, ...}.
+NodeFeaturesSource: TypeAlias = Any
+
+
+def read_node_features(source: NodeFeaturesSource, panel: Panel, csv_format: CsvFormat = PLAIN_CSV) -> NodeFeatures:
+    """Read what is known of each node of a panel, by name. Nodes that the panel has not are left out, with a note.
+
+    Args:
+        source: A CSV or Parquet file, a row a node; a frame, with the nodes in its index or in a column; or a mapping
+            from nodes to named numbers. Nodes stand in a column with a usual name (`node`, `id`, ...), else the first.
+        panel: The series.
+        csv_format: Separator, decimal sign and encoding of a CSV file.
+    """
+    if isinstance(source, NodeFeatures):
+        return source
+    if isinstance(source, Mapping):
+        source = _as_frame(source)
+    if isinstance(source, pd.DataFrame):
+        source = _with_nodes_as_column(source, panel.nodes)
+    table = read_table(source, _kinds, csv_format, number_hint=NUMBER_HINT)
+    node_column = _node_column(table.names)
+    columns = [position for position in range(len(table.names)) if position != node_column]
+    names = tuple(table.names[position].strip() for position in columns)
+    if not columns:
+        raise InputError(f"Expected a column of numbers beside the nodes in {table.source}, got none. Add one.")
+    taken = [name for name in names if name in panel.channels]
+    if taken:
+        raise InputError(f"Expected node features with names of their own, got {taken[0]!r}, a channel. Rename one.")
+    rows, notes = _rows_of(table, node_column, panel.nodes)
+    values = np.stack([table.numbers(position)[rows] for position in columns], axis=1)
+    if np.isnan(values).any():
+        row, column = np.argwhere(np.isnan(values))[0]
+        place = table.place(rows[row])
+        raise InputError(f"Expected a number in column {names[column]!r}, got nothing in {place}. Fill it in.")
+    return NodeFeatures(values, names, notes)
+
+
+def _rows_of(table: Table, node_column: int, nodes: Sequence[str]) -> tuple[list[int], tuple[str, ...]]:
+    """In which row each node stands, and what should be known of the others."""
+    listed = [name or "" for name in table.texts(node_column).to_pylist()]
+    rows: dict[str, int] = {}
+    for row, name in enumerate(listed):
+        if name in rows:
+            raise InputError(f"Expected each node once, got {name!r} again in {table.place(row)}. Remove all but one.")
+        rows[name] = row
+    missing = [node for node in nodes if node not in rows]
+    if missing:
+        raise InputError(
+            f"Expected each node of the series in column {table.names[node_column]!r} of {table.source}, got none "
+            f"called {missing[0]!r}. Add its row."
+        )
+    others = sorted(rows.keys() - set(nodes), key=rows.__getitem__)
+    notes: tuple[str, ...] = ()
+    if others:
+        notes = (f"{table.source} has nodes that the series have not, {others[0]!r} first; they are left out.",)
+    return [rows[node] for node in nodes], notes
+
+
+def _as_frame(source: Mapping[Any, Any]) -> pd.DataFrame:
+    if not all(isinstance(numbers, Mapping) for numbers in source.values()):
+        raise InputError(
+            "Expected named numbers of each node, as in {'Paris': {'population': 2.1}}, got others. Name them."
+        )
+    return pd.DataFrame.from_dict({str(node): dict(numbers) for node, numbers in source.items()}, orient="index")
+
+
+def _with_nodes_as_column(frame: pd.DataFrame, nodes: Sequence[str]) -> pd.DataFrame:
+    """The frame with a column of nodes where its index holds them: whole numbers may be names, or only count rows."""
+
+    def holds_nodes(labels: Any) -> bool:
+        return set(nodes) <= {str(label) for label in labels}
+
+    has_column = find_named([str(name) for name in frame.columns], NODE_NAMES) is not None
+    if has_column or not holds_nodes(frame.index) or (len(frame.columns) and holds_nodes(frame.iloc[:, 0])):
+        return frame
+    return frame.rename_axis("node")
+
+
+def _node_column(names: Sequence[str]) -> int:
+    usual = find_named(names, NODE_NAMES)
+    return 0 if usual is None else usual
+
+
+def _kinds(start: TableStart) -> list[Kind]:
+    node_column = _node_column(start.names)
+    return ["text" if position == node_column else "number" for position in range(len(start.names))]

@@ -1,0 +1,174 @@
+"""Training of networks for series, many seeds at once: batches of windows, judged on those of the validation part.
+
+Members share the windows of each step, and differ in all else. One window a step, in the order of time, is how the
+paper trains; many windows a step are faster and mostly better. Steps are recorded and replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from tdegnn.errors import InputError
+from tdegnn.forecasting.frames import WindowSet
+from tdegnn.graph import Graph
+from tdegnn.nets.series_network import Frames, SeriesNetwork
+from tdegnn.training.devices import make_fabric, weight_type
+from tdegnn.training.members import GroupedAdam
+from tdegnn.training.members_training import MembersTraining
+from tdegnn.training.replay import Replayed
+
+# Windows that are forecast at once when errors are measured, times nodes: so many rows fit anywhere.
+ROWS_AT_ONCE = 2**17
+
+
+class SeriesTraining(MembersTraining):
+    """Members that forecast one series.
+
+    Args:
+        networks: The members, as they start.
+        descents: How each of them learns.
+        graph: The graph the nodes live on.
+        training: Windows to learn from, on the device of the fabric.
+        validation: Windows to choose the step by.
+        test: Windows whose errors are written down at every look, and choose nothing.
+        batch_size: Windows a step; all without it. With 1 and `is_shuffled=False`, the paper's incremental training.
+        is_shuffled: Whether windows come in another order in every epoch.
+        units: What one means in the units of the series, by which errors of nodes are weighed when they are measured;
+            without it all count the same, as they do in training.
+        fabric: What to compute with; the CPU without it.
+        seed: Seed of the order of windows.
+    """
+
+    def __init__(
+        self,
+        networks: Sequence[SeriesNetwork],
+        descents: Sequence[GroupedAdam],
+        graph: Graph,
+        training: WindowSet,
+        validation: WindowSet,
+        test: WindowSet | None = None,
+        *,
+        batch_size: int | None = None,
+        is_shuffled: bool = True,
+        units: Float[np.ndarray, "nodes targets"] | None = None,
+        fabric: Fabric | None = None,
+        seed: int = 0,
+    ) -> None:
+        for name, part in dict(training=training, validation=validation, test=test).items():
+            if part is None:
+                continue
+            if not len(part) or not (~part.targets.isnan()).any():
+                raise InputError(
+                    f"Expected at least one observed target in the {name} part, got none. Take a longer series, a "
+                    "shorter window or a shorter horizon."
+                )
+        fabric = fabric or make_fabric("cpu")
+        super().__init__(networks, descents, fabric)
+        self._graph, self._parts = graph, (training, validation, test)
+        self._batch_size = min(batch_size or len(training), len(training))
+        self._is_shuffled, self._seed = is_shuffled, seed
+        weights = torch.ones(()) if units is None else torch.as_tensor(units) ** 2
+        self._error_weights = weights.to(fabric.device, weight_type(fabric))
+        self._num_steps = 0
+        frames, targets = training.batch(slice(0, self._batch_size))
+        # Fixed places: a recorded step reads these very tensors.
+        self._frames = Frames(*(part.clone() for part in frames))
+        self._targets = targets.clone()
+        num_members = len(networks)
+        self._scores, self.test_errors = (
+            torch.full((num_members,), torch.nan, device=fabric.device, dtype=weight_type(fabric)) for _ in range(2)
+        )
+        self.best_errors, self.best_test_errors, self.lowest_test_errors = (
+            torch.full_like(self._losses, torch.inf) for _ in range(3)
+        )
+        self._step = Replayed(self._train, fabric.device)
+
+    @property
+    def steps_an_epoch(self) -> int:
+        """Steps until every training window has been seen once; those that do not fill a batch wait."""
+        return max(1, len(self._parts[0]) // self._batch_size)
+
+    def step(self) -> None:
+        """Make one step for each active member, on the next windows."""
+        if self._batch_size < len(self._parts[0]):
+            frames, targets = self._parts[0].batch(self._numbers())
+            self._frames.window.copy_(frames.window)
+            self._frames.future.copy_(frames.future)
+            self._targets.copy_(targets)
+        self._num_steps += 1
+        self._step()
+
+    def validate(self) -> Float[Tensor, " members"]:
+        """Minus the mean squared errors on the validation windows; NaN for a member whose forecasts are not finite."""
+        _, validation, test = self._parts
+        self._scores = -self.measure(validation)
+        if test is not None:
+            self.test_errors = self.measure(test)
+            self.lowest_test_errors = torch.fmin(self.lowest_test_errors, self.test_errors)
+        return self._scores.clone()
+
+    def keep(self, is_better: Bool[Tensor, " members"]) -> None:
+        """Keep the weights, and the errors that go with them."""
+        super().keep(is_better)
+        self.best_errors = torch.where(is_better, -self._scores, self.best_errors)
+        self.best_test_errors = torch.where(is_better, self.test_errors, self.best_test_errors)
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from where `state` was taken."""
+        super().load_state(state)
+        self._num_steps = int(state["num_batches"])
+
+    def forecast(self, windows: WindowSet) -> Float[Tensor, "members windows horizon nodes targets"]:
+        """Scaled forecasts of every member, for all windows."""
+        at_once = max(1, ROWS_AT_ONCE // (self._graph.num_nodes * len(self.members)))
+        parts = []
+        for first in range(0, len(windows), at_once):
+            frames, _ = windows.batch(slice(first, first + at_once))
+            parts.append(self.members.evaluate(frames, self._graph))
+        return torch.cat(parts, dim=1)
+
+    def measure(self, windows: WindowSet) -> Float[Tensor, " members"]:
+        """The mean squared error of every member; NaN where a forecast is not finite."""
+        forecasts = self.forecast(windows)
+        errors = self._mean_where(self._errors(forecasts, windows.targets) * self._error_weights, windows.targets)
+        return torch.where(forecasts.isfinite().flatten(1).all(dim=1), errors, torch.nan)
+
+    def _numbers_to_resume(self) -> dict[str, Tensor]:
+        return {
+            "best_errors": self.best_errors,
+            "best_test_errors": self.best_test_errors,
+            "lowest_test_errors": self.lowest_test_errors,
+            "num_batches": torch.tensor(self._num_steps),
+        }
+
+    def _train(self) -> None:
+        self._losses.copy_(self.members.step(self._training_losses, self._frames, self._graph))
+
+    def _training_losses(self, forecasts: Float[Tensor, "members batch horizon nodes targets"]) -> Tensor:
+        return self._mean_where(self._errors(forecasts, self._targets), self._targets)
+
+    def _errors(self, forecasts: Tensor, targets: Tensor) -> Tensor:
+        # What was not observed is masked later on; as NaN it would come through, for NaN times zero is NaN.
+        return (forecasts - targets.nan_to_num()).square()
+
+    def _mean_where(self, errors: Tensor, targets: Tensor) -> Float[Tensor, " members"]:
+        is_observed = (~targets.isnan()).to(errors.dtype)
+        # Of windows without a target there is nothing to learn; zero divided by zero would end all learning.
+        return (errors * is_observed).flatten(1).sum(dim=1) / is_observed.sum().clamp(min=1)
+
+    def _numbers(self) -> slice | Tensor:
+        """Which windows the next step sees: a function of seed and step alone, so that a training can be resumed."""
+        epoch, place = divmod(self._num_steps, self.steps_an_epoch)
+        num_windows, first = len(self._parts[0]), place * self._batch_size
+        if not self._is_shuffled:
+            # Those that fill no batch are the oldest: the newest matter most.
+            first += num_windows - self.steps_an_epoch * self._batch_size
+            return slice(first, first + self._batch_size)
+        order = torch.from_numpy(np.random.default_rng([self._seed, epoch]).permutation(num_windows))
+        return order[first : first + self._batch_size].to(self._targets.device)

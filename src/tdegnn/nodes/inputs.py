@@ -1,0 +1,315 @@
+"""Nodes as users have them in Python: a `NodeDataset`, PyG data, or a matrix of features with a graph of any kind.
+
+Also what is known about them: classes by any name, numbers, and which nodes are for training, validation and test.
+Everything is checked here, so that what trains sees one form only.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import networkx
+import numpy as np
+import pandas as pd
+import scipy.sparse
+from jaxtyping import Bool, Float, Int64, Shaped
+from sklearn.model_selection import train_test_split
+from torch import Tensor
+
+from tdegnn.data.graphs.edges import read_graph
+from tdegnn.data.nodes import PARTS, PYG_MASKS, NodeDataset
+from tdegnn.errors import InputError
+from tdegnn.graph import Direction, Graph, is_pyg_data
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+VALIDATION_SHARE = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class NodeInput:
+    """What a user gave.
+
+    Attributes:
+        nodes: Features and graph, without labels and splits.
+        labels: What is known about the nodes, as it came; None where it did not come with them.
+        masks: Training, validation and test nodes, one row a split; None where there are no splits.
+        index: The names of the nodes, where features came as a frame.
+        feature_names: The names of the features, where they came as a frame.
+    """
+
+    nodes: NodeDataset
+    labels: Any = None
+    masks: tuple[Bool[np.ndarray, "splits nodes"], ...] | None = None
+    index: pd.Index | None = None
+    feature_names: tuple[str, ...] | None = None
+
+
+def as_node_input(source: Any, graph: Any = None, direction: Direction | None = None) -> NodeInput:
+    """Take nodes in any form.
+
+    Args:
+        source: A `NodeDataset`, PyG data, or a matrix of features (NumPy, SciPy, torch, pandas), one row a node. The
+            index of a frame has the names of the nodes.
+        graph: For a matrix, and in place of the graph of the others: a `Graph`, an adjacency matrix (SciPy or NumPy),
+            or an edge_index of two rows, all in the order of the rows; or, by the names of the nodes (without names
+            their numbers), a networkx graph or a frame of edges, `source, target[, weight]`.
+        direction: Whose states a node receives, see `Graph`. Without it that of a `Graph`, else `both`.
+    """
+    if isinstance(source, NodeDataset):
+        masks = (source.training_masks, source.validation_masks, source.test_masks)
+        bare = _bare(
+            source.name,
+            source.features,
+            _as_graph(source.graph if graph is None else graph, source.num_nodes, direction),
+        )
+        return NodeInput(bare, source.labels, masks if source.num_splits else None)
+    if is_pyg_data(source):
+        return _from_pyg(source, graph, direction)
+    features = _as_features(source)
+    if graph is None:
+        raise InputError("Expected a graph beside the features, got none. Pass graph=, an adjacency matrix for one.")
+    index = source.index if isinstance(source, pd.DataFrame) else None
+    nodes = _bare("", features, _as_graph(graph, features.shape[0], direction, index))
+    names = None if index is None else tuple(map(str, source.columns))
+    return NodeInput(nodes, index=index, feature_names=names)
+
+
+def align(labels: Any, index: pd.Index | None) -> Any:
+    """Labels in the order of the nodes, where both have names; None where a node has none."""
+    if index is None or not isinstance(labels, pd.Series | pd.DataFrame) or labels.index.equals(index):
+        return labels
+    unknown = labels.index.difference(index)
+    if len(unknown) or labels.index.has_duplicates or index.has_duplicates:
+        what = f"of {unknown[0]!r}, which has no features" if len(unknown) else "of one node several times"
+        raise InputError(
+            f"Expected labels with the index of the features, got one {what}. Correct the index, or use .to_numpy()."
+        )
+    return labels.astype(object).reindex(index)
+
+
+def encode_classes(labels: Any, num_nodes: int) -> tuple[Int64[np.ndarray, " nodes"], Shaped[np.ndarray, " classes"]]:
+    """Number the classes; return the number of each node, -1 where it is not known, and the classes.
+
+    Not known are None, NaN and the number -1. Classes are sorted where they can be, else in the order they come.
+    """
+    values = _one_a_node(labels, num_nodes, "labels").tolist()
+    is_known = np.array([not _is_unknown(value) for value in values], dtype=bool)
+    known = [value for value, is_kept in zip(values, is_known, strict=True) if is_kept]
+    if any(isinstance(value, float) and not value.is_integer() for value in known):
+        raise InputError("Expected classes, got numbers with a fraction. Use NodeRegressor.")
+    try:
+        classes = list(dict.fromkeys(known))
+    except TypeError as error:
+        raise InputError(f"Expected labels that can be compared, such as text or whole numbers: {error}.") from error
+    with suppress(TypeError):  # classes of different types have no order but the one they came in
+        classes.sort()
+    if len(classes) < 2:
+        raise InputError(f"Expected nodes of at least two classes, got {len(classes)}. Give more labels.")
+    codes = np.full(num_nodes, -1, dtype=np.int64)
+    numbers = {name: number for number, name in enumerate(classes)}
+    codes[is_known] = [numbers[value] for value in known]
+    return codes, as_vector(classes)
+
+
+def as_targets(targets: Any, num_nodes: int) -> Float[np.ndarray, "nodes targets"]:
+    """Numbers to predict, one row a node; NaN where one is not known."""
+    try:
+        numbers = np.asarray(_to_numpy(targets), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError("Expected numbers as targets, got something else. Use NodeClassifier for classes.") from error
+    numbers = numbers[:, None] if numbers.ndim == 1 else numbers
+    if numbers.ndim != 2 or len(numbers) != num_nodes or numbers.shape[1] == 0:
+        raise InputError(f"Expected one row of targets for each of {num_nodes} nodes, got shape {numbers.shape}.")
+    if np.isinf(numbers).any():
+        raise InputError("Expected finite targets, or NaN where one is not known, got infinite ones.")
+    return numbers
+
+
+def as_vector(values: Any) -> Shaped[np.ndarray, " values"]:
+    """A vector of values of any one type; of objects where they have several."""
+    if len({type(value) for value in values}) == 1 and isinstance(values[0], str | int | float):
+        return np.array(values)
+    vector = np.empty(len(values), dtype=object)
+    vector[:] = values
+    return vector
+
+
+def as_mask(part: Any, num_nodes: int, name: str) -> Bool[np.ndarray, " nodes"]:
+    """Nodes given as a boolean mask or by their numbers."""
+    values = np.asarray(_to_numpy(part))
+    if values.dtype == bool and values.shape == (num_nodes,):
+        return values
+    is_numbers = values.ndim == 1 and np.issubdtype(values.dtype, np.integer)
+    if not is_numbers or (values.size and not (values.min() >= 0 and values.max() < num_nodes)):
+        raise InputError(
+            f"Expected {name} to be a mask of {num_nodes} nodes or their numbers from 0 to {num_nodes - 1}, got "
+            f"{values.dtype} of shape {values.shape}."
+        )
+    mask = np.zeros(num_nodes, dtype=bool)
+    mask[values] = True
+    return mask
+
+
+def hold_out(
+    nodes: Int64[np.ndarray, " some"], seed: int, strata: Int64[np.ndarray, " some"] | None = None
+) -> Int64[np.ndarray, " held"]:
+    """Choose a fifth of some nodes to validate on, of each stratum a like share; one alone in its stratum stays."""
+    if strata is not None:
+        _, number, count = np.unique(strata, return_inverse=True, return_counts=True)
+        is_shared = count[number] > 1
+        nodes, strata = nodes[is_shared], strata[is_shared]
+    if len(nodes) < 2:
+        raise InputError(
+            "Expected enough nodes with a label to hold a fifth of them out, got too few. Pass validation=."
+        )
+    smallest = 1 if strata is None else len(np.unique(strata))
+    size = max(int(np.ceil(VALIDATION_SHARE * len(nodes))), smallest)
+    held: Int64[np.ndarray, " held"] = train_test_split(nodes, test_size=size, random_state=seed, stratify=strata)[1]
+    return held
+
+
+def _bare(name: str, features: Any, graph: Graph) -> NodeDataset:
+    unknown = np.full(graph.num_nodes, -1, dtype=np.int64)
+    return NodeDataset(name, features, graph, unknown, *[np.zeros((0, graph.num_nodes), dtype=bool)] * 3)
+
+
+def _from_pyg(data: Data, graph: Any, direction: Direction | None) -> NodeInput:
+    from torch_geometric.data import Data
+
+    bare = Data(x=data.get("x"), edge_index=data.get("edge_index"), num_nodes=data.num_nodes)
+    for key in ("edge_weight", "edge_attr"):
+        if data.get(key) is not None:
+            bare[key] = data[key]
+    nodes = NodeDataset.from_pyg(bare, direction or "both")
+    if graph is not None:
+        nodes = replace(nodes, graph=_as_graph(graph, nodes.num_nodes, direction))
+    masks = [None if data.get(key) is None else np.atleast_2d(data[key].cpu().numpy().T) for key in PYG_MASKS]
+    num_splits = max((len(mask) for mask in masks if mask is not None), default=0)
+    empty = np.zeros((num_splits, nodes.num_nodes), dtype=bool)
+    by_split = tuple(empty if mask is None else mask for mask in masks)
+    return NodeInput(nodes, data.get("y"), by_split if num_splits else None)
+
+
+def _as_graph(graph: Any, num_nodes: int, direction: Direction | None, index: pd.Index | None = None) -> Graph:
+    names = tuple(map(str, range(num_nodes) if index is None else index))
+    made = _make_graph(graph, names, direction or "both")
+    if made.num_nodes != num_nodes:
+        raise InputError(f"Expected a graph of {num_nodes} nodes, one a row of the features, got {made.num_nodes}.")
+    return made if direction is None or made.direction == direction else made.with_direction(direction)
+
+
+def _make_graph(graph: Any, names: tuple[str, ...], direction: Direction) -> Graph:
+    if isinstance(graph, Graph):
+        return graph
+    if isinstance(graph, networkx.Graph | pd.DataFrame):
+        return read_graph(graph, names, direction=direction)[0]
+    if scipy.sparse.issparse(graph):
+        return Graph.from_scipy(graph, direction)
+    array = np.asarray(_to_numpy(graph))
+    # Of two nodes a square matrix could be either; edges are what PyG users have.
+    is_matrix = array.ndim == 2 and array.shape[0] == array.shape[1] != 2
+    return Graph.from_scipy(array, direction) if is_matrix else Graph(array, len(names), direction=direction)
+
+
+def _as_features(source: Any) -> Any:
+    if scipy.sparse.issparse(source):
+        return scipy.sparse.csr_array(source, dtype=np.float32)
+    try:
+        features = np.asarray(_to_numpy(source), dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        texts = source.select_dtypes(exclude="number").columns.tolist() if isinstance(source, pd.DataFrame) else []
+        what = f"a column {texts[0]!r} that has none. Drop it or encode it" if texts else type(source).__name__
+        raise InputError(f"Expected a NodeDataset, PyG data or a matrix of numbers, got {what}.") from error
+    if features.ndim != 2 or 0 in features.shape:
+        raise InputError(f"Expected features of shape (nodes, features), got {features.shape}.")
+    return np.ascontiguousarray(features)
+
+
+def _to_numpy(values: Any) -> Any:
+    return values.detach().cpu().numpy() if isinstance(values, Tensor) else values
+
+
+def _one_a_node(labels: Any, num_nodes: int, name: str) -> Shaped[np.ndarray, " nodes"]:
+    values = _to_numpy(labels)
+    # A list of tuples is a list of labels, not a matrix.
+    array = as_vector(values) if isinstance(values, list | tuple) else np.asarray(values)
+    # Some datasets keep labels as a column.
+    array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+    if array.shape != (num_nodes,):
+        raise InputError(f"Expected {name} for each of {num_nodes} nodes, got shape {array.shape}.")
+    return array
+
+
+def _is_unknown(value: Any) -> bool:
+    if value is None or value is pd.NA or value is pd.NaT:
+        return True
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and (math.isnan(value) or value == -1)
+
+
+def choose_parts(
+    given: NodeInput,
+    is_known: Bool[np.ndarray, " nodes"],
+    split: int,
+    parts: tuple[Any, Any, Any],
+    seed: int,
+    strata: Int64[np.ndarray, " nodes"] | None,
+) -> tuple[Bool[np.ndarray, " nodes"], ...]:
+    """Training, validation and test nodes: those given, else those of the split, else all with a label."""
+    num_nodes = len(is_known)
+    names = ("train", "validation", "test")
+    chosen = [None if part is None else as_mask(part, num_nodes, name) for part, name in zip(parts, names, strict=True)]
+    if given.masks is not None and all(part is None for part in chosen):
+        num_splits = len(given.masks[0])
+        if not 0 <= split < num_splits:
+            raise InputError(f"Expected split to be from 0 to {num_splits - 1}, got {split}.")
+        # An empty part is one that nobody has made.
+        chosen = [masks[split] if masks[split].any() else None for masks in given.masks]
+    training, validation, test = chosen
+    test = np.zeros(num_nodes, dtype=bool) if test is None else test
+    if training is None:
+        training = is_known & ~test if validation is None else is_known & ~test & ~validation
+    if validation is None:
+        numbers = np.flatnonzero(training & is_known)
+        held = hold_out(numbers, seed, None if strata is None else strata[numbers])
+        validation = as_mask(held, num_nodes, "validation")
+        training = training & ~validation
+    _check_parts((training, validation, test), is_known)
+    return training, validation, test
+
+
+def _check_parts(masks: tuple[Bool[np.ndarray, " nodes"], ...], is_known: Bool[np.ndarray, " nodes"]) -> None:
+    for name, mask in zip(PARTS, masks, strict=True):
+        if not mask.any() and name != "test":
+            raise InputError(f"Expected at least one {name} node, got none.")
+        if (mask & ~is_known).any():
+            node = int(np.argmax(mask & ~is_known))
+            raise InputError(f"Expected a label for each {name} node, got none for node {node}. Leave it out.")
+    times_used = np.stack(masks).sum(axis=0)
+    if (times_used > 1).any():
+        node = int(np.argmax(times_used > 1))
+        raise InputError(f"Expected each node in one part at most, got node {node} in two.")
+
+
+def counted_nodes(is_known: Bool[np.ndarray, " nodes"], nodes: Any) -> Bool[np.ndarray, " nodes"]:
+    """The nodes that a score counts."""
+    counts = is_known if nodes is None else is_known & as_mask(nodes, len(is_known), "nodes")
+    if not counts.any():
+        raise InputError("Expected nodes with a label to score, got none.")
+    return counts
+
+
+def labels_to_score(X: Any, y: Any) -> Any:  # noqa: N803
+    """What to score against: `y`, else what comes with `X`."""
+    if y is not None:
+        return align(y, X.index if isinstance(X, pd.DataFrame) else None)
+    labels: Any = getattr(X, "labels", getattr(X, "y", None))
+    if labels is None:
+        raise InputError("Expected labels to score against, got none. Pass y=.")
+    return labels

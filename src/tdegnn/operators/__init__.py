@@ -1,0 +1,1 @@
+"""Spatial terms s(F; G), one per file."""

@@ -1,0 +1,52 @@
+"""The spatial term `s(F[l]; G)` of the equation: how fast each node changes, given its neighbors.
+
+Every operator answers `operator(state, graph, layer, context) -> (rate, context)`. The context carries what
+else an operator may see or keep from layer to layer; those here hand it on untouched. Operators have one set of
+weights a layer or share one; `integrate` does not care.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from tdegnn.core.operator import SpatialOperator
+from tdegnn.errors import check_count, check_fits
+from tdegnn.graph import Graph, State
+
+
+class HiddenDiffusionOperator(SpatialOperator):
+    """The spatial term for physical states, `s(F; G) = relu(F W_s - (L F) W_d + b) W_o`, the same in all layers.
+
+    Only s has hidden channels: c then weighs physical states, and its numbers mean what `tdegnn.analysis` says.
+    The state may be of one channel.
+
+    Deviation: `(F - h L F) W` would be the case `W_d = h W_s`. With one channel that ties the state and its
+    Laplacian into one number, so that s = -L F, the right-hand side of the heat and wave equations, could not be
+    written at all under `sum c = 1`. Two weights can write it.
+
+    Args:
+        channels: Channels of a physical state.
+        hidden_channels: Hidden channels of s.
+    """
+
+    def __init__(self, channels: int, hidden_channels: int) -> None:
+        super().__init__()
+        check_count(channels=channels, hidden_channels=hidden_channels)
+        self.channels = channels
+        self.state_map = nn.Linear(channels, hidden_channels)
+        self.difference_map = nn.Linear(channels, hidden_channels, bias=False)
+        self.readout = nn.Linear(hidden_channels, channels, bias=False)
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        for linear in (self.state_map, self.difference_map, self.readout):
+            linear.reset_parameters()
+
+    def forward(self, state: State, graph: Graph, layer: int, context: Any = None) -> tuple[State, Any]:  # noqa: ARG002
+        """Return `relu(F W_s - (L F) W_d + b) W_o`."""
+        check_fits(state, self.readout.weight, self.channels)
+        hidden = torch.relu(self.state_map(state) - self.difference_map(graph.laplacian(state)))
+        return self.readout(hidden), context

@@ -1,0 +1,1 @@
+"""Published systems that ours are compared with. Only experiments import them."""

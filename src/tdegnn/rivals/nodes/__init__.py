@@ -1,0 +1,1 @@
+"""Rivals for node classification, one per file."""

@@ -1,0 +1,1 @@
+"""Rivals for forecasting, one per file."""

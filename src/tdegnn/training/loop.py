@@ -1,0 +1,339 @@
+"""The only training loop in the library: steps, a look at the validation score now and then, the best weights kept.
+
+It knows neither the model nor its data, nor whether one network is trained or many at once: a `Trainee` steps, says
+how good each of its members is, and keeps the weights it is told to keep. `ClosureTrainee` is one network with losses
+as functions; `node_training.py` has many members. With a run folder, a training that was interrupted goes on as if it
+had not been.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from lightning_fabric import Fabric
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from tdegnn.errors import InputError, TrainingError, check_count
+from tdegnn.runs.run_folder import Checkpoint, RunFolder
+from tdegnn.training.devices import make_fabric
+
+# A checkpoint must cost little beside the training, and a kill little of what was trained.
+SAVE_SECONDS = 5.0
+# A loss so many times the lowest a member had: it will not come back.
+EXPLODED = 1e6
+
+
+class Trainee(ABC):
+    """What is trained: one network, or several members that do not know of each other."""
+
+    @abstractmethod
+    def step(self) -> None:
+        """Make one step of the optimizer for each member that has not been stopped."""
+
+    @abstractmethod
+    def last_losses(self) -> Float[Tensor, " members"]:
+        """The training losses that the last step saw."""
+
+    @abstractmethod
+    def validate(self) -> Float[Tensor, " members"]:
+        """How good each member is now; higher is better, NaN for one that has diverged."""
+
+    @abstractmethod
+    def keep(self, is_better: Bool[Tensor, " members"]) -> None:
+        """Keep the weights of these members as the best they had."""
+
+    @abstractmethod
+    def stop(self, is_finished: Bool[Tensor, " members"]) -> None:
+        """Leave these members as they are from now on."""
+
+    @abstractmethod
+    def restore(self) -> None:
+        """Give every member the weights that were kept."""
+
+    def best_weights(self) -> dict[str, Tensor]:
+        """The weights that were kept, by name, one row a member."""
+        raise _not_resumable(self)
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that decides how the training goes on."""
+        raise _not_resumable(self)
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:  # noqa: ARG002
+        """Go on from where `state` was taken."""
+        raise _not_resumable(self)
+
+
+def _not_resumable(trainee: Trainee) -> InputError:
+    return InputError(
+        f"Expected a training that can be written to a run folder, got a {type(trainee).__name__}. Leave run out."
+    )
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a look at validation saw.
+
+    Attributes:
+        step: Number of finished steps.
+        losses: The training losses that the last step saw, one a member.
+        scores: The validation scores.
+    """
+
+    step: int
+    losses: Float[Tensor, " members"]
+    scores: Float[Tensor, " members"]
+
+    def to_record(self) -> dict[str, Any]:
+        """A line of metrics; lists where there are several members."""
+        columns = {"loss": self.losses.tolist(), "score": self.scores.tolist()}
+        return {"step": self.step, **{name: row[0] if len(row) == 1 else row for name, row in columns.items()}}
+
+
+@dataclass
+class FitResult:
+    """How a training went, for each member.
+
+    Attributes:
+        best_scores: Highest validation score; the member has the weights it was reached with.
+        best_steps: The step after which it was reached.
+        is_diverged: Whether the member came to a score that is no number, or its loss exploded.
+        lowest_losses: Lowest training loss.
+        steps: The steps after which validation was measured.
+        scores: The validation scores after each of `steps`.
+    """
+
+    best_scores: Float[Tensor, " members"]
+    best_steps: Int[Tensor, " members"]
+    is_diverged: Bool[Tensor, " members"]
+    lowest_losses: Float[Tensor, " members"]
+    steps: list[int] = field(default_factory=list)
+    scores: list[Float[Tensor, " members"]] = field(default_factory=list)
+
+    def add(self, look: Look) -> Bool[Tensor, " members"]:
+        """Take in what a look saw; return which members are better than ever before."""
+        is_better = look.scores > self.best_scores
+        self.best_scores = torch.where(is_better, look.scores, self.best_scores)
+        self.best_steps = torch.where(is_better, look.step, self.best_steps)
+        self.lowest_losses = torch.fmin(self.lowest_losses, look.losses)
+        is_exploded = look.losses > EXPLODED * (1 + self.lowest_losses.abs())
+        self.is_diverged = self.is_diverged | look.scores.isnan() | is_exploded
+        self.steps.append(look.step)
+        self.scores.append(look.scores)
+        return is_better
+
+    def finished(self, patience: int | None) -> Bool[Tensor, " members"]:
+        """Which members need no more steps: they diverged, or have not improved for so many steps."""
+        if patience is None:
+            return self.is_diverged
+        return self.is_diverged | (self.steps[-1] - self.best_steps >= patience)
+
+    def state(self) -> dict[str, Tensor]:
+        """The result so far as tensors."""
+        return {
+            "best_scores": self.best_scores,
+            "best_steps": self.best_steps,
+            "is_diverged": self.is_diverged,
+            "lowest_losses": self.lowest_losses,
+            "steps": torch.tensor(self.steps),
+            "scores": torch.stack(self.scores),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Tensor], device: torch.device) -> FitResult:
+        """The result whose `state` was taken, on the device where the training goes on."""
+        on_device = {name: tensor.to(device) for name, tensor in state.items()}
+        steps, scores = on_device.pop("steps").tolist(), list(on_device.pop("scores"))
+        return cls(**on_device, steps=steps, scores=scores)
+
+
+def fit(
+    trainee: Trainee,
+    *,
+    num_steps: int,
+    validate_every: int = 10,
+    patience: int | None = None,
+    on_step: Callable[[int], None] | None = None,
+    on_look: Callable[[Look], None] | None = None,
+    run: RunFolder | None = None,
+    save_every: float = SAVE_SECONDS,
+) -> FitResult:
+    """Train for `num_steps` steps and give each member the best weights it had.
+
+    Args:
+        trainee: What is trained.
+        num_steps: Number of steps at most.
+        validate_every: Steps between two looks at the validation score; the last step is always looked at.
+        patience: A member is finished when its score has not improved for so many steps. Without it none is.
+        on_step: Called with the number of finished steps, for a progress bar.
+        on_look: Called with what each look at validation saw.
+        run: Folder that gets a line of metrics a look, and now and then the best weights and a checkpoint. Where it
+            has a checkpoint already, training goes on from it.
+        save_every: Seconds between two checkpoints at least; the first look and the last step always have one.
+    """
+    check_count(num_steps=num_steps, validate_every=validate_every, patience=1 if patience is None else patience)
+    record = None if run is None else _Record(run, trainee, save_every)
+    result = None if record is None else record.resume()
+    first = 0 if result is None else result.steps[-1]
+    for step in range(first + 1, num_steps + 1):
+        if result is not None and bool(result.finished(patience).all()):
+            break
+        trainee.step()
+        if step % validate_every == 0 or step == num_steps:
+            look = Look(step, trainee.last_losses().clone(), trainee.validate())
+            if result is None:
+                result = _start(look)
+            is_better = result.add(look)
+            trainee.keep(is_better)
+            trainee.stop(result.finished(patience))
+            if record is not None:
+                record.add(look, result, is_better=bool(is_better.any()))
+            if on_look is not None:
+                on_look(look)
+        if on_step is not None:
+            on_step(step)
+    assert result is not None  # the last step is always looked at
+    if record is not None:
+        # Before the best weights are put back: who goes on later goes on from the last ones.
+        record.save(result)
+    trainee.restore()
+    return result
+
+
+def _start(look: Look) -> FitResult:
+    scores = look.scores
+    return FitResult(
+        torch.full_like(scores, -math.inf),
+        torch.zeros(len(scores), dtype=torch.int64, device=scores.device),
+        torch.zeros(len(scores), dtype=torch.bool, device=scores.device),
+        torch.full_like(look.losses, math.inf),
+    )
+
+
+class _Record:
+    """What a training leaves in its run folder while it goes on.
+
+    Best weights come before the checkpoint: after a kill between them the weights are made again, and are the same.
+    """
+
+    def __init__(self, run: RunFolder, trainee: Trainee, save_every: float) -> None:
+        trainee.state()  # one that cannot be resumed says so before it has trained
+        self._run, self._trainee, self._save_every = run, trainee, save_every
+        self._is_better = True
+        self._saved_at = -math.inf
+
+    def resume(self) -> FitResult | None:
+        """Bring the training to where its checkpoint was written; None where there is none."""
+        checkpoint = self._run.read_checkpoint()
+        if checkpoint is None:
+            return None
+        self._trainee.load_state(_part(checkpoint.tensors, "trainee."))
+        device = next(iter(self._trainee.state().values())).device
+        return FitResult.from_state(_part(checkpoint.tensors, "result."), device)
+
+    def add(self, look: Look, result: FitResult, *, is_better: bool) -> None:
+        self._run.append_metrics(look.to_record())
+        self._is_better |= is_better
+        if time.monotonic() - self._saved_at >= self._save_every:
+            self.save(result)
+
+    def save(self, result: FitResult) -> None:
+        if self._is_better:
+            self._run.write_weights(self._trainee.best_weights())
+        tensors = {f"trainee.{name}": tensor for name, tensor in self._trainee.state().items()}
+        tensors |= {f"result.{name}": tensor for name, tensor in result.state().items()}
+        self._run.write_checkpoint(Checkpoint(result.steps[-1], tensors))
+        self._is_better, self._saved_at = False, time.monotonic()
+
+
+def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+class ClosureTrainee(Trainee):
+    """One network, trained by any optimizer of torch on losses that are functions without arguments.
+
+    The score is minus the validation loss. A loss that is no number is an error here: there is nobody else to go on.
+
+    Args:
+        model: What is trained, in place.
+        training_loss: Computes the loss to descend.
+        validation_loss: Computes the loss by which weights are chosen.
+        optimizer: Any optimizer over parameters of the model.
+        scheduler: Advanced once a step.
+        fabric: What to compute with; without it the device of the model, in the numbers the model has.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        training_loss: Callable[[], Tensor],
+        validation_loss: Callable[[], Tensor],
+        optimizer: Optimizer,
+        scheduler: LRScheduler | None = None,
+        fabric: Fabric | None = None,
+    ) -> None:
+        self._fabric = fabric or make_fabric(next(model.parameters()).device.type)  # type: ignore[arg-type]
+        self._model, self._optimizer, self._scheduler = model, optimizer, scheduler
+        self._training_loss, self._validation_loss = training_loss, validation_loss
+        self._best_weights = copy.deepcopy(model.state_dict())
+        self._last_loss = torch.tensor(math.nan)
+        self._num_steps = 0
+
+    def step(self) -> None:
+        """Make one step of the optimizer, which may evaluate the loss several times (L-BFGS)."""
+        self._model.train()
+        loss = self._optimizer.step(self._closure)  # type: ignore[arg-type] # torch says float, and passes on what it gets
+        if self._scheduler is not None:
+            self._scheduler.step()
+        self._last_loss = loss.detach()  # type: ignore[attr-defined]
+        self._num_steps += 1
+
+    def last_losses(self) -> Float[Tensor, " 1"]:
+        """The training loss of the last step."""
+        return self._last_loss.reshape(1).cpu()
+
+    def validate(self) -> Float[Tensor, " 1"]:
+        """Minus the validation loss."""
+        self._check_finite("training", float(self._last_loss))
+        self._model.eval()
+        with torch.no_grad(), self._fabric.autocast():
+            loss = float(self._validation_loss())
+        self._check_finite("validation", loss)
+        return torch.tensor([-loss], dtype=torch.float64)
+
+    def keep(self, is_better: Bool[Tensor, " 1"]) -> None:
+        """Keep the weights where they are the best so far."""
+        if bool(is_better):
+            self._best_weights = copy.deepcopy(self._model.state_dict())
+
+    def stop(self, is_finished: Bool[Tensor, " 1"]) -> None:
+        """Nothing to do: with its only member finished, the training ends."""
+
+    def restore(self) -> None:
+        """Give the network the best weights, and leave it in evaluation mode."""
+        self._model.load_state_dict(self._best_weights)
+        self._model.eval()
+
+    def _closure(self) -> Tensor:
+        self._optimizer.zero_grad()
+        with self._fabric.autocast():
+            loss = self._training_loss()
+        self._fabric.backward(loss)
+        return loss
+
+    def _check_finite(self, name: str, loss: float) -> None:
+        if not math.isfinite(loss):
+            raise TrainingError(
+                f"Expected a finite {name} loss, got {loss} after step {self._num_steps}. "
+                "Lower the learning rate or the step size."
+            )

@@ -1,0 +1,110 @@
+"""`order="auto"`: the length of the history, found from the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from math import inf, isnan
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from tdegnn.analysis.order_limits import USUAL_MAX_ORDER
+from tdegnn.analysis.order_search import find_order
+from tdegnn.data.panel import Panel
+from tdegnn.errors import InputError, check_count
+from tdegnn.runs.run_folder import RunFolder
+from tdegnn.runs.safe_files import finite_or_null
+
+Order: TypeAlias = int | Literal["auto"]
+AUTO: Literal["auto"] = "auto"
+# Orders of which one is chosen, and the one that is taken where series cannot tell theirs: it holds the lower ones.
+TRIED_ORDERS = range(1, USUAL_MAX_ORDER + 1)
+USUAL_ORDER = USUAL_MAX_ORDER
+# Where the settings of a run folder keep it.
+CHOSEN = "chosen_order"
+
+
+def check_order(order: Any) -> None:
+    """Raise an `InputError` where `order` is neither a whole number from 1 on nor `"auto"`."""
+    if isinstance(order, str) and order != AUTO:
+        raise InputError(f'Expected order to be a whole number from 1 on or "auto", got {order!r}.')
+    if order != AUTO:
+        check_count(order=order)
+
+
+@dataclass(frozen=True)
+class ChosenOrder:
+    """An order, and why it is this one.
+
+    Attributes:
+        order: Length of the history.
+        reason: One sentence; empty where it was the user who chose.
+        details: What the choice was made by, as JSON keeps it.
+    """
+
+    order: int
+    reason: str
+    details: dict[str, Any]
+
+    @staticmethod
+    def given(order: int) -> ChosenOrder:
+        """The user's choice."""
+        return ChosenOrder(order, "", {})
+
+    @staticmethod
+    def kept_in(config: Mapping[str, Any]) -> ChosenOrder | None:
+        """What was found, from the settings of a run folder; `None` where they have no such thing."""
+        return ChosenOrder(**config[CHOSEN]) if CHOSEN in config else None
+
+    @staticmethod
+    def kept_by(run: str | Path | None, *, resume: bool) -> ChosenOrder | None:
+        """What a training that is gone on with has found.
+
+        It is not looked for again: another machine may find the same order by slightly other numbers.
+        """
+        if run is None or not resume or not RunFolder.is_begun(run):
+            return None
+        return ChosenOrder.kept_in(RunFolder.open(Path(run)).config)
+
+    def to_config(self, asked: Order) -> dict[str, Any]:
+        """Settings that keep what was found; none where the user asked for a number."""
+        return {CHOSEN: asdict(self)} if asked == AUTO else {}
+
+
+def order_of_series(panel: Panel, window: int) -> ChosenOrder:
+    """The order in time of the equation that series follow; where they cannot tell, the usual one, at most the window.
+
+    Args:
+        panel: The series, without the steps that are held out.
+        window: Number of steps a forecast sees.
+    """
+    usual = min(USUAL_ORDER, window)
+    try:
+        found = find_order(panel, max_order=usual)
+    except InputError as error:
+        return ChosenOrder(usual, f"The order could not be looked for, {usual} was taken. {error}", {})
+    details: dict[str, Any] = finite_or_null(found.to_dict())
+    if found.order is None:
+        return ChosenOrder(usual, f"{found.verdict} The history has the usual length, {usual}.", details)
+    return ChosenOrder(found.order, f"Order {found.order} was found: {found.verdict}", details)
+
+
+def order_by_score(score_of: Callable[[int], float], orders: Iterable[int] = TRIED_ORDERS) -> ChosenOrder:
+    """The order whose training has the highest score on validation; of equals the smallest.
+
+    Args:
+        score_of: Trains with an order and returns its score.
+        orders: What is tried.
+    """
+    scores = {order: score_of(order) for order in orders}
+    # A training whose scores are no numbers is worse than any other.
+    best = max(scores, key=lambda order: (-inf if isnan(scores[order]) else scores[order], -order))
+    texts = ", ".join(f"order {order}: {score:.4g}" for order, score in scores.items())
+    reason = f"Order {best} was chosen by its score on validation ({texts})."
+    if len(set(scores.values())) == 1:
+        reason = f"All orders tried have the same score on validation, {scores[best]:.4g}: the smallest was taken."
+    return ChosenOrder(
+        best,
+        reason,
+        {"scores": {str(order): finite_or_null(score) for order, score in scores.items()}},
+    )

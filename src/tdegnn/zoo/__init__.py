@@ -1,1 +1,0 @@
-"""Rivals: one published system a file."""
