@@ -24,7 +24,7 @@ from tdegnn.data.benchmarks.fetch import locate
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.experiments.node_systems import train_together
 from tdegnn.nodes.settings import NodeConfig
-from tdegnn.training.devices import make_fabric
+from tdegnn.training.devices import choose_placement
 from tdegnn.training.members import GroupedAdam
 from tdegnn.training.node_training import NodeTraining
 
@@ -158,11 +158,11 @@ def _train_many(dataset: NodeDataset) -> float:
         for step_size in np.linspace(0.1, 1.0, CONFIGS).tolist()
     ]
     splits = [split % dataset.num_splits for split in range(SPLITS)]
-    fabric = make_fabric("cuda")
+    placement = choose_placement("cuda")
 
     def run(chosen: list[NodeConfig]) -> float:
         started = time.perf_counter()
-        train_together(dataset, chosen, splits, fabric=fabric, validate_every=3)
+        train_together(dataset, chosen, splits, placement=placement, validate_every=3)
         torch.cuda.synchronize()
         return time.perf_counter() - started
 

@@ -23,7 +23,7 @@ from tdegnn.data.times.seasons import Season
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
 from tdegnn.forecasting.series_training import SeriesTraining
 from tdegnn.forecasting.settings import SeriesConfig
-from tdegnn.training.devices import make_fabric
+from tdegnn.training.devices import choose_placement
 
 CHANNELS, LAYERS, WINDOW, STEP_SIZE, DROPOUT, LEARNING_RATE = 64, 8, 4, 0.5, 0.3, 1e-3
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -104,7 +104,7 @@ def _ours(num_seeds: int) -> Callable[[Panel, FrameMaker, WindowSet], Callable[[
             windows,
             batch_size=1,
             is_shuffled=False,
-            fabric=make_fabric(DEVICE.type),
+            placement=choose_placement(DEVICE.type),
         )
         return training.step
 

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from tdegnn.operators.convolution import ConvOperator
     from tdegnn.operators.diffusion import DiffusionOperator, NearIdentityDiffusion
     from tdegnn.operators.hidden_diffusion import HiddenDiffusionOperator
+    from tdegnn.parts import Part
 
 __all__ = [
     "AttentionCoefficients",
@@ -75,6 +76,7 @@ __all__ = [
     "NodeRegressor",
     "OrderFound",
     "Panel",
+    "Part",
     "PhysicalNetwork",
     "Scaler",
     "Simulation",
@@ -150,6 +152,7 @@ _HOMES = {
     "tdegnn.nets.physical": ("PhysicalNetwork",),
     "tdegnn.nets.rollout": ("roll_out",),
     "tdegnn.nets.stationary": ("StationaryNetwork",),
+    "tdegnn.parts": ("Part",),
     "tdegnn.operators.convolution": ("ConvOperator",),
     "tdegnn.operators.diffusion": ("DiffusionOperator", "NearIdentityDiffusion"),
     "tdegnn.operators.hidden_diffusion": ("HiddenDiffusionOperator",),

@@ -8,14 +8,77 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import TYPE_CHECKING, Any
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
+@dataclass(frozen=True)
+class Argument:
+    """An argument that a message speaks of: `time_zone='UTC'` in Python, `--time-zone UTC` on the command line.
+
+    Attributes:
+        name: Its name in Python.
+        value: The value to pass. If None, only the name is written: `known=`, `--known`.
+    """
+
+    name: str
+    value: str | float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name}=" if self.value is None else f"{self.name}={self.value!r}"
+
+    def as_option(self) -> str:
+        """Return the option of the command line."""
+        option = f"--{self.name.replace('_', '-')}"
+        return option if self.value is None else f"{option} {shlex.quote(str(self.value))}"
+
+
+class Message(str):
+    """A text for people that knows which of its words are arguments.
+
+    As a string it reads as Python does. The command line shows `as_options` instead. What users called their nodes,
+    files and columns is never taken for an argument.
+
+    Args:
+        pieces: Texts and arguments, in order.
+
+    Example:
+        >>> message = Message("Pass ", Argument("time_zone", "UTC"), ".")
+        >>> str(message), message.as_options()
+        ("Pass time_zone='UTC'.", 'Pass --time-zone UTC.')
+    """
+
+    pieces: tuple[str | Argument, ...]
+
+    def __new__(cls, *pieces: str | Argument) -> Self:
+        """Join the pieces."""
+        made = super().__new__(cls, "".join(map(str, pieces)))
+        made.pieces = pieces
+        return made
+
+    def as_options(self) -> str:
+        """Return the text with its arguments as options of the command line."""
+        return "".join(piece.as_option() if isinstance(piece, Argument) else str(piece) for piece in self.pieces)
+
+
 class TdegnnError(Exception):
-    """Base of all errors this library raises on purpose."""
+    """Base of all errors this library raises on purpose.
+
+    Args:
+        pieces: The message: texts, and the arguments they speak of.
+    """
+
+    def __init__(self, *pieces: str | Argument) -> None:
+        super().__init__(pieces[0] if len(pieces) == 1 and isinstance(pieces[0], Message) else Message(*pieces))
+
+    def as_options(self) -> str:
+        """Return the message as the command line shows it."""
+        (message,) = self.args
+        return message.as_options() if isinstance(message, Message) else str(message)
 
 
 class InputError(TdegnnError, ValueError):

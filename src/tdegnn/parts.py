@@ -1,13 +1,198 @@
-"""What networks do with the parts they are made of."""
+"""Exchangeable parts of a network, given by name, as a class, or as an object.
+
+A `Family` lists the parts of one kind by name: the rules for c, the spatial terms, the initial states, the skips. An
+estimator takes any of them, or one of the user's own, and makes it once the sizes of the network are known.
+"""
 
 from __future__ import annotations
 
+import copy
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any, TypeAlias
+
+import torch
 from torch import nn
+
+from tdegnn.errors import InputError
+
+# What a user may give for a part: a name, a class, a function, a `Part` of these with settings, or an object.
+PartLike: TypeAlias = Any
+# How a run folder or a recipe keeps a part: a name, or a name (of the family, or of a class) and settings.
+PartRecord: TypeAlias = str | dict[str, Any]
+
+_drawing = RLock()
+
+
+class Part:
+    """A part that is not made yet, with its settings.
+
+    Args:
+        kind: A name of the family, or a class (or function) that makes the part.
+        settings: Arguments of the class. Sizes, such as `channels`, are filled in by the network.
+
+    Example:
+        >>> Part("diffusion", batch_norm=True)
+        Part('diffusion', batch_norm=True)
+    """
+
+    def __init__(self, kind: str | Callable[..., nn.Module], /, **settings: Any) -> None:
+        self.kind, self.settings = kind, settings
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Part) and (self.kind, self.settings) == (other.kind, other.settings)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, repr(sorted(self.settings.items()))))
+
+    def __repr__(self) -> str:
+        kind = repr(self.kind) if isinstance(self.kind, str) else _name_of(self.kind)
+        return f"Part({', '.join([kind, *(f'{name}={value!r}' for name, value in self.settings.items())])})"
+
+
+class Family:
+    """The parts of one kind, by name.
+
+    Args:
+        noun: The argument that takes them, for messages.
+        base: The class that all of them derive from.
+        members: The class of each name, or a `Part`: a class with settings of its own.
+    """
+
+    def __init__(self, noun: str, base: type[nn.Module], members: Mapping[str, type[nn.Module] | Part]) -> None:
+        self.noun, self.base = noun, base
+        self._members = {name: part if isinstance(part, Part) else Part(part) for name, part in members.items()}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names."""
+        return tuple(self._members)
+
+    def make(self, given: PartLike, **sizes: Any) -> Any:
+        """Make a part to the sizes of a network.
+
+        Args:
+            given: What the user gave. An object is copied, so that networks do not share weights.
+            sizes: What the network knows. Each fills the argument of that name, unless it has a default.
+        """
+        if isinstance(given, nn.Module):
+            return self._check(copy.deepcopy(given))
+        part = self._resolve(given)
+        assert not isinstance(part.kind, str)  # resolved
+        arguments = inspect.signature(part.kind).parameters
+        has_any = any(argument.kind is argument.VAR_KEYWORD for argument in arguments.values())
+        unknown = [name for name in part.settings if name not in arguments and not has_any]
+        if unknown:
+            raise InputError(
+                f"Expected settings of {_name_of(part.kind)} among {', '.join(arguments)}, got {unknown[0]!r}."
+            )
+        named = [name for name, argument in arguments.items() if argument.kind is not argument.VAR_KEYWORD]
+        needed = [
+            name for name in named if arguments[name].default is inspect.Parameter.empty and name not in part.settings
+        ]
+        missing = [name for name in needed if name not in sizes]
+        if missing:
+            raise InputError(
+                f"Expected a value for {missing[0]} of {_name_of(part.kind)}, got none: networks know {', '.join(sizes)}. "
+                f"Pass {self.noun}=Part({_name_of(part.kind)}, {missing[0]}=...)."
+            )
+        return self._check(part.kind(**{name: sizes[name] for name in needed}, **part.settings))
+
+    def check(self, given: PartLike) -> None:
+        """Raise an `InputError` for what cannot be a part of this family."""
+        if not isinstance(given, nn.Module):
+            self._resolve(given)
+
+    def to_record(self, given: PartLike) -> PartRecord:
+        """What a run folder keeps of a part: its name and settings, or the name of the user's class."""
+        part = given if isinstance(given, Part) else Part(given)
+        if isinstance(part.kind, str):
+            self.check(part)
+            return {"name": part.kind, "settings": part.settings} if part.settings else part.kind
+        own = {"class": _name_of(part.kind)}
+        return {**own, "settings": part.settings} if part.settings else dict(own)
+
+    def from_record(self, record: PartRecord, given: PartLike = None) -> PartLike:
+        """Return the part that a run folder keeps.
+
+        Code is never imported by the name that a file says: a class of the user's own must be given again.
+
+        Args:
+            record: What `to_record` returned.
+            given: The user's class or object, if the part is one. A class takes the settings of the record.
+        """
+        if isinstance(record, str):
+            record = {"name": record}
+        settings = record.get("settings", {})
+        if "name" in record:
+            if given is not None and self.to_record(given) != self.to_record(Part(record["name"], **settings)):
+                raise InputError(f"Expected no {self.noun}: the folder has {record['name']!r}. Leave it out.")
+            return Part(record["name"], **settings) if settings else record["name"]
+        if given is None:
+            raise InputError(
+                f"Expected {self.noun}=, the class {record['class']} of the training, got none. "
+                f"Pass load(path, {self.noun}={record['class']})."
+            )
+        came = self.to_record(given)
+        if isinstance(came, str) or came.get("class") != record["class"]:
+            name = came if isinstance(came, str) else came.get("class", came.get("name"))
+            raise InputError(f"Expected {self.noun} to be a {record['class']}, as in the training, got {name}.")
+        if settings and not isinstance(given, nn.Module | Part):
+            return Part(given, **settings)
+        return given
+
+    def _resolve(self, given: PartLike) -> Part:
+        """A `Part` whose kind is a class."""
+        part = given if isinstance(given, Part) else Part(given)
+        if isinstance(part.kind, str):
+            if part.kind not in self._members:
+                raise InputError(
+                    f"Expected {self.noun} to be one of {', '.join(self._members)}, or a class of your own, got "
+                    f"{part.kind!r}."
+                )
+            known = self._members[part.kind]
+            return Part(known.kind, **known.settings | part.settings)
+        is_wrong = isinstance(part.kind, type) and not issubclass(part.kind, self.base)
+        if is_wrong or not callable(part.kind):
+            raise InputError(
+                f"Expected {self.noun} to be a name ({', '.join(self._members)}) or a {self.base.__name__}, got "
+                f"{given!r}."
+            )
+        return part
+
+    def _check(self, made: Any) -> Any:
+        if not isinstance(made, self.base):
+            raise InputError(f"Expected {self.noun} to be a {self.base.__name__}, got {type(made).__name__}.")
+        return made
 
 
 def reset_parts(*parts: nn.Module | None) -> None:
-    """Draw the weights of parts anew, in this order; some have none, as fixed coefficients."""
+    """Draw the weights of parts anew, in this order. Parts without weights, such as fixed coefficients, are skipped."""
     for part in parts:
         reset = getattr(part, "reset_parameters", None)
         if reset is not None:
             reset()
+
+
+@contextmanager
+def drawing_weights(seed: int) -> Iterator[None]:
+    """Draw weights from a seed, and leave torch's global generator as it was.
+
+    Threads take turns, since torch's modules draw from one generator per process.
+    """
+    with _drawing:
+        before = torch.get_rng_state()
+        try:
+            # Not `torch.manual_seed`, which seeds the generators of all devices: weights are drawn on the CPU.
+            torch.default_generator.manual_seed(seed)
+            yield
+        finally:
+            torch.set_rng_state(before)
+
+
+def _name_of(kind: object) -> str:
+    if isinstance(kind, nn.Module):
+        return type(kind).__name__
+    return getattr(kind, "__name__", type(kind).__name__)

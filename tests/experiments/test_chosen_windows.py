@@ -1,10 +1,10 @@
 import pytest
 
 from tdegnn.experiments.table2 import choose_window, linear_errors
-from tdegnn.training.devices import make_fabric
+from tdegnn.training.devices import choose_placement
 from tests.data.conftest import cache, mirror  # noqa: F401  (where the benchmark files are)
 
-CPU = make_fabric("cpu")
+CPU = choose_placement("cpu")
 
 
 @pytest.mark.parametrize(("dataset", "window"), [("chickenpox", 52), ("wikimath", 28)])

@@ -5,11 +5,11 @@ import pytest
 
 from tdegnn.experiments import coverage, table2
 from tdegnn.forecasting.intervals import AdaptiveIntervals
-from tdegnn.training.devices import make_fabric
+from tdegnn.training.devices import choose_placement
 from tests.cli.test_commands import run
 from tests.experiments.test_table2 import made_up, make_panel  # noqa: F401  (a small panel in place of Chickenpox)
 
-CPU = make_fabric("cpu")
+CPU = choose_placement("cpu")
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +53,7 @@ def test_adaptive_widths_are_those_of_the_updates_by_hand():
 def test_lines_hold_the_coverage_of_each_step_and_are_made_once(tmp_path):
     path = tmp_path / "coverage.jsonl"
     for _ in range(2):
-        coverage.measure_dataset("chickenpox", path, fabric=CPU, seeds=[0, 1])
+        coverage.measure_dataset("chickenpox", path, placement=CPU, seeds=[0, 1])
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["seed"] for line in lines] == [0, 1]
     for line in lines:

@@ -25,12 +25,12 @@ from tdegnn.experiments.depth_plots import plot_depth
 from tdegnn.experiments.records import read_lines
 from tdegnn.forecasting.settings import SeriesConfig
 from tdegnn.nodes.settings import NodeConfig
-from tdegnn.training.devices import make_fabric
+from tdegnn.training.devices import choose_placement
 from tdegnn.training.node_training import Classification
 from tests.cli.test_commands import run
 from tests.node_datasets import make_dataset
 
-DOUBLE = make_fabric("cpu", "64-true")
+DOUBLE = choose_placement("cpu", "64-true")
 TINY = replace(PLAIN, hidden_channels=4, num_layers=5, num_steps=4, order=3)
 NODES = DepthTask("Nodes", partial(make_dataset, num_splits=2), TINY, (0.5,))
 CHAINS = DepthTask("Chains", partial(make_chains, 6, 16, num_splits=2), TINY, (0.5,), "64-true", chain_quarters)
@@ -156,13 +156,13 @@ def test_every_rule_has_the_same_number_of_settings_to_choose_from():
 def test_what_has_a_line_is_not_trained_again(tmp_path):
     path = tmp_path / "depth.jsonl"
     config = depth.TASKS[CHAIN].configs("TDE-GNN_S")[1]
-    train_depth(CHAIN, [config], path, fabric=DOUBLE)
+    train_depth(CHAIN, [config], path, placement=DOUBLE)
     lines = read_lines(path)
     assert [line["split"] for line in lines] == [0, 1]
-    train_depth(CHAIN, [config], path, fabric=DOUBLE)
+    train_depth(CHAIN, [config], path, placement=DOUBLE)
     assert read_lines(path) == lines
     path.write_text(json.dumps(lines[0]) + "\n")
-    train_depth(CHAIN, [config], path, fabric=DOUBLE)  # split 1 alone comes to what it came to beside split 0
+    train_depth(CHAIN, [config], path, placement=DOUBLE)  # split 1 alone comes to what it came to beside split 0
     again = read_lines(path)[1]
     assert again["trained"]["gradients"] == pytest.approx(lines[1]["trained"]["gradients"], rel=1e-2)
     assert again["test_accuracy"] == lines[1]["test_accuracy"]
@@ -211,7 +211,7 @@ def test_the_command_trains_draws_and_does_not_train_again(capsys, tmp_path):
 @pytest.mark.usefixtures("_tiny")
 def test_states_that_are_no_numbers_are_drawn_as_gaps(tmp_path):
     path = tmp_path / "depth.jsonl"
-    train_depth("cora", depth.TASKS["cora"].configs("DE-GNN")[:1], path, fabric=make_fabric("cpu"))
+    train_depth("cora", depth.TASKS["cora"].configs("DE-GNN")[:1], path, placement=choose_placement("cpu"))
     chosen = choose_lines(read_lines(path))
     for line in chosen["cora", "DE-GNN"]:
         line["trained"]["states"][3:] = [None] * 3

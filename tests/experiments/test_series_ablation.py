@@ -4,11 +4,11 @@ import pytest
 
 from tdegnn.experiments import records, series_ablation, table2
 from tdegnn.experiments.gain import Gain
-from tdegnn.training.devices import make_fabric
+from tdegnn.training.devices import choose_placement
 from tests.cli.test_commands import run
 from tests.experiments.test_table2 import made_up  # noqa: F401  (a small panel in place of Chickenpox)
 
-CPU = make_fabric("cpu")
+CPU = choose_placement("cpu")
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def test_a_variant_is_trained_once_and_compared_with_the_full_one(tmp_path):
     path = tmp_path / "lines.jsonl"
     for name in (series_ablation.FULL, "without edges", "order 1, c = [1]"):
         for _ in range(2):
-            series_ablation.train_variant("chickenpox", name, 5, path, fabric=CPU, seeds=[0, 1, 2])
+            series_ablation.train_variant("chickenpox", name, 5, path, placement=CPU, seeds=[0, 1, 2])
     lines = records.read_lines(path)
     assert len(lines) == 9
     cells = series_ablation.summarize_variants(lines)
@@ -44,7 +44,7 @@ def test_a_variant_is_trained_once_and_compared_with_the_full_one(tmp_path):
 def test_order_one_is_the_network_with_one_state(tmp_path):
     """A learned vector of one entry is divided by itself: c = [1] is no other network."""
     path = tmp_path / "lines.jsonl"
-    series_ablation.train_variant("chickenpox", "order 1, c = [1]", 4, path, fabric=CPU, seeds=[0])
+    series_ablation.train_variant("chickenpox", "order 1, c = [1]", 4, path, placement=CPU, seeds=[0])
     config = series_ablation.replace(series_ablation.variants("chickenpox", 4)["full"].config, order=1)
     prepared = table2.prepare_series("chickenpox", 4, CPU)
     (outcome,) = table2.train_honestly(prepared, config, [0], CPU)

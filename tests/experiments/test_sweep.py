@@ -31,7 +31,7 @@ TINY = make_tiny_nodes()
 SETTINGS = SweepSettings("TDE-GNN_D", num_splits=2, num_steps=6)
 
 
-def rigged(dataset, configs, splits, *, seed, fabric):
+def rigged(dataset, configs, splits, *, seed, placement):
     """Validation likes large steps h, test small ones."""
     assert len({config.shape for config in configs}) == 1
     return [

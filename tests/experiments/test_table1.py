@@ -11,11 +11,11 @@ from tdegnn.experiments.recipe_files import config_from_record, read_recipes, wr
 from tdegnn.nodes.settings import NodeConfig
 from tdegnn.rivals.nodes.config import RivalConfig
 from tdegnn.rivals.nodes.registry import NODE_NETWORKS
-from tdegnn.training.devices import make_fabric
+from tdegnn.training.devices import choose_placement
 from tdegnn.training.members import GroupDescent
 from tests.node_datasets import make_dataset
 
-CPU = make_fabric("cpu")
+CPU = choose_placement("cpu")
 SMALL = NodeConfig(
     hidden_channels=8,
     num_layers=2,
@@ -63,17 +63,17 @@ def test_wrong_recipes_are_refused(tmp_path):
 
 def test_a_row_is_trained_once_and_goes_on_where_it_was_cut(made_up, tmp_path):
     path = tmp_path / "table1.jsonl"
-    node_results.train_row("cora", SMALL, path, fabric=CPU)
+    node_results.train_row("cora", SMALL, path, placement=CPU)
     whole = path.read_text().splitlines()
     assert len(whole) == 3
-    node_results.train_row("cora", SMALL, path, fabric=CPU)
+    node_results.train_row("cora", SMALL, path, placement=CPU)
     assert path.read_text().splitlines() == whole
     path.write_text("\n".join(whole[:1]) + "\n")
-    node_results.train_row("cora", SMALL, path, fabric=CPU)
+    node_results.train_row("cora", SMALL, path, placement=CPU)
     again = [json.loads(line) for line in path.read_text().splitlines()]
     for line, expected in zip(again, map(json.loads, whole), strict=True):
         assert line == expected
-    node_results.train_row("cora", replace(SMALL, step_size=0.1), path, fabric=CPU)
+    node_results.train_row("cora", replace(SMALL, step_size=0.1), path, placement=CPU)
     assert len(path.read_text().splitlines()) == 6
 
 
@@ -92,7 +92,7 @@ def test_rivals_are_trained_from_recipes_too(made_up, system, tmp_path):
     config = RivalConfig(system, hidden_channels=8, num_steps=3)
     write_recipes(tmp_path / "r.toml", {system: config})
     assert read_recipes("made up", tmp_path / "r.toml") == {system: config}
-    node_results.train_row("cora", config, tmp_path / "table1.jsonl", fabric=CPU)
+    node_results.train_row("cora", config, tmp_path / "table1.jsonl", placement=CPU)
     lines = records.read_lines(tmp_path / "table1.jsonl")
     assert [line["system"] for line in lines] == [system] * 3
     assert config_from_record(lines[0]["configuration"]) == config
@@ -106,7 +106,7 @@ def test_an_unknown_rival_is_refused():
 def test_only_lines_of_the_recipe_count(made_up, tmp_path, monkeypatch):
     path = tmp_path / "table1.jsonl"
     for config in (SMALL, replace(SMALL, step_size=0.1)):
-        node_results.train_row("cora", config, path, fabric=CPU)
+        node_results.train_row("cora", config, path, placement=CPU)
     monkeypatch.setattr(table1, "read_recipes", lambda name: {"TDE-GNN_D": SMALL})
     cells = table1.summarize(records.read_lines(path))
     assert set(cells) == {("cora", "TDE-GNN_D")}

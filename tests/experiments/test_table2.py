@@ -9,10 +9,10 @@ from tdegnn.data.times.seasons import Season
 from tdegnn.experiments import paper, records, table2
 from tdegnn.forecasting.settings import SeriesConfig
 from tdegnn.rivals.series.config import SeriesRivalConfig
-from tdegnn.training.devices import make_fabric
+from tdegnn.training.devices import choose_placement
 from tests.cli.test_commands import run
 
-CPU = make_fabric("cpu")
+CPU = choose_placement("cpu")
 SMALL = SeriesConfig(hidden_channels=4, num_steps=12)
 NUM_STEPS, NUM_NODES = 64, 5
 
@@ -43,7 +43,7 @@ def test_the_test_steps_are_those_of_the_paper_whatever_the_window():
 
 def test_lines_say_how_they_were_made_and_are_not_made_again(tmp_path):
     path = tmp_path / "table2.jsonl"
-    table2.train_row("chickenpox", SMALL, path, fabric=CPU, seeds=[0, 1])
+    table2.train_row("chickenpox", SMALL, path, placement=CPU, seeds=[0, 1])
     lines = records.read_lines(path)
     needed = {
         "dataset",
@@ -59,13 +59,13 @@ def test_lines_say_how_they_were_made_and_are_not_made_again(tmp_path):
     assert all(line.keys() >= needed for line in lines)
     assert [line["seed"] for line in lines] == [0, 1]
     assert np.mean(lines[0]["test_mse_by_step"]) == pytest.approx(lines[0]["test_mse"])
-    table2.train_row("chickenpox", SMALL, path, fabric=CPU, seeds=[0, 1, 2])
+    table2.train_row("chickenpox", SMALL, path, placement=CPU, seeds=[0, 1, 2])
     assert [line["seed"] for line in records.read_lines(path)] == [0, 1, 2]
 
 
 def test_a_seed_alone_gets_what_it_gets_among_others(tmp_path):
-    table2.train_row("chickenpox", SMALL, tmp_path / "three", fabric=CPU, seeds=[0, 1, 2])
-    table2.train_row("chickenpox", SMALL, tmp_path / "one", fabric=CPU, seeds=[1])
+    table2.train_row("chickenpox", SMALL, tmp_path / "three", placement=CPU, seeds=[0, 1, 2])
+    table2.train_row("chickenpox", SMALL, tmp_path / "one", placement=CPU, seeds=[1])
     alone, among = records.read_lines(tmp_path / "one")[0], records.read_lines(tmp_path / "three")[1]
     assert (alone["seed"], alone["epoch"]) == (among["seed"], among["epoch"])
     assert alone["test_mse"] == pytest.approx(among["test_mse"], rel=1e-3)
@@ -73,11 +73,11 @@ def test_a_seed_alone_gets_what_it_gets_among_others(tmp_path):
 
 def test_nothing_of_the_test_part_is_learned_from_under_the_honest_protocol(tmp_path, monkeypatch):
     """With other test values, forecasts are the same: so the errors differ by what the values differ by alone."""
-    table2.train_row("chickenpox", SMALL, tmp_path / "as it is", fabric=CPU, seeds=[0])
+    table2.train_row("chickenpox", SMALL, tmp_path / "as it is", placement=CPU, seeds=[0])
     panel = make_panel()
     panel.values[63] += 100.0  # the last step: no other forecast sees it
     monkeypatch.setattr(table2, "load_panel", lambda name: panel)
-    table2.train_row("chickenpox", SMALL, tmp_path / "other", fabric=CPU, seeds=[0])
+    table2.train_row("chickenpox", SMALL, tmp_path / "other", placement=CPU, seeds=[0])
     before, after = (records.read_lines(tmp_path / name)[0] for name in ("as it is", "other"))
     assert before["validation_mse"] == pytest.approx(after["validation_mse"])
     np.testing.assert_allclose(before["test_mse_by_step"][:-1], after["test_mse_by_step"][:-1], rtol=1e-5)
@@ -87,7 +87,7 @@ def test_nothing_of_the_test_part_is_learned_from_under_the_honest_protocol(tmp_
 def test_the_papers_protocol_never_has_a_higher_error_than_its_last_step(tmp_path):
     path = tmp_path / "table2.jsonl"
     for protocol in table2.PROTOCOLS:
-        table2.train_row("chickenpox", SMALL, path, fabric=CPU, seeds=[0, 1], protocol=protocol)
+        table2.train_row("chickenpox", SMALL, path, placement=CPU, seeds=[0, 1], protocol=protocol)
     cells = table2.summarize(records.read_lines(path))
     assert set(cells) == {("chickenpox", "TDE-GNN_D", protocol, 4) for protocol in table2.PROTOCOLS}
     published = [line for line in records.read_lines(path) if line["protocol"] == "paper"]

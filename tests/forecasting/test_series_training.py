@@ -13,7 +13,7 @@ from tdegnn.forecasting.frames import FrameMaker, WindowSet
 from tdegnn.forecasting.series_training import SeriesTraining
 from tdegnn.forecasting.settings import SeriesConfig
 from tdegnn.runs.run_folder import CHECKPOINT, METRICS, WEIGHTS, RunFolder
-from tdegnn.training.devices import make_fabric, single_thread
+from tdegnn.training.devices import choose_placement, single_thread
 from tdegnn.training.loop import fit
 from tdegnn.training.members import GroupDescent, GroupedAdam
 
@@ -252,7 +252,7 @@ def test_the_lowest_test_error_is_the_minimum_over_the_looks_and_chooses_nothing
 
 @pytest.mark.parametrize("batch_size", [None, 5])
 def test_members_get_what_they_get_alone(batch_size):
-    fabric = make_fabric("cpu", "64-true")
+    placement = choose_placement("cpu", "64-true")
     panel, split = make_panel(), split_chronologically(STEPS, WINDOW)
     maker = FrameMaker.fit(panel[: split.training.stop], WINDOW, HORIZON)
     windows = maker.windows(panel, dtype=torch.float64)
@@ -262,7 +262,7 @@ def test_members_get_what_they_get_alone(batch_size):
 
     def train(members):
         chosen = [networks[member] for member in members], [descents[member] for member in members]
-        training = SeriesTraining(*chosen, GRAPH, *parts, batch_size=batch_size, fabric=fabric)
+        training = SeriesTraining(*chosen, GRAPH, *parts, batch_size=batch_size, placement=placement)
         fit(training, num_steps=6, validate_every=2)
         return training
 
@@ -303,7 +303,7 @@ def test_it_trains_on_any_device_as_on_the_cpu(device):
     for kind in ("cpu", device.type):
         _, parts = make_parts(device=kind)
         training = SeriesTraining(
-            make_networks((0, 1)), [LEARNING] * 2, GRAPH, *parts, batch_size=8, fabric=make_fabric(kind)
+            make_networks((0, 1)), [LEARNING] * 2, GRAPH, *parts, batch_size=8, placement=choose_placement(kind)
         )
         fit(training, num_steps=12, validate_every=3)
         results.append((training.members.weights.cpu(), training.best_errors.cpu()))

@@ -8,7 +8,7 @@ from tdegnn.forecasting.series_training import SeriesTraining
 from tdegnn.nets.physical import PhysicalNetwork
 from tdegnn.nets.physical_series import PhysicalSeriesNetwork
 from tdegnn.nets.series_network import Frames, SeriesSizes
-from tdegnn.training.devices import make_fabric
+from tdegnn.training.devices import choose_placement
 from tdegnn.training.loop import fit
 from tdegnn.training.members import GroupDescent, GroupedAdam
 from tests.core.checkers import NUM_NODES, small_graph
@@ -52,7 +52,7 @@ def test_a_wave_is_found_to_be_of_second_order():
     network = PhysicalSeriesNetwork(maker.sizes(panel.num_nodes), 16, DirectCoefficients(2), step_size=data.step_size)
     training = SeriesTraining(
         [network], [GroupedAdam(*[GroupDescent(0.01)] * 3)], data.graph, windows.predicting(range(4, 48)),
-        windows.predicting(range(48, 60)), fabric=make_fabric("cpu", "64-true"),
+        windows.predicting(range(48, 60)), placement=choose_placement("cpu", "64-true"),
     )  # fmt: skip
     fit(training, num_steps=800, validate_every=50)
     trained = training.members.network(0)

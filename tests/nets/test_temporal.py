@@ -6,7 +6,7 @@ from tdegnn.forecasting.linear_skip import LinearSkip
 from tdegnn.nets.series_network import Frames, SeriesSizes
 from tdegnn.nets.temporal import TemporalNetwork
 from tdegnn.operators.past_diffusion import PastDiffusion, PastFeatures
-from tdegnn.training.devices import make_fabric
+from tdegnn.training.devices import choose_placement
 from tdegnn.training.members import GroupDescent, GroupedAdam, Members
 from tests.rivals.series_checkers import (
     DOUBLE,
@@ -183,7 +183,7 @@ def train(networks, device, num_steps=4):
     torch.manual_seed(1)
     frames = Frames(*(part.to(device) for part in random_frames()))
     targets = torch.randn(2, SIZES.horizon, SIZES.num_nodes, 1, **DOUBLE).to(device)
-    members = Members(networks, groups, make_fabric(device.type, "64-true"))
+    members = Members(networks, groups, choose_placement(device.type, "64-true"))
     for _ in range(num_steps):
         members.step(lambda answers: (answers - targets).square().flatten(1).mean(dim=1), frames, small_graph())
     return members, frames

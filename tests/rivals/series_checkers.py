@@ -6,7 +6,7 @@ import torch
 
 from tdegnn import Graph, InputError
 from tdegnn.nets.series_network import Frames, SeriesSizes
-from tdegnn.training.devices import make_fabric
+from tdegnn.training.devices import choose_placement
 from tdegnn.training.members import GroupDescent, GroupedAdam, Members
 
 SIZES = SeriesSizes(window=4, horizon=3, num_nodes=6, num_channels=2, num_known=2, num_targets=1)
@@ -136,7 +136,7 @@ def train(networks, frames, graph, targets):
     """A few steps without decay, so that only what has a gradient moves."""
     group = GroupDescent(learning_rate=0.02)
     descents = [GroupedAdam(group, group, group)] * len(networks)
-    members = Members(networks, descents, make_fabric("cpu", "64-true"))
+    members = Members(networks, descents, choose_placement("cpu", "64-true"))
     for _ in range(3):
         members.step(lambda answers: (answers - targets).square().flatten(1).mean(dim=1), frames, graph)
     return members

@@ -1,10 +1,9 @@
 import pytest
 import torch
-from torch import nn
 
 from tdegnn import NodeClassifier
-from tdegnn.training.devices import make_fabric, place, weight_type
-from tdegnn.training.loop import ClosureTrainee, fit
+from tdegnn.training.devices import choose_placement, place
+from tdegnn.training.loop import fit
 from tdegnn.training.node_training import NodeTraining
 from tests.node_datasets import make_dataset
 from tests.training.test_members import FAST, make_network
@@ -14,11 +13,11 @@ TYPES = {"32-true": torch.float32, "64-true": torch.float64}
 
 @pytest.mark.parametrize(("precision", "dtype"), TYPES.items())
 def test_weights_have_the_numbers_that_were_asked_for(precision, dtype, device):
-    fabric = make_fabric(device.type, precision)
-    assert fabric.device.type == device.type
-    assert weight_type(fabric) is dtype
+    placement = choose_placement(device.type, precision)
+    assert placement.device.type == device.type
+    assert placement.dtype is dtype
     training = NodeTraining(
-        [make_network("attention", seed) for seed in (0, 1)], [FAST] * 2, make_dataset(), [0, 1], fabric
+        [make_network("attention", seed) for seed in (0, 1)], [FAST] * 2, make_dataset(), [0, 1], placement
     )
     fit(training, num_steps=6, validate_every=3)
     assert training.members.weights.dtype is dtype
@@ -30,9 +29,9 @@ def test_more_digits_are_computed_with_and_not_only_kept():
     """Trainings in 32 and 64 bits go the same way, but not to the last digit; in 64 bits company changes nothing."""
     weights = {}
     for precision in TYPES:
-        fabric, networks = make_fabric("cpu", precision), [make_network("direct", seed) for seed in (0, 1)]
+        placement, networks = choose_placement("cpu", precision), [make_network("direct", seed) for seed in (0, 1)]
         for name, members in {"alone": networks[:1], "together": networks}.items():
-            training = NodeTraining(members, [FAST] * len(members), make_dataset(), range(len(members)), fabric)
+            training = NodeTraining(members, [FAST] * len(members), make_dataset(), range(len(members)), placement)
             fit(training, num_steps=6)
             weights[precision, name] = training.members.weights[0].double()
     assert (weights["64-true", "together"] - weights["64-true", "alone"]).abs().max() < 1e-12
@@ -41,7 +40,7 @@ def test_more_digits_are_computed_with_and_not_only_kept():
 
 
 def test_settings_kept_in_64_bits_stay_so():
-    network = place(make_network("direct", 0), make_fabric("cpu"))
+    network = place(make_network("direct", 0), choose_placement("cpu"))
     assert network.step_size.dtype is torch.float64
     assert network.embedding.weight.dtype is torch.float32
 
@@ -53,15 +52,3 @@ def test_a_saved_classifier_keeps_all_digits(tmp_path):
     assert loaded.precision == "64-true"
     assert torch.equal(loaded.network_.embedding.weight, model.network_.embedding.weight)
     assert loaded.network_.embedding.weight.dtype is torch.float64
-
-
-def test_a_closure_is_descended_by_the_fabric():
-    """The backward pass goes through it: that is where gradients of several processes will meet."""
-    model, calls = nn.Linear(1, 1), []
-    fabric = make_fabric("cpu")
-    backward = fabric.backward
-    fabric.backward = lambda loss: (calls.append(1), backward(loss))
-    loss = lambda: model(torch.ones(3, 1)).square().mean()  # noqa: E731
-    fit(ClosureTrainee(model, loss, loss, torch.optim.SGD(model.parameters(), lr=0.1), fabric=fabric), num_steps=4)
-    assert len(calls) == 4
-    assert float(loss().detach()) < 1e-2

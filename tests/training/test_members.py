@@ -15,7 +15,7 @@ from tdegnn import (
 )
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.nets.stationary import StationaryNetwork
-from tdegnn.training.devices import make_fabric
+from tdegnn.training.devices import choose_placement
 from tdegnn.training.loop import fit
 from tdegnn.training.members import GroupDescent, GroupedAdam, Members
 from tdegnn.training.node_training import NodeTraining
@@ -41,8 +41,8 @@ def make_network(rule, seed, step_size=0.3, dropout=0.4, batch_norm=False):
     )  # fmt: skip
 
 
-def train(networks, descents, splits, num_steps=12, fabric=None, **options):
-    training = NodeTraining(networks, descents, make_dataset(), splits, fabric)
+def train(networks, descents, splits, num_steps=12, placement=None, **options):
+    training = NodeTraining(networks, descents, make_dataset(), splits, placement)
     return training, fit(training, num_steps=num_steps, validate_every=3, **options)
 
 
@@ -53,9 +53,9 @@ def test_a_member_gets_what_it_gets_alone(rule, batch_norm, device):
     settings = [(0, 0.1, 0.0, SLOW), (1, 0.5, 0.6, FAST), (2, 1.0, 0.3, SLOW)]
     networks = [make_network(rule, seed, h, dropout, batch_norm) for seed, h, dropout, _ in settings]
     descents = [descent for *_, descent in settings]
-    together, _ = train(networks, descents, [0, 1, 2], fabric=make_fabric(device.type))
+    together, _ = train(networks, descents, [0, 1, 2], placement=choose_placement(device.type))
     for member, network in enumerate(networks):
-        alone, _ = train([network], [descents[member]], [member], fabric=make_fabric(device.type))
+        alone, _ = train([network], [descents[member]], [member], placement=choose_placement(device.type))
         torch.testing.assert_close(together.members.weights[member], alone.members.weights[0], atol=2e-5, rtol=1e-4)
         assert together.validation_accuracy[member] == alone.validation_accuracy[0]
         assert together.test_accuracy[member] == alone.test_accuracy[0]

@@ -15,7 +15,7 @@ from tdegnn import DiffusionOperator, DirectCoefficients, Graph, InputError
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.runs.run_folder import CHECKPOINT, METRICS, WEIGHTS, RunFolder
-from tdegnn.training.devices import make_fabric, single_thread
+from tdegnn.training.devices import choose_placement, single_thread
 from tdegnn.training.loop import ClosureTrainee, fit
 from tdegnn.training.members import GroupDescent, GroupedAdam
 from tdegnn.training.node_training import Classification, NodeParts, NodeTraining, Regression, TaskTraining, as_input
@@ -64,7 +64,7 @@ def regression(seeds=(0,)):
     targets = torch.as_tensor(dataset.features[:, :2] * 2 - 1)
     masks = (dataset.training_masks, dataset.validation_masks, dataset.test_masks)
     parts = NodeParts(*(np.repeat(mask, len(seeds), axis=0) for mask in masks))
-    inputs = (as_input(dataset, make_fabric("cpu")), dataset.graph)
+    inputs = (as_input(dataset, choose_placement("cpu")), dataset.graph)
     return TaskTraining(make_networks(seeds, 2), [LEARNING] * len(seeds), inputs, Regression(targets), parts)
 
 

@@ -52,13 +52,13 @@ def sweep(
     """Search the settings of a system by validation accuracy. Run it again to go on; several may share a study."""
     from tdegnn.data.benchmarks.load import load_nodes
     from tdegnn.experiments.sweep import SweepSettings, count_finished, open_study, run_sweep, write_recipe
-    from tdegnn.training.devices import make_fabric
+    from tdegnn.training.devices import choose_placement
 
     name = study or f"{dataset}-{system.value}"
     if not study and Path(name).name != name:
         raise InputError(f"Expected the name of a benchmark, got {dataset!r}. See: tdegnn data list")
     settings = SweepSettings(system.value, splits, steps, space.value, seed)
-    fabric = make_fabric(device.value)
+    placement = choose_placement(device.value)
     nodes = load_nodes(dataset)
     settings.check_splits(nodes)
     opened = open_study(storage or FOLDER / f"{name}.journal", name, dataset, settings)
@@ -72,7 +72,7 @@ def sweep(
             num_trials=trials,
             batch_size=batch,
             num_finalists=finalists,
-            fabric=fabric,
+            placement=placement,
             on_trial=tick,
         )
     written = None

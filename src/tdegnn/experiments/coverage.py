@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from lightning_fabric import Fabric
 
 from tdegnn.data.benchmarks.load import load_panel
 from tdegnn.data.splits import split_chronologically
@@ -24,6 +23,7 @@ from tdegnn.forecasting.intervals import AdaptiveIntervals, ConformalIntervals, 
 from tdegnn.forecasting.linear_skip import start_at_ridge
 from tdegnn.forecasting.series_training import SeriesTraining
 from tdegnn.forecasting.settings import SeriesConfig
+from tdegnn.training.devices import Placement
 from tdegnn.training.loop import fit
 
 HORIZON, COVERAGE, NUM_SEEDS = 4, 0.9, 5
@@ -48,7 +48,12 @@ class HeldOut:
 
 
 def measure_dataset(
-    dataset: str, path: Path, *, fabric: Fabric, window: int = PAPER_WINDOW, seeds: Sequence[int] = range(NUM_SEEDS)
+    dataset: str,
+    path: Path,
+    *,
+    placement: Placement,
+    window: int = PAPER_WINDOW,
+    seeds: Sequence[int] = range(NUM_SEEDS),
 ) -> None:
     """Train the seeds that have no line in `path` yet, all together, and add a line for each."""
     config = TASKS[dataset].config("TDE-GNN_D", window)
@@ -58,8 +63,8 @@ def measure_dataset(
     done = {line["seed"] for line in read_lines(path) if all(line[key] == value for key, value in row.items())}
     left = [seed for seed in seeds if seed not in done]
     if left:
-        parts = _train(dataset, config, window, left, fabric)
-        shared = row | describe_environment(fabric.device)
+        parts = _train(dataset, config, window, left, placement)
+        shared = row | describe_environment(placement.device)
         append_lines(
             path,
             [{"seed": seed} | _measure(*part) | shared for seed, part in zip(left, parts, strict=True)],
@@ -110,18 +115,18 @@ def _measure(validation: HeldOut, test: HeldOut) -> dict[str, Any]:
 
 
 def _train(
-    dataset: str, config: SeriesConfig, window: int, seeds: Sequence[int], fabric: Fabric
+    dataset: str, config: SeriesConfig, window: int, seeds: Sequence[int], placement: Placement
 ) -> list[tuple[HeldOut, HeldOut]]:
     """Forecasts of each seed on the validation and on the test part."""
     panel = load_panel(dataset)
     assert panel.graph is not None  # every series of the catalogue has one
     split = split_chronologically(panel.num_steps, PAPER_WINDOW)
     maker = FrameMaker.fit(panel[: split.training.stop], window, HORIZON, seasons=TASKS[dataset].seasons)
-    windows = maker.windows(panel, device=fabric.device)
+    windows = maker.windows(panel, device=placement.device)
     training, validation, test = (
         windows.predicting(steps) for steps in (range(window, split.training.stop), split.validation, split.test)
     )
-    networks = [config.build(maker.sizes(panel.num_nodes), seed).to(fabric.device) for seed in seeds]
+    networks = [config.build(maker.sizes(panel.num_nodes), seed).to(placement.device) for seed in seeds]
     start_at_ridge(networks, training, validation, panel.graph, maker.target_scales)
     trained = SeriesTraining(
         networks,
@@ -131,7 +136,7 @@ def _train(
         validation,
         batch_size=config.batch_size,
         units=maker.target_scales,
-        fabric=fabric,
+        placement=placement,
     )
     fit(trained, num_steps=config.num_steps, validate_every=max(1, config.num_steps // 30))
     forecasts = [maker.to_units(trained.forecast(part).double().cpu().numpy()) for part in (validation, test)]

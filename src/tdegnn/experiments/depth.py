@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from tdegnn.analysis.roots import characteristic_roots
@@ -31,7 +30,7 @@ from tdegnn.experiments.records import append_lines, describe_environment, read_
 from tdegnn.graph import Graph
 from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.nodes.settings import NodeConfig
-from tdegnn.training.devices import Precision, place, weight_type
+from tdegnn.training.devices import Placement, Precision, place
 from tdegnn.training.members import GroupDescent
 from tdegnn.training.node_training import Classification, as_input
 
@@ -217,14 +216,16 @@ def largest_root_modulus(coefficients: Float[Tensor, "layers order"]) -> float:
     return max(float(np.abs(characteristic_roots(vector / vector.sum())).max()) for vector in vectors)
 
 
-def train_depth(task_name: str, configs: Sequence[NodeConfig], path: Path, *, fabric: Fabric, seed: int = 0) -> None:
+def train_depth(
+    task_name: str, configs: Sequence[NodeConfig], path: Path, *, placement: Placement, seed: int = 0
+) -> None:
     """Train configurations on the splits that have no line in `path` yet, all together, and add their lines.
 
     Args:
         task_name: One of `TASKS`.
         configs: The task's configurations of one system.
         path: File of result lines.
-        fabric: What to compute with, in the task's numbers.
+        placement: What to compute with, in the task's numbers.
         seed: Seed of weights and dropout; each split adds a thousand.
     """
     task = TASKS[task_name]
@@ -238,15 +239,15 @@ def train_depth(task_name: str, configs: Sequence[NodeConfig], path: Path, *, fa
     members = [member for member in members if member not in done]
     if not members:
         return
-    training, runs = train_members(dataset, members, fabric=fabric)
+    training, runs = train_members(dataset, members, placement=placement)
     lines = []
     for number, run in enumerate(runs):
         trained = training.members.network(number)
         assert isinstance(trained, StationaryNetwork)
-        untrained = place(run.config.build(dataset, run.seed), fabric)
-        seen = _look_inside(untrained, trained, task, dataset, run.split, fabric)
+        untrained = place(run.config.build(dataset, run.seed), placement)
+        seen = _look_inside(untrained, trained, task, dataset, run.split, placement)
         lines.append({"experiment": "depth", "dataset": task_name, **run.to_record(), **seen})
-    environment = describe_environment(fabric.device)
+    environment = describe_environment(placement.device)
     append_lines(path, [line | environment for line in lines])
 
 
@@ -256,13 +257,13 @@ def _look_inside(
     task: DepthTask,
     dataset: NodeDataset,
     split: int,
-    fabric: Fabric,
+    placement: Placement,
 ) -> dict[str, Any]:
     """Norms by layer before and after training, the largest root of c, and of chains the accuracy by quarter."""
     assert isinstance(untrained, StationaryNetwork)
-    inputs = (as_input(dataset, fabric), dataset.graph)
-    classes = Classification(torch.as_tensor(dataset.labels)).to(fabric.device, weight_type(fabric))
-    mask = torch.as_tensor(dataset.training_masks[split], device=fabric.device)
+    inputs = (as_input(dataset, placement), dataset.graph)
+    classes = Classification(torch.as_tensor(dataset.labels)).to(placement.device, placement.dtype)
+    mask = torch.as_tensor(dataset.training_masks[split], device=placement.device)
     seen: dict[str, Any] = {
         "untrained": asdict(measure_norms(untrained, inputs, classes, mask)),
         "trained": asdict(measure_norms(trained, inputs, classes, mask)),

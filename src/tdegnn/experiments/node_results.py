@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lightning_fabric import Fabric
 
 from tdegnn.data.benchmarks.load import load_nodes
 from tdegnn.experiments.gain import Gain
 from tdegnn.experiments.node_systems import AnyConfig, train_together
 from tdegnn.experiments.recipe_files import config_from_record
 from tdegnn.experiments.records import append_lines, describe_environment, read_lines
+from tdegnn.training.devices import Placement
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def train_row(
     config: AnyConfig,
     path: Path,
     *,
-    fabric: Fabric,
+    placement: Placement,
     seed: int = 0,
 ) -> None:
     """Train one system on the splits of one dataset that have no line in `path` yet, and add their lines."""
@@ -70,8 +70,8 @@ def train_row(
     dataset = load_nodes(dataset_name)
     splits = [split for split in range(dataset.num_splits) if split not in done]
     if splits:
-        runs = train_together(dataset, [config], splits, seed=seed, fabric=fabric)
-        environment = describe_environment(fabric.device)
+        runs = train_together(dataset, [config], splits, seed=seed, placement=placement)
+        environment = describe_environment(placement.device)
         append_lines(path, [{"dataset": dataset_name, **run.to_record(), **environment} for run in runs])
 
 

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from lightning_fabric import Fabric
-
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError
 from tdegnn.nodes.settings import NodeConfig
 from tdegnn.rivals.nodes.config import RivalConfig
+from tdegnn.training.devices import Placement
 from tdegnn.training.loop import fit
 from tdegnn.training.node_training import NodeTraining
 
@@ -64,7 +63,7 @@ def train_together(
     splits: Sequence[int],
     *,
     seed: int = 0,
-    fabric: Fabric | None = None,
+    placement: Placement | None = None,
     validate_every: int = 3,
 ) -> list[NodeRun]:
     """Train every configuration on every split, all in one batch.
@@ -74,20 +73,20 @@ def train_together(
         configs: Configurations of one shape.
         splits: Which of the dataset's splits.
         seed: Seed of weights and dropout; the same for all configurations on a split, so that they can be compared.
-        fabric: What to compute with; the CPU without it.
+        placement: What to compute with; the CPU without it.
         validate_every: Steps between two looks at validation.
     """
     if len({config.shape for config in configs}) != 1:
         raise InputError("Expected configurations of one shape, got several. Train them shape by shape.")
     members = [(config, split, seed + 1000 * split) for config in configs for split in splits]
-    return train_members(configs[0].prepare(dataset), members, fabric=fabric, validate_every=validate_every)[1]
+    return train_members(configs[0].prepare(dataset), members, placement=placement, validate_every=validate_every)[1]
 
 
 def train_members(
     prepared: NodeDataset,
     members: Sequence[tuple[AnyConfig, int, int]],
     *,
-    fabric: Fabric | None = None,
+    placement: Placement | None = None,
     validate_every: int = 3,
 ) -> tuple[NodeTraining, list[NodeRun]]:
     """Train members of one shape in one batch; return the training, which has their networks, and what they came to.
@@ -95,7 +94,7 @@ def train_members(
     Args:
         prepared: The nodes, as their configurations want them.
         members: Configuration, split and seed of each.
-        fabric: What to compute with; the CPU without it.
+        placement: What to compute with; the CPU without it.
         validate_every: Steps between two looks at validation.
     """
     training = NodeTraining(
@@ -103,7 +102,7 @@ def train_members(
         [config.descent for config, _, _ in members],
         prepared,
         [split for _, split, _ in members],
-        fabric,
+        placement,
     )
     result = fit(training, num_steps=members[0][0].num_steps, validate_every=validate_every)
     outcomes = zip(

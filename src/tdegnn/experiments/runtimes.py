@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
 
 from tdegnn.core.rules import System
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.nodes.settings import NodeConfig
+from tdegnn.training.devices import Placement
 from tdegnn.training.node_training import NodeTraining
 
 RUNTIME_SYSTEMS: tuple[System, ...] = ("DE-GNN", "TDE-GNN_D", "TDE-GNN_A")
@@ -47,17 +47,17 @@ class Runtime:
         return {"experiment": "runtimes", "dataset": "cora", "protocol": "paper configuration", **asdict(self)}
 
 
-def measure_runtimes(dataset: NodeDataset, fabric: Fabric, num_repetitions: int = 30) -> list[Runtime]:
+def measure_runtimes(dataset: NodeDataset, placement: Placement, num_repetitions: int = 30) -> list[Runtime]:
     """Time the three systems in the paper's configuration, in turn, so that noise hits all alike."""
     trainings = {}
     for system in RUNTIME_SYSTEMS:
         config = NodeConfig(system)
-        trainings[system] = NodeTraining([config.build(dataset, seed=0)], [config.descent], dataset, [0], fabric)
+        trainings[system] = NodeTraining([config.build(dataset, seed=0)], [config.descent], dataset, [0], placement)
     seconds: dict[tuple[str, str], list[float]] = {}
     for repetition in range(NUM_WARM_UP + num_repetitions):
         for system, training in trainings.items():
             for name, run in (("training", training.step), ("inference", training.validate)):
-                taken = _time(run, fabric.device)
+                taken = _time(run, placement.device)
                 if repetition >= NUM_WARM_UP:
                     seconds.setdefault((system, name), []).append(taken)
     return [

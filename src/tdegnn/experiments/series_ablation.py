@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lightning_fabric import Fabric
 
 from tdegnn.experiments.gain import Gain
 from tdegnn.experiments.records import append_lines, describe_environment, read_lines
 from tdegnn.experiments.table2 import NUM_SEEDS, TASKS, prepare_series, train_honestly
 from tdegnn.forecasting.settings import SeriesConfig
 from tdegnn.graph import Graph
+from tdegnn.training.devices import Placement
 
 FULL = "full"
 
@@ -51,7 +51,7 @@ def variants(dataset: str, window: int) -> dict[str, Variant]:
 
 
 def train_variant(
-    dataset: str, name: str, window: int, path: Path, *, fabric: Fabric, seeds: Sequence[int] = range(NUM_SEEDS)
+    dataset: str, name: str, window: int, path: Path, *, placement: Placement, seeds: Sequence[int] = range(NUM_SEEDS)
 ) -> None:
     """Train one variant with the seeds that have no line in `path` yet, all together, and add their lines."""
     variant = variants(dataset, window)[name]
@@ -60,12 +60,12 @@ def train_variant(
     left = [seed for seed in seeds if seed not in done]
     if not left:
         return
-    prepared = prepare_series(dataset, window, fabric)
+    prepared = prepare_series(dataset, window, placement)
     if not variant.has_edges:
         nobody = Graph(np.zeros((2, 0), dtype=np.int64), prepared.graph.num_nodes)
         prepared = replace(prepared, graph=nobody)
-    outcomes = train_honestly(prepared, variant.config, left, fabric)
-    shared = row | {"protocol": "honest"} | describe_environment(fabric.device)
+    outcomes = train_honestly(prepared, variant.config, left, placement)
+    shared = row | {"protocol": "honest"} | describe_environment(placement.device)
     append_lines(path, [{"seed": seed} | outcome | shared for seed, outcome in zip(left, outcomes, strict=True)])
 
 

@@ -24,7 +24,6 @@ from typing import Any, Literal, Protocol, get_args, runtime_checkable
 import numpy as np
 import optuna
 import torch
-from lightning_fabric import Fabric
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, Trial, TrialState
 
@@ -35,6 +34,7 @@ from tdegnn.experiments.node_systems import NodeRun, train_together
 from tdegnn.experiments.recipe_files import read_recipes, write_recipes
 from tdegnn.nodes.settings import NodeConfig
 from tdegnn.runs.safe_files import explained
+from tdegnn.training.devices import Placement
 from tdegnn.training.members import GroupDescent
 
 Space = Literal["paper", "wide"]
@@ -85,7 +85,7 @@ class Train(Protocol):
         splits: Sequence[int],
         *,
         seed: int,
-        fabric: Fabric | None,
+        placement: Placement | None,
     ) -> list[NodeRun]:
         """Return one run for each configuration and split."""
 
@@ -214,7 +214,7 @@ def run_sweep(
     num_trials: int = 64,
     batch_size: int = 16,
     num_finalists: int = 4,
-    fabric: Fabric | None = None,
+    placement: Placement | None = None,
     train: Train = train_together,
     on_trial: Callable[[], None] = lambda: None,
 ) -> SweepResult:
@@ -227,13 +227,13 @@ def run_sweep(
         num_trials: Trials the study shall have, those of earlier runs and other processes included.
         batch_size: Trials that are trained together, times splits.
         num_finalists: How many are trained on all splits.
-        fabric: What to compute with; the CPU without it.
+        placement: What to compute with; the CPU without it.
         train: What trains; another one in tests.
         on_trial: Called after each trial, for a progress bar.
     """
     check_count(num_trials=num_trials, batch_size=batch_size, num_finalists=num_finalists)
     settings.check_splits(dataset)
-    judge = _Judge(dataset, settings, fabric, train)
+    judge = _Judge(dataset, settings, placement, train)
     fail_stale_trials(study)
     while batch := _ask_batch(study, judge, num_trials, batch_size):
         _run_batch(study, batch, judge)
@@ -269,18 +269,20 @@ def write_recipe(path: Path, config: NodeConfig) -> None:
 class _Judge:
     """Trains configurations, and says how good each is."""
 
-    def __init__(self, dataset: NodeDataset, settings: SweepSettings, fabric: Fabric | None, train: Train) -> None:
+    def __init__(
+        self, dataset: NodeDataset, settings: SweepSettings, placement: Placement | None, train: Train
+    ) -> None:
         self.settings = settings
         self.shapes = dict(SHAPES[settings.space])
         if (dataset.features < 0).sum():  # they cannot be scaled to sum to one
             self.shapes.pop("normalized_features", None)
-        self._dataset, self._fabric, self._train = dataset, fabric, train
+        self._dataset, self._placement, self._train = dataset, placement, train
 
     def runs(self, configs: Sequence[NodeConfig], num_splits: int | None = None) -> list[list[NodeRun]]:
         """The runs of each configuration on so many splits; on all without a number."""
         splits = range(self._dataset.num_splits if num_splits is None else num_splits)
         try:
-            runs = self._train(self._dataset, configs, splits, seed=self.settings.seed, fabric=self._fabric)
+            runs = self._train(self._dataset, configs, splits, seed=self.settings.seed, placement=self._placement)
         except torch.OutOfMemoryError as error:
             raise TrainingError(
                 f"Expected room for {len(configs)} x {len(splits)} trainings, got too little memory. Lower --batch."

@@ -15,7 +15,6 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import torch
 from jaxtyping import Float
-from lightning_fabric import Fabric
 
 from tdegnn.core.rules import System
 from tdegnn.data.benchmarks.load import load_panel
@@ -32,6 +31,7 @@ from tdegnn.graph import Graph
 from tdegnn.rivals.series.classical import classical_forecasts
 from tdegnn.rivals.series.config import AnySeriesConfig, SeriesRivalConfig
 from tdegnn.rivals.series.registry import SERIES_NETWORKS
+from tdegnn.training.devices import Placement
 from tdegnn.training.loop import fit
 from tdegnn.training.members import GroupDescent
 
@@ -137,31 +137,31 @@ class PreparedSeries:
         return self.windows.predicting(steps)
 
 
-def prepare_series(dataset: str, window: int, fabric: Fabric) -> PreparedSeries:
+def prepare_series(dataset: str, window: int, placement: Placement) -> PreparedSeries:
     """Load a dataset and cut it into windows. The test steps are those of the paper, whatever the window."""
     panel = load_panel(dataset)
     assert panel.graph is not None  # every series of the catalogue has one
     paper = split_chronologically(panel.num_steps, PAPER_WINDOW)
     split = ChronologicalSplit(range(window, paper.training.stop), paper.validation, paper.test)
     maker = FrameMaker.fit(panel[: split.training.stop], window, seasons=TASKS[dataset].seasons)
-    return PreparedSeries(panel, panel.graph, split, maker, maker.windows(panel, device=fabric.device))
+    return PreparedSeries(panel, panel.graph, split, maker, maker.windows(panel, device=placement.device))
 
 
-def linear_errors(dataset: str, fabric: Fabric) -> dict[int, float]:
+def linear_errors(dataset: str, placement: Placement) -> dict[int, float]:
     """The validation error of the linear skip alone, by window: solved in closed form, nothing stops it early."""
     task, errors = TASKS[dataset], {}
     for window in (PAPER_WINDOW, *task.windows):
-        prepared = prepare_series(dataset, window, fabric)
+        prepared = prepare_series(dataset, window, placement)
         validation = prepared.part(prepared.split.validation)
         config = task.config("DE-GNN", window)
-        start, _ = _start(prepared, config, [0], prepared.split.training, validation, fabric)
+        start, _ = _start(prepared, config, [0], prepared.split.training, validation, placement)
         errors[window] = float(start.measure(validation)[0])
     return errors
 
 
-def choose_window(dataset: str, fabric: Fabric) -> int:
+def choose_window(dataset: str, placement: Placement) -> int:
     """The window by which the linear skip forecasts the validation part best."""
-    errors = linear_errors(dataset, fabric)
+    errors = linear_errors(dataset, placement)
     return min(errors, key=lambda window: errors[window])
 
 
@@ -170,7 +170,7 @@ def train_row(
     config: AnySeriesConfig,
     path: Path,
     *,
-    fabric: Fabric,
+    placement: Placement,
     window: int = PAPER_WINDOW,
     protocol: Protocol = "honest",
     seeds: Sequence[int] = range(NUM_SEEDS),
@@ -186,8 +186,8 @@ def train_row(
     if not left:
         return
     train = train_honestly if protocol == "honest" else _train_as_published
-    outcomes = train(prepare_series(dataset, window, fabric), config, left, fabric)
-    environment = describe_environment(fabric.device)
+    outcomes = train(prepare_series(dataset, window, placement), config, left, placement)
+    environment = describe_environment(placement.device)
     append_lines(
         path,
         [row | {"seed": seed} | outcome | {"configuration": _plain(config)} | environment
@@ -235,14 +235,14 @@ def summarize(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str, i
 
 
 def train_honestly(
-    prepared: PreparedSeries, config: AnySeriesConfig, seeds: Sequence[int], fabric: Fabric
+    prepared: PreparedSeries, config: AnySeriesConfig, seeds: Sequence[int], placement: Placement
 ) -> list[dict[str, Any]]:
     """Train seeds together, choosing steps on the validation part; return their errors on both parts."""
     split = prepared.split
     validation, test = prepared.part(split.validation), prepared.part(split.test)
-    first, penalties = _start(prepared, config, seeds, split.training, validation, fabric)
+    first, penalties = _start(prepared, config, seeds, split.training, validation, placement)
     result = fit(first, num_steps=config.num_steps, validate_every=_looks(config))
-    again, _ = _start(prepared, config, seeds, split.training_of_the_paper, validation, fabric, penalties)
+    again, _ = _start(prepared, config, seeds, split.training_of_the_paper, validation, placement, penalties)
     for step in range(1, int(result.best_steps.max()) + 1):
         again.stop(result.best_steps < step)
         again.step()
@@ -254,11 +254,11 @@ def train_honestly(
 
 
 def _train_as_published(
-    prepared: PreparedSeries, config: AnySeriesConfig, seeds: Sequence[int], fabric: Fabric
+    prepared: PreparedSeries, config: AnySeriesConfig, seeds: Sequence[int], placement: Placement
 ) -> list[dict[str, Any]]:
     test = prepared.part(prepared.split.test)
     # Weights are chosen by the test part: that is the protocol, and why its numbers stand in a column of their own.
-    trained, _ = _start(prepared, config, seeds, prepared.split.training_of_the_paper, test, fabric)
+    trained, _ = _start(prepared, config, seeds, prepared.split.training_of_the_paper, test, placement)
     result = fit(trained, num_steps=config.num_steps, validate_every=_looks(config))
     errors = _squared_errors(trained, test, prepared.maker)
     return [
@@ -273,18 +273,20 @@ def _start(
     seeds: Sequence[int],
     training_steps: range,
     judged: WindowSet,
-    fabric: Fabric,
+    placement: Placement,
     penalties: Penalties | None = None,
 ) -> tuple[SeriesTraining, Penalties | None]:
     """A training that has not begun, and the penalties of its linear skip, chosen by `judged` where none are given."""
     graph, units, training = prepared.graph, prepared.maker.target_scales, prepared.part(training_steps)
     sizes = prepared.maker.sizes(prepared.panel.num_nodes)
-    networks = [config.build(sizes, seed).to(fabric.device) for seed in seeds]
+    networks = [config.build(sizes, seed).to(placement.device) for seed in seeds]
     penalties = start_at_ridge(networks, training, judged, graph, units, penalties)
     descents = [config.descent] * len(seeds)
     batch_size = config.batch_size
     return (
-        SeriesTraining(networks, descents, graph, training, judged, batch_size=batch_size, units=units, fabric=fabric),
+        SeriesTraining(
+            networks, descents, graph, training, judged, batch_size=batch_size, units=units, placement=placement
+        ),
         penalties,
     )
 

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from jaxtyping import Float
-from lightning_fabric import Fabric
 from matplotlib.figure import Figure
 
 from tdegnn.analysis.report import CoefficientReport, explain
@@ -59,7 +58,7 @@ from tdegnn.forecasting.series_training import SeriesTraining
 from tdegnn.forecasting.settings import ForecasterSettings
 from tdegnn.nets.series_network import SeriesSizes
 from tdegnn.runs.run_folder import RunFolder
-from tdegnn.training.devices import make_fabric, place, weight_type
+from tdegnn.training.devices import Placement, choose_placement, place
 from tdegnn.training.loop import Look, fit
 from tdegnn.training.members import take_weights
 from tdegnn.training.order_choice import AUTO, ChosenOrder, order_of_series
@@ -79,7 +78,7 @@ class _Start(NamedTuple):
         held_out: Those that are held out.
         training: What is trained first, on the others.
         penalties: Those of the linear skip, where there is one; chosen on what is held out.
-        fabric: What to compute with.
+        placement: What to compute with.
     """
 
     networks: list[ForecastNetwork]
@@ -87,7 +86,7 @@ class _Start(NamedTuple):
     held_out: WindowSet
     training: SeriesTraining
     penalties: Penalties | None
-    fabric: Fabric
+    placement: Placement
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -213,10 +212,10 @@ class Forecaster(ForecasterSettings):
         panel = self._check_panel(panel)
         check_goes_on(panel, self._tail)
         with threads_for(panel):
-            fabric = make_fabric(self.device, self.precision)
-            windows = self._trained.windows(panel, device=fabric.device, dtype=weight_type(fabric))
+            placement = choose_placement(self.device, self.precision)
+            windows = self._trained.windows(panel, device=placement.device, dtype=placement.dtype)
             learned = windows.predicting(range(panel.num_steps))
-            training = self._start_training(self.networks_, learned, learned, fabric)
+            training = self._start_training(self.networks_, learned, learned, placement)
             for _ in range(num_steps):
                 training.step()
             self._learn_from(training, panel, windows)
@@ -319,14 +318,17 @@ class Forecaster(ForecasterSettings):
         return ChosenOrder.given(self.order)
 
     def _start(self, panel: Panel, split: ForecastSplit) -> _Start:
-        fabric, settings = make_fabric(self.device, self.precision), self._series_config(self.order_, self._sizes)
+        placement, settings = (
+            choose_placement(self.device, self.precision),
+            self._series_config(self.order_, self._sizes),
+        )
         seeds = range(self.seed, self.seed + self.num_members)
-        networks = [settings.build(self._sizes, seed).to(fabric.device) for seed in seeds]
-        windows = self._together(networks).windows(panel, device=fabric.device, dtype=weight_type(fabric))
+        networks = [settings.build(self._sizes, seed).to(placement.device) for seed in seeds]
+        windows = self._together(networks).windows(panel, device=placement.device, dtype=placement.dtype)
         learned, held_out = windows.predicting(split.training), windows.predicting(split.validation)
         penalties = self._solve_skips(networks, learned, held_out)
-        training = self._start_training(networks, learned, held_out, fabric)
-        return _Start(networks, windows, held_out, training, penalties, fabric)
+        training = self._start_training(networks, learned, held_out, placement)
+        return _Start(networks, windows, held_out, training, penalties, placement)
 
     def _train(
         self,
@@ -360,7 +362,7 @@ class Forecaster(ForecasterSettings):
         # Again on everything, for as many steps as were best: what is newest says most about what comes next.
         everything = start.windows.predicting(range(panel.num_steps))
         self._solve_skips(start.networks, everything, start.held_out, start.penalties)
-        again = self._start_training(start.networks, everything, start.held_out, start.fabric)
+        again = self._start_training(start.networks, everything, start.held_out, start.placement)
         for step in range(1, self.best_step_ + 1):
             again.step()
             on_refit(step, self.best_step_)
@@ -384,7 +386,7 @@ class Forecaster(ForecasterSettings):
         return start_at_ridge(networks, learned, held_out, self.graph_, units, penalties)
 
     def _start_training(
-        self, networks: Sequence[ForecastNetwork], learned: WindowSet, held_out: WindowSet, fabric: Fabric
+        self, networks: Sequence[ForecastNetwork], learned: WindowSet, held_out: WindowSet, placement: Placement
     ) -> SeriesTraining:
         return SeriesTraining(
             networks,
@@ -393,7 +395,7 @@ class Forecaster(ForecasterSettings):
             learned,
             held_out,
             batch_size=self.batch_size or max(1, min(WINDOWS_A_STEP, ROWS_A_STEP // self.graph_.num_nodes)),
-            fabric=fabric,
+            placement=placement,
             seed=self.seed,
         )
 
@@ -481,7 +483,7 @@ class Forecaster(ForecasterSettings):
         settings = self._series_config(self.order_, self._sizes)
         self.networks_ = [settings.build(self._sizes, self.seed + member) for member in range(self.num_members)]
         for member, network in enumerate(self.networks_):
-            place(network, make_fabric("cpu", self.precision))
+            place(network, choose_placement("cpu", self.precision))
             take_weights(network, stored, member, folder.path)
         self.intervals_ = None
         if widths is not None:

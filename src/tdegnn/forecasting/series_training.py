@@ -11,14 +11,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from tdegnn.errors import InputError
 from tdegnn.forecasting.frames import WindowSet
 from tdegnn.graph import Graph
 from tdegnn.nets.series_network import Frames, SeriesNetwork
-from tdegnn.training.devices import make_fabric, weight_type
+from tdegnn.training.devices import Placement, choose_placement
 from tdegnn.training.members import GroupedAdam
 from tdegnn.training.members_training import MembersTraining
 from tdegnn.training.replay import Replayed
@@ -34,14 +33,14 @@ class SeriesTraining(MembersTraining):
         networks: The members, as they start.
         descents: How each of them learns.
         graph: The graph the nodes live on.
-        training: Windows to learn from, on the device of the fabric.
+        training: Windows to learn from, on the device of the placement.
         validation: Windows to choose the step by.
         test: Windows whose errors are written down at every look, and choose nothing.
         batch_size: Windows a step; all without it. With 1 and `is_shuffled=False`, the paper's incremental training.
         is_shuffled: Whether windows come in another order in every epoch.
         units: What one means in the units of the series, by which errors of nodes are weighed when they are measured;
             without it all count the same, as they do in training.
-        fabric: What to compute with; the CPU without it.
+        placement: What to compute with; the CPU without it.
         seed: Seed of the order of windows.
     """
 
@@ -57,7 +56,7 @@ class SeriesTraining(MembersTraining):
         batch_size: int | None = None,
         is_shuffled: bool = True,
         units: Float[np.ndarray, "nodes targets"] | None = None,
-        fabric: Fabric | None = None,
+        placement: Placement | None = None,
         seed: int = 0,
     ) -> None:
         for name, part in dict(training=training, validation=validation, test=test).items():
@@ -68,13 +67,13 @@ class SeriesTraining(MembersTraining):
                     f"Expected at least one observed target in the {name} part, got none. Take a longer series, a "
                     "shorter window or a shorter horizon."
                 )
-        fabric = fabric or make_fabric("cpu")
-        super().__init__(networks, descents, fabric)
+        placement = placement or choose_placement("cpu")
+        super().__init__(networks, descents, placement)
         self._graph, self._parts = graph, (training, validation, test)
         self._batch_size = min(batch_size or len(training), len(training))
         self._is_shuffled, self._seed = is_shuffled, seed
         weights = torch.ones(()) if units is None else torch.as_tensor(units) ** 2
-        self._error_weights = weights.to(fabric.device, weight_type(fabric))
+        self._error_weights = weights.to(placement.device, placement.dtype)
         self._num_steps = 0
         frames, targets = training.batch(slice(0, self._batch_size))
         # Fixed places: a recorded step reads these very tensors.
@@ -82,12 +81,12 @@ class SeriesTraining(MembersTraining):
         self._targets = targets.clone()
         num_members = len(networks)
         self._scores, self.test_errors = (
-            torch.full((num_members,), torch.nan, device=fabric.device, dtype=weight_type(fabric)) for _ in range(2)
+            torch.full((num_members,), torch.nan, device=placement.device, dtype=placement.dtype) for _ in range(2)
         )
         self.best_errors, self.best_test_errors, self.lowest_test_errors = (
             torch.full_like(self._losses, torch.inf) for _ in range(3)
         )
-        self._step = Replayed(self._train, fabric.device)
+        self._step = Replayed(self._train, placement.device)
 
     @property
     def steps_an_epoch(self) -> int:

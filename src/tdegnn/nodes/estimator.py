@@ -17,7 +17,6 @@ import numpy as np
 import scipy.sparse
 import torch
 from jaxtyping import Bool, Float, Shaped
-from lightning_fabric import Fabric
 from sklearn.base import BaseEstimator
 
 from tdegnn.analysis.report import CoefficientReport, explain
@@ -29,7 +28,7 @@ from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.nodes.inputs import NodeInput, align, as_node_input
 from tdegnn.nodes.settings import InitialStates, LayerMaps, NodeConfig
 from tdegnn.runs.run_folder import RunFolder
-from tdegnn.training.devices import DeviceName, Precision, make_fabric, place
+from tdegnn.training.devices import DeviceName, Placement, Precision, choose_placement, place
 from tdegnn.training.loop import FitResult, Look, fit
 from tdegnn.training.members import GroupDescent, take_weights
 from tdegnn.training.node_training import NodeParts, NodeTask, TaskTraining, as_input
@@ -321,12 +320,12 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     def _train(
         self,
         prepared: PreparedNodes,
-        start: tuple[TaskTraining, NodeDataset, Fabric],
+        start: tuple[TaskTraining, NodeDataset, Placement],
         config: dict[str, Any],
         folder: RunFolder | None,
         on_look: Callable[[Look], None] | None,
     ) -> None:
-        training, nodes, fabric = start
+        training, nodes, placement = start
         looks: list[dict[str, Any]] = [] if folder is None else folder.read_metrics()
 
         def see(look: Look) -> None:
@@ -353,23 +352,23 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             "order": self.order_,
         }
         self._config_, self.network_, self.n_features_in_ = config, network, prepared.nodes.num_features
-        self.coefficients_ = _mean_coefficients(network, nodes, fabric)
+        self.coefficients_ = _mean_coefficients(network, nodes, placement)
         if folder is not None:
             self._write(folder)
 
-    def _start(self, prepared: PreparedNodes) -> tuple[TaskTraining, NodeDataset, Fabric]:
+    def _start(self, prepared: PreparedNodes) -> tuple[TaskTraining, NodeDataset, Placement]:
         """A training before its first step, the nodes as it sees them, and what it computes with."""
-        fabric, settings = make_fabric(self.device, self.precision), self._node_config()
+        placement, settings = choose_placement(self.device, self.precision), self._node_config()
         nodes = settings.prepare(prepared.nodes)
         training = TaskTraining(
             [settings.build_network(nodes.num_features, prepared.num_outputs, self.seed)],
             [settings.descent],
-            (as_input(nodes, fabric), nodes.graph),
+            (as_input(nodes, placement), nodes.graph),
             prepared.task,
             NodeParts(*(mask[None] for mask in prepared.parts)),
-            fabric,
+            placement,
         )
-        return training, nodes, fabric
+        return training, nodes, placement
 
     def _fit(
         self, training: TaskTraining, on_look: Callable[[Look], None] | None, folder: RunFolder | None
@@ -403,7 +402,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         settings, data = self._node_config(), config["data"]
         num_features = data["features"] + (data["nodes"] if settings.adjacency_features else 0)
         network = settings.build_network(num_features, config["num_outputs"], self.seed)
-        place(network, make_fabric("cpu", self.precision))
+        place(network, choose_placement("cpu", self.precision))
         self._weights = folder.read_weights()
         take_weights(network, self._weights, 0, folder.path)
         self._take_learned(config["learned"])
@@ -425,10 +424,10 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
                 f"Expected the {self._config_['data']['nodes']} nodes of the training, whose adjacency is a feature, "
                 f"got {nodes.num_nodes}. Train without adjacency_features to predict others."
             )
-        fabric = make_fabric(self.device, self.precision)
+        placement = choose_placement(self.device, self.precision)
         nodes = self._node_config().prepare(nodes)
-        with torch.no_grad(), fabric.autocast():
-            outputs = place(self.network_, fabric).eval()(as_input(nodes, fabric), nodes.graph)
+        with torch.no_grad():
+            outputs = place(self.network_, placement).eval()(as_input(nodes, placement), nodes.graph)
         return np.asarray(outputs.double().cpu().numpy())
 
     def _check_fitted(self) -> None:
@@ -438,10 +437,10 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
 
 def _mean_coefficients(
-    network: StationaryNetwork, nodes: NodeDataset, fabric: Fabric
+    network: StationaryNetwork, nodes: NodeDataset, placement: Placement
 ) -> Float[np.ndarray, "layers order"]:
-    with torch.no_grad(), fabric.autocast():
-        coefficients = network.integrate(as_input(nodes, fabric), nodes.graph).coefficients
+    with torch.no_grad():
+        coefficients = network.integrate(as_input(nodes, placement), nodes.graph).coefficients
     return np.asarray(coefficients.double().cpu().numpy())
 
 

@@ -18,14 +18,12 @@ from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from tdegnn.errors import InputError, TrainingError, check_count
 from tdegnn.runs.run_folder import Checkpoint, RunFolder
-from tdegnn.training.devices import make_fabric
 
 # A checkpoint must cost little beside the training, and a kill little of what was trained.
 SAVE_SECONDS = 5.0
@@ -270,7 +268,6 @@ class ClosureTrainee(Trainee):
         validation_loss: Computes the loss by which weights are chosen.
         optimizer: Any optimizer over parameters of the model.
         scheduler: Advanced once a step.
-        fabric: What to compute with; without it the device of the model, in the numbers the model has.
     """
 
     def __init__(
@@ -280,9 +277,7 @@ class ClosureTrainee(Trainee):
         validation_loss: Callable[[], Tensor],
         optimizer: Optimizer,
         scheduler: LRScheduler | None = None,
-        fabric: Fabric | None = None,
     ) -> None:
-        self._fabric = fabric or make_fabric(next(model.parameters()).device.type)  # type: ignore[arg-type]
         self._model, self._optimizer, self._scheduler = model, optimizer, scheduler
         self._training_loss, self._validation_loss = training_loss, validation_loss
         self._best_weights = copy.deepcopy(model.state_dict())
@@ -306,7 +301,7 @@ class ClosureTrainee(Trainee):
         """Minus the validation loss."""
         self._check_finite("training", float(self._last_loss))
         self._model.eval()
-        with torch.no_grad(), self._fabric.autocast():
+        with torch.no_grad():
             loss = float(self._validation_loss())
         self._check_finite("validation", loss)
         return torch.tensor([-loss], dtype=torch.float64)
@@ -326,9 +321,8 @@ class ClosureTrainee(Trainee):
 
     def _closure(self) -> Tensor:
         self._optimizer.zero_grad()
-        with self._fabric.autocast():
-            loss = self._training_loss()
-        self._fabric.backward(loss)
+        loss = self._training_loss()
+        loss.backward()
         return loss
 
     def _check_finite(self, name: str, loss: float) -> None:

@@ -15,12 +15,11 @@ from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from tdegnn.errors import InputError
-from tdegnn.training.devices import keep_freed_memory, make_fabric, place
+from tdegnn.training.devices import Placement, choose_placement, keep_freed_memory, place
 
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
@@ -70,19 +69,19 @@ class Members:
     Args:
         networks: The members, as they start. They are copied.
         descents: How each of them learns.
-        fabric: What to compute with; without it the CPU, in the numbers the networks have.
+        placement: What to compute with; without it the CPU, in the numbers the networks have.
     """
 
     def __init__(
-        self, networks: Sequence[nn.Module], descents: Sequence[GroupedAdam], fabric: Fabric | None = None
+        self, networks: Sequence[nn.Module], descents: Sequence[GroupedAdam], placement: Placement | None = None
     ) -> None:
         if len(networks) != len(descents) or not networks:
             raise InputError(f"Expected one descent a network, got {len(descents)} for {len(networks)}.")
         is_double = next(networks[0].parameters()).dtype is torch.float64
-        self._fabric = fabric or make_fabric("cpu", "64-true" if is_double else "32-true")
-        device = self._fabric.device
+        self._placement = placement or choose_placement("cpu", "64-true" if is_double else "32-true")
+        device = self._placement.device
         keep_freed_memory()
-        placed = [place(copy.deepcopy(network), self._fabric) for network in networks]
+        placed = [place(copy.deepcopy(network), self._placement) for network in networks]
         self._template = placed[0]
         parameters, buffers = stack_module_state(placed)
         self._shapes = {name: stacked.shape[1:] for name, stacked in parameters.items()}
@@ -184,10 +183,8 @@ class Members:
             # Alone, the axis of members costs as much as the network on a CPU.
             # Not `stacked[0]`: its gradient would be written into zeros.
             alone = [{name: stacked.squeeze(0) for name, stacked in part.items()} for part in (parameters, buffers)]
-            with self._fabric.autocast():
-                return one(*alone)[None]
-        with self._fabric.autocast():
-            answers: Tensor = vmap(one)(parameters, buffers)
+            return one(*alone)[None]
+        answers: Tensor = vmap(one)(parameters, buffers)
         return answers
 
     def _descend(self, gradient: Float[Tensor, "members weights"]) -> None:

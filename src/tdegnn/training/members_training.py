@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Bool, Float
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from tdegnn.errors import InputError
-from tdegnn.training.devices import weight_type
+from tdegnn.training.devices import Placement
 from tdegnn.training.loop import Trainee
 from tdegnn.training.members import GroupedAdam, Members, keep_where
 
@@ -22,14 +21,14 @@ class MembersTraining(Trainee):
     Args:
         networks: The members, as they start.
         descents: How each of them learns.
-        fabric: What to compute with.
+        placement: What to compute with.
     """
 
-    def __init__(self, networks: Sequence[nn.Module], descents: Sequence[GroupedAdam], fabric: Fabric) -> None:
-        self.members = Members(networks, descents, fabric)
+    def __init__(self, networks: Sequence[nn.Module], descents: Sequence[GroupedAdam], placement: Placement) -> None:
+        self.members = Members(networks, descents, placement)
         self._best_weights = self.members.averaged_weights.clone()
         self._best_buffers = {name: buffer.clone() for name, buffer in self.members.averaged_buffers.items()}
-        self._losses = torch.full((len(networks),), torch.nan, dtype=weight_type(fabric), device=fabric.device)
+        self._losses = torch.full((len(networks),), torch.nan, dtype=placement.dtype, device=placement.device)
 
     @abstractmethod
     def _numbers_to_resume(self) -> dict[str, Tensor]:

@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.graph import Graph
 from tdegnn.sparse import SparseMatrix
-from tdegnn.training.devices import make_fabric, weight_type
+from tdegnn.training.devices import Placement, choose_placement
 from tdegnn.training.members import GroupedAdam
 from tdegnn.training.members_training import MembersTraining
 from tdegnn.training.replay import Replayed
@@ -126,7 +125,7 @@ class TaskTraining(MembersTraining):
         inputs: What the networks get: features and graph.
         task: What is asked about the nodes.
         parts: Which nodes each member is trained, validated and tested on.
-        fabric: What to compute with; the CPU without it.
+        placement: What to compute with; the CPU without it.
     """
 
     def __init__(
@@ -136,11 +135,11 @@ class TaskTraining(MembersTraining):
         inputs: tuple[SparseMatrix | Float[Tensor, "nodes features"], Graph],
         task: NodeTask,
         parts: NodeParts,
-        fabric: Fabric | None = None,
+        placement: Placement | None = None,
     ) -> None:
-        fabric = fabric or make_fabric("cpu")
-        device, dtype = fabric.device, weight_type(fabric)
-        super().__init__(networks, descents, fabric)
+        placement = placement or choose_placement("cpu")
+        device, dtype = placement.device, placement.dtype
+        super().__init__(networks, descents, placement)
         self._inputs: tuple[Any, ...] = inputs
         self._task = task.to(device, dtype)
         self._training, self._validation, self._test = (
@@ -191,7 +190,7 @@ class NodeTraining(TaskTraining):
         descents: How each of them learns.
         dataset: The nodes.
         splits: Which split each member is trained, validated and tested on.
-        fabric: What to compute with; the CPU without it.
+        placement: What to compute with; the CPU without it.
     """
 
     def __init__(
@@ -200,18 +199,18 @@ class NodeTraining(TaskTraining):
         descents: Sequence[GroupedAdam],
         dataset: NodeDataset,
         splits: Sequence[int],
-        fabric: Fabric | None = None,
+        placement: Placement | None = None,
     ) -> None:
-        fabric = fabric or make_fabric("cpu")
+        placement = placement or choose_placement("cpu")
         rows = np.asarray(splits)
         masks = (dataset.training_masks, dataset.validation_masks, dataset.test_masks)
         super().__init__(
             networks,
             descents,
-            (as_input(dataset, fabric), dataset.graph),
+            (as_input(dataset, placement), dataset.graph),
             Classification(torch.as_tensor(dataset.labels)),
             NodeParts(*(mask[rows] for mask in masks)),
-            fabric,
+            placement,
         )
 
     @property
@@ -225,8 +224,8 @@ class NodeTraining(TaskTraining):
         return self.best_test_scores
 
 
-def as_input(dataset: NodeDataset, fabric: Fabric) -> SparseMatrix | Float[Tensor, "nodes features"]:
+def as_input(dataset: NodeDataset, placement: Placement) -> SparseMatrix | Float[Tensor, "nodes features"]:
     """Features as networks take them: sparse ones stay sparse."""
     if isinstance(dataset.features, np.ndarray):
-        return torch.as_tensor(dataset.features, dtype=weight_type(fabric), device=fabric.device)
-    return SparseMatrix.from_scipy(dataset.features).to(fabric.device, weight_type(fabric))
+        return torch.as_tensor(dataset.features, dtype=placement.dtype, device=placement.device)
+    return SparseMatrix.from_scipy(dataset.features).to(placement.device, placement.dtype)

@@ -29,16 +29,16 @@ def ablation(
     from tdegnn.experiments.ablation import DATASETS, ablation_configs, plot_orders, summarize_orders
     from tdegnn.experiments.node_results import paired_gain, train_row
     from tdegnn.experiments.records import read_lines
-    from tdegnn.training.devices import make_fabric
+    from tdegnn.training.devices import choose_placement
 
     check_report(report, out)
     datasets = list(dict.fromkeys(dataset or DATASETS))
     configs = [(name, config) for name in datasets for config in ablation_configs(name)]
     if not report:
-        fabric = make_fabric(device.value)
+        placement = choose_placement(device.value)
         with progress_bar(len(configs), "orders", is_quiet=quiet or as_json) as tick:
             for name, config in configs:
-                train_row(name, config, out, fabric=fabric, seed=seed)
+                train_row(name, config, out, placement=placement, seed=seed)
                 tick(f"{name} {config.system} {config.order}")
     cells = summarize_orders(read_lines(out, dataset=datasets))
     drawn = save_figure(plot_orders(cells), picture or out.with_suffix(".png"))

@@ -28,15 +28,15 @@ def coverage(
     from tdegnn.experiments.coverage import measure_dataset, summarize_coverage
     from tdegnn.experiments.records import read_lines
     from tdegnn.experiments.table2 import TASKS
-    from tdegnn.training.devices import make_fabric
+    from tdegnn.training.devices import choose_placement
 
     datasets = choose_names(dataset or ["chickenpox"], tuple(TASKS), "dataset")
     check_report(report, out)
     if not report:
-        fabric = make_fabric(device.value)
+        placement = choose_placement(device.value)
         with progress_bar(len(datasets), "coverage", is_quiet=quiet or as_json) as tick:
             for name in datasets:
-                measure_dataset(name, out, fabric=fabric, window=window, seeds=range(seeds))
+                measure_dataset(name, out, placement=placement, window=window, seeds=range(seeds))
                 tick(name)
     cells = summarize_coverage(read_lines(out, dataset=datasets))
     if as_json:

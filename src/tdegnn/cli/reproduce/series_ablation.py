@@ -35,16 +35,16 @@ def series_ablation(
     from tdegnn.experiments.records import read_lines
     from tdegnn.experiments.series_ablation import summarize_variants, train_variant, variants
     from tdegnn.experiments.table2 import TASKS
-    from tdegnn.training.devices import make_fabric
+    from tdegnn.training.devices import choose_placement
 
     datasets = choose_names(dataset, tuple(TASKS), "dataset")
     check_report(report, out)
     if not report:
-        fabric = make_fabric(device.value)
+        placement = choose_placement(device.value)
         jobs = [(name, variant) for name in datasets for variant in variants(name, window)]
         with progress_bar(len(jobs), "variants", is_quiet=quiet or as_json) as tick:
             for name, variant in jobs:
-                train_variant(name, variant, window, out, fabric=fabric, seeds=range(seeds))
+                train_variant(name, variant, window, out, placement=placement, seeds=range(seeds))
                 tick(f"{name} {variant}")
     cells = summarize_variants(read_lines(out, dataset=datasets))
     records = [

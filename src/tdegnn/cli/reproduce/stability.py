@@ -101,7 +101,7 @@ def depth(
     from tdegnn.experiments.depth import SYSTEMS, TASKS, choose_lines, train_depth
     from tdegnn.experiments.depth_plots import plot_depth
     from tdegnn.experiments.records import read_lines
-    from tdegnn.training.devices import make_fabric
+    from tdegnn.training.devices import choose_placement
 
     tasks, systems = choose_names(task, tuple(TASKS), "task"), choose_names(system, SYSTEMS, "system")
     check_report(report, out)
@@ -109,8 +109,8 @@ def depth(
         jobs = [(name, row) for name in tasks for row in systems]
         with progress_bar(len(jobs), "depth", is_quiet=quiet or as_json) as tick:
             for name, row in jobs:
-                fabric = make_fabric(device.value, TASKS[name].precision)
-                train_depth(name, TASKS[name].configs(row), out, fabric=fabric, seed=seed)
+                placement = choose_placement(device.value, TASKS[name].precision)
+                train_depth(name, TASKS[name].configs(row), out, placement=placement, seed=seed)
                 tick(f"{name} {row}")
     asked = read_lines(out, dataset=tasks, system=systems)
     # Each split adds a thousand to the seed.

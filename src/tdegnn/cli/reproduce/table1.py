@@ -44,13 +44,13 @@ def table1(
     from tdegnn.experiments.recipe_files import read_recipes
     from tdegnn.experiments.records import read_lines
     from tdegnn.experiments.table1 import DATASETS, LINK_RIDGE, SYSTEMS, solve_link_ridge, summarize
-    from tdegnn.training.devices import make_fabric
+    from tdegnn.training.devices import choose_placement
 
     datasets = choose_names(dataset, DATASETS, "dataset")
     systems = choose_names(system, SYSTEMS, "system")
     check_report(report, out)
     if not report:
-        chosen = make_fabric(device.value)
+        chosen = choose_placement(device.value)
         with progress_bar(len(datasets) * len(systems), "table 1", is_quiet=quiet or as_json) as tick:
             for name in datasets:
                 recipes = read_recipes(name)
@@ -63,7 +63,7 @@ def table1(
                     if row == LINK_RIDGE:
                         solve_link_ridge(name, out)
                     elif row in recipes:
-                        train_row(name, recipes[row], out, fabric=chosen, seed=seed)
+                        train_row(name, recipes[row], out, placement=chosen, seed=seed)
                     tick(f"{name} {row}")
     cells = summarize(read_lines(out, dataset=datasets, system=systems))
     if as_json:
@@ -89,9 +89,9 @@ def runtimes(
     from tdegnn.experiments.paper import RUNTIMES
     from tdegnn.experiments.records import describe_environment, write_records
     from tdegnn.experiments.runtimes import measure_runtimes
-    from tdegnn.training.devices import make_fabric
+    from tdegnn.training.devices import choose_placement
 
-    chosen = make_fabric(device.value)
+    chosen = choose_placement(device.value)
     measured = measure_runtimes(load_nodes("cora"), chosen, repetitions)
     records = [runtime.to_record() | describe_environment(chosen.device) for runtime in measured]
     write_records(out, records)

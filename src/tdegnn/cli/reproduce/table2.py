@@ -39,14 +39,14 @@ def table2(
     """Table 2: mean squared errors one step ahead, for our systems, rivals and classical forecasts."""
     from tdegnn.experiments.records import read_lines
     from tdegnn.experiments.table2 import CLASSICAL, PROTOCOLS, SYSTEMS, TASKS, solve_classical, summarize, train_row
-    from tdegnn.training.devices import make_fabric
+    from tdegnn.training.devices import choose_placement
 
     datasets = choose_names(dataset, tuple(TASKS), "dataset")
     systems = choose_names(system, SYSTEMS, "system")
     protocols = choose_names(protocol, PROTOCOLS, "protocol")
     check_report(report, out)
     if not report:
-        fabric = make_fabric(device.value)
+        placement = choose_placement(device.value)
         with progress_bar(len(datasets) * len(systems) * len(protocols), "table 2", is_quiet=quiet or as_json) as tick:
             for name in datasets:
                 if set(systems) & set(CLASSICAL):
@@ -56,7 +56,7 @@ def table2(
                         if row not in CLASSICAL:
                             config = TASKS[name].config(row, window)
                             train_row(
-                                name, config, out, fabric=fabric, window=window, protocol=kind, seeds=range(seeds)
+                                name, config, out, placement=placement, window=window, protocol=kind, seeds=range(seeds)
                             )
                         tick(f"{name} {row}")
     cells = summarize(read_lines(out, dataset=datasets, system=systems, protocol=protocols))
