@@ -32,10 +32,10 @@ from tdegnn import (
     simulate_pendulum,
     simulate_wave,
 )
-from tdegnn.analysis.consistency import sine_consistency
 from tdegnn.analysis.order import explained_share
 from tdegnn.analysis.plots import plot_coefficients_by_layer
 from tdegnn.analysis.regions import boundary, real_limit, stability_region
+from tdegnn.analysis.stencil import sine_consistency
 from tdegnn.core.integrator import SpatialOperator
 from tdegnn.data.simulators.physics import random_graph
 from tdegnn.experiments.known_orders import run_known_order

@@ -2,12 +2,11 @@ import numpy as np
 import pytest
 
 from tdegnn import InputError
-from tdegnn.analysis.order import (
+from tdegnn.analysis.order import explained_share, find_dynamics_order
+from tdegnn.analysis.stencil import (
     backward_difference_stencil,
     derivative_coefficients,
     expand_in_stencils,
-    explained_share,
-    find_dynamics_order,
     root_multiplicity,
 )
 from tests.golden import CASES

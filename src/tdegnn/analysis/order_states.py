@@ -16,7 +16,6 @@ from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 from scipy.interpolate import Akima1DInterpolator
 
-from tdegnn.analysis.order import as_array
 from tdegnn.analysis.order_limits import (
     FEWEST_PIECES,
     HIGHEST_DIFFERENCE,
@@ -25,6 +24,7 @@ from tdegnn.analysis.order_limits import (
     NUM_PIECES,
     USUAL_PIECE,
 )
+from tdegnn.analysis.stencil import as_array
 from tdegnn.analysis.weak_form import Piece
 from tdegnn.errors import InputError
 

@@ -17,10 +17,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from numpy.typing import ArrayLike
 
-from tdegnn.analysis.consistency import sine_consistency
-from tdegnn.analysis.order import as_array
 from tdegnn.analysis.regions import ROUNDING, boundary, real_limit, stability_region
 from tdegnn.analysis.report import CoefficientReport
+from tdegnn.analysis.stencil import as_array, sine_consistency
 from tdegnn.errors import InputError, check_count
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Complex, Float
 from numpy.polynomial import Chebyshev
 from numpy.typing import ArrayLike
 
-from tdegnn.analysis.order import as_array, as_coefficients, check_tolerance
+from tdegnn.analysis.stencil import as_array, as_coefficients, check_tolerance
 from tdegnn.errors import InputError, check_count
 
 # What rounding makes of a double root on the circle must not count as two, or as one outside.

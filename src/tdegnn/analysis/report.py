@@ -8,10 +8,17 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from tdegnn.analysis.consistency import sine_consistency, taylor_weights
-from tdegnn.analysis.order import as_coefficients, derivative_coefficients, expand_in_stencils, root_multiplicity
 from tdegnn.analysis.regions import real_limit
-from tdegnn.analysis.roots import characteristic_roots, satisfies_root_condition
+from tdegnn.analysis.stencil import (
+    as_coefficients,
+    characteristic_roots,
+    derivative_coefficients,
+    expand_in_stencils,
+    root_multiplicity,
+    satisfies_root_condition,
+    sine_consistency,
+    taylor_weights,
+)
 from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE
 
 # Older states that weigh no more than this together hardly count.

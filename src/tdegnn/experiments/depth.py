@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from tdegnn.analysis.roots import characteristic_roots
+from tdegnn.analysis.stencil import characteristic_roots
 from tdegnn.core.rules import System
 from tdegnn.data.benchmarks.load import load_nodes
 from tdegnn.data.nodes import NodeDataset

@@ -16,7 +16,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from tdegnn.analysis.order import derivative_coefficients, explained_share, find_dynamics_order
+from tdegnn.analysis.order import explained_share, find_dynamics_order
+from tdegnn.analysis.stencil import derivative_coefficients
 from tdegnn.data.windows import OneStepWindows, backward_difference, one_step_windows
 from tdegnn.errors import InputError, check_finite
 from tdegnn.graph import Graph

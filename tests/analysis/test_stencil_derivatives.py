@@ -2,8 +2,13 @@ import numpy as np
 import pytest
 
 from tdegnn import InputError
-from tdegnn.analysis.consistency import apply_stencil, sine_consistency, taylor_weights
-from tdegnn.analysis.order import backward_difference_stencil, derivative_coefficients
+from tdegnn.analysis.stencil import (
+    apply_stencil,
+    backward_difference_stencil,
+    derivative_coefficients,
+    sine_consistency,
+    taylor_weights,
+)
 
 
 def test_taylor_weights_are_what_the_residual_of_a_polynomial_holds():

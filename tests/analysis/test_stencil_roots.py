@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from tdegnn.analysis.order import backward_difference_stencil
-from tdegnn.analysis.roots import characteristic_roots, satisfies_root_condition
+from tdegnn.analysis.stencil import backward_difference_stencil, characteristic_roots, satisfies_root_condition
 from tests.golden import CASES
 
 
