@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 TEST_ENVIRONMENT := OMP_NUM_THREADS=1 MPLBACKEND=Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types check bench clean
+.PHONY: help demo test quick lint types check bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -16,6 +16,9 @@ demo: $(INSTALLED) ## watch TDE-GNN find that a pendulum is a second-order syste
 	@$(BIN)/tdegnn demo
 
 test: lint types check ## lint, types and tests
+
+quick: lint types ## lint, types and the fast tests: after every change
+	@$(TEST_ENVIRONMENT) $(BIN)/pytest -n auto -q -m 'not slow'
 
 lint: $(INSTALLED)
 	@$(BIN)/ruff check .

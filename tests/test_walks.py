@@ -1,0 +1,60 @@
+"""Three walks through the house cross few modules, and CONTRIBUTING names them."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+GUIDE = (ROOT / "CONTRIBUTING.md").read_text()
+# Two thirds of the modules that each walk crossed before the rooms were made: 74, 52, and 8 of the equation itself.
+MOST = {"csv_to_forecast": 49, "graph_to_labels": 34, "one_layer": 5}
+CHANGES = (
+    "operator",
+    "rule for c",
+    "dataset",
+    "metric",
+    "rival",
+    "interval method",
+    "option of `fit`",
+    "plot of c",
+    "optimizer",
+    "checkpoint field",
+    "loss",
+    "season",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("walk", MOST)
+def test_a_walk_crosses_few_modules(walk, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.walks", walk], capture_output=True, text=True, check=True, cwd=ROOT, timeout=300
+    )
+    modules = json.loads(done.stdout.splitlines()[-1])
+    if walk == "one_layer":
+        # The equation itself: the graph, its products and the checks stay out of the count, as they did before.
+        modules = [module for module in modules if module.startswith(("core/", "operators/"))]
+    assert len(modules) <= MOST[walk], modules
+    rooms = {module.split("/")[0] for module in modules if "/" in module}
+    section = GUIDE[GUIDE.index("## Three walks") : GUIDE.index("## Twelve changes")]
+    assert all(f"`{room}/" in section for room in rooms), rooms
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_plausible_change_touches_at_most_three_files(change):
+    section = GUIDE[GUIDE.index("## Twelve changes") :]
+    (row,) = re.findall(rf"^\| {re.escape(change)} \|(.*)\|$", section, flags=re.MULTILINE)
+    files = re.findall(r"`([\w/.]+\.(?:py|txt|toml))`", row)
+    new = [name for name in files if re.search(r"[A-Z]", name)]
+    assert 1 <= len(files) <= 3
+    missing = [name for name in files if name not in new and not (ROOT / "src" / "tdegnn" / name).exists()]
+    assert not missing
+
+
+def test_every_room_is_on_the_map():
+    rooms = [path.name for path in (ROOT / "src" / "tdegnn").iterdir() if path.is_dir() and path.name != "__pycache__"]
+    assert all(f"`{room}/`" in GUIDE for room in rooms)
