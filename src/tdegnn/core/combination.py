@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from tdegnn.graph import State
-from tdegnn.torch_internals import quick_to_call
+from tdegnn.torch_internals import quick_to_call, transform_level
 
 History: TypeAlias = tuple[Float[Tensor, "*batch nodes channels"], ...]
 # One weight a state, or one a state and batch element.
@@ -269,7 +269,7 @@ def product_adder() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     In place it saves an allocation, which costs more than the sum. The compiler fuses the sum anyway, and that of
     torch 2.11 loses the gradients of a function that writes in place. `vmap` has no rule for writing in place.
     """
-    if torch.compiler.is_compiling() or torch._C._functorch.maybe_current_level() is not None:
+    if torch.compiler.is_compiling() or transform_level() is not None:
         return torch.addcmul
     return Tensor.addcmul_
 
