@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import pytest
 import torch
 from torch_geometric.nn import GATConv, GCNConv, GraphConv, Sequential, SimpleConv
@@ -47,6 +50,14 @@ def test_operator_keeps_the_contract(make, device):
     operator.reset_parameters()
     (state,) = random_history(1, dtype=torch.float64, device=device)
     assert operator(state, small_graph(), 0, context_like(operator, state))[0].isfinite().all()
+
+
+def test_the_operator_of_the_guide_keeps_the_contract():
+    guide = Path(__file__).parents[2] / "docs" / "your_own_operator.md"
+    names = {}
+    exec(re.findall(r"```python\n(.*?)```", guide.read_text(), flags=re.DOTALL)[0], names)
+    check_operator(names["Repulsion"](CHANNELS, 2), torch.device("cpu"))
+    check_members(lambda: names["Repulsion"](CHANNELS, 2))
 
 
 @pytest.mark.parametrize("name", [name for name in MADE if not name.startswith(("GCN", "GAT")) and "norm" not in name])
