@@ -2,7 +2,7 @@
 
 `A[i, j]` is the weight of the edge i -> j. `direction` says whose states a node receives: `out`, the nodes it
 points to (row i of A); `in`, the nodes that point to it (row i of A^T); `both`, row i of max(A, A^T). The
-operators `P = D_r^-1/2 A' D_c^-1/2` and `L = I - P` are built once a graph and kept for each device and precision.
+operators `P = D_r^-1/2 A' D_c^-1/2` and `L = I - P` are built once per graph and kept for each device and precision.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
+State: TypeAlias = Float[Tensor, "*batch nodes channels"]
 Direction = Literal["out", "in", "both"]
 EdgeEnds: TypeAlias = Int[np.ndarray, " edges"]
 EdgeWeights: TypeAlias = Float[np.ndarray, " edges"]
 
-# Up to so many nodes a dense matrix is faster than a sparse one, and needs fewer calls.
+# Up to so many nodes, a dense matrix is faster than a sparse one and needs fewer calls.
 SMALL_GRAPH = 64
 
 
@@ -39,8 +40,8 @@ class Graph:
 
     Args:
         edge_index: Two rows, the sources and the targets of the edges.
-        num_nodes: Number of nodes. Without it, one more than the largest index in `edge_index`.
-        edge_weight: One non-negative weight an edge. Without it the graph is unweighted.
+        num_nodes: Number of nodes. If None, one more than the largest index in `edge_index`.
+        edge_weight: One non-negative weight per edge. If None, the graph is unweighted.
         direction: Whose states a node receives: `"out"`, those of the nodes it points to; `"in"`, those of
             the nodes that point to it; `"both"`.
         keep_self_loops: Whether edges from a node to itself count. They are dropped by default.
@@ -116,7 +117,7 @@ class Graph:
         Args:
             graph: Any networkx graph. The edges of an undirected one go both ways.
             direction: See `Graph`.
-            weight: Edge attribute that holds the weights. Where no edge has it the graph is unweighted.
+            weight: Edge attribute that holds the weights. If no edge has it, the graph is unweighted.
             keep_self_loops: See `Graph`.
         """
         index = {node: position for position, node in enumerate(graph.nodes)}
@@ -132,9 +133,9 @@ class Graph:
 
     @classmethod
     def from_pyg(cls, data: Data, direction: Direction = "both", *, keep_self_loops: bool = False) -> Graph:
-        """Make a graph from PyG data: its `edge_index`, weights (where there are any) and `num_nodes`.
+        """Make a graph from PyG data: its `edge_index`, weights (if it has any) and `num_nodes`.
 
-        Weights are `edge_weight`, or an `edge_attr` that holds one real number an edge.
+        Weights are `edge_weight`, or an `edge_attr` that holds one real number per edge.
         """
         if getattr(data, "edge_index", None) is None:
             raise InputError(f"Expected PyG data with an edge_index, got {type(data).__name__} without one.")
@@ -156,16 +157,16 @@ class Graph:
         return data
 
     def without_weights(self) -> Graph:
-        """The same edges and direction, unweighted."""
+        """Return a graph with the same edges and direction, unweighted."""
         return Graph(self.edge_index, self.num_nodes, direction=self.direction, keep_self_loops=True)
 
     def with_direction(self, direction: Direction) -> Graph:
-        """The same edges and weights, received along another direction."""
+        """Return a graph with the same edges and weights, received along another direction."""
         weights = self.edge_weight if self.is_weighted else None
         return Graph(self.edge_index, self.num_nodes, weights, direction, keep_self_loops=True)
 
     def equals(self, other: Graph) -> bool:
-        """Whether two graphs have the same nodes, edges, weights and direction."""
+        """Return whether two graphs have the same nodes, edges, weights and direction."""
         return (
             (self.num_nodes, self.direction, self.is_weighted) == (other.num_nodes, other.direction, other.is_weighted)
             and torch.equal(self.edge_index, other.edge_index)
@@ -203,7 +204,7 @@ class Graph:
 
     @cached_property
     def _normalized(self) -> scipy.sparse.csr_array:
-        """P, in float64. A node that receives nothing, or is received by none, has zeros, never a division by 0."""
+        """P, in float64. A node that receives nothing, or that no node receives, has zeros: nothing is divided by 0."""
         received = self.received
         row_scale = _inverse_square_root(received.sum(axis=1))
         column_scale = _inverse_square_root(received.sum(axis=0))
@@ -218,11 +219,11 @@ class Graph:
     def messages_of_copies(
         self, num_copies: int, state: Tensor
     ) -> tuple[Int[Tensor, "2 messages"], Float[Tensor, " messages"]]:
-        """The messages of so many separate copies of the graph, on the device and in the precision of `state`."""
+        """Return the messages of so many separate copies of the graph, on the device and in the dtype of `state`."""
         key = (num_copies, state.device, state.dtype)
         if self._copied_messages is None or self._copied_messages[0] != key:
             with torch.inference_mode(False):  # as in `_kept`
-                edges, weights = (part.to(state.device) for part in self.messages)
+                edges, weights = (each.to(state.device) for each in self.messages)
                 offsets = torch.arange(num_copies, device=state.device) * self.num_nodes
                 copies = (edges[:, None, :] + offsets[None, :, None]).flatten(1)
                 self._copied_messages = (key, copies, weights.to(state.dtype).repeat(num_copies))
@@ -235,20 +236,25 @@ class Graph:
     def _matrix(self, name: Literal["_normalized", "_relaxed", "_identity"], state: Tensor) -> SparseMatrix | Tensor:
         key = (name, state.device, state.dtype)
         if key not in self._matrices:
+            matrix: scipy.sparse.sparray = getattr(self, name)
             with torch.inference_mode(False):  # as in `_kept`
-                matrix = SparseMatrix.from_scipy(getattr(self, name)).to(state.device, state.dtype)
-                self._matrices[key] = matrix.to_dense() if self.num_nodes <= SMALL_GRAPH else matrix
+                if self.num_nodes <= SMALL_GRAPH:
+                    dense = np.ascontiguousarray(matrix.toarray(), dtype=np.float64)
+                    self._matrices[key] = torch.from_numpy(dense).to(state.device, state.dtype)
+                else:
+                    self._matrices[key] = SparseMatrix.from_scipy(matrix).to(state.device, state.dtype)
         return self._matrices[key]
 
     def propagate(self, state: Float[Tensor, "*batch nodes channels"]) -> Float[Tensor, "*batch nodes channels"]:
-        """`P F`: what each node receives. Zero for a node that receives nothing."""
+        """Return `P F`, what each node receives. Zero for a node that receives nothing."""
         self.check_state(state)
         return self._matrix("_normalized", state) @ state
 
     def laplacian(self, state: Float[Tensor, "*batch nodes channels"]) -> Float[Tensor, "*batch nodes channels"]:
-        """`L F = F - P F`.
+        """Return `L F = F - P F`.
 
-        Deviation: the paper does not speak of a node that receives nothing. Its row is zero: nothing diffuses into it.
+        Deviation: the paper does not say what happens to a node that receives nothing. Here its row of L is zero, so
+        that its state stays as it is.
         """
         self.check_state(state)
         return state - self._matrix("_relaxed", state) @ state
@@ -256,19 +262,19 @@ class Graph:
     def diffuse(
         self, state: Float[Tensor, "*batch nodes channels"], step_size: float | Float[Tensor, ""]
     ) -> Float[Tensor, "*batch nodes channels"]:
-        """`F - h L F`: one explicit step of the heat equation."""
+        """Return `F - h L F`, one explicit step of the heat equation."""
         self.check_state(state)
         weight = step_size.to(state.dtype) if isinstance(step_size, Tensor) else step_size
         relaxed = self._matrix("_relaxed", state)
         if isinstance(relaxed, Tensor):
-            # Both terms in one small matrix: states are larger.
+            # Both terms go into one matrix, which is smaller than a state.
             identity = self._matrix("_identity", state)
-            assert isinstance(identity, Tensor)  # as dense as the other one
+            assert isinstance(identity, Tensor)  # dense, as the other one is
             return torch.lerp(identity, relaxed, weight) @ state
         return torch.lerp(state, relaxed @ state, weight)
 
     def check_state(self, state: Tensor) -> None:
-        """Raise an `InputError` where `state` is not a tensor (*batch, nodes, channels) in float32 or float64."""
+        """Raise an `InputError` unless `state` is a tensor (*batch, nodes, channels) in float32 or float64."""
         check_precision(state)
         if state.dim() < 2 or state.shape[-2] != self.num_nodes:
             raise InputError(
@@ -289,14 +295,14 @@ def _weights_of_pyg(data: Data) -> Tensor | None:
 
 
 def check_precision(state: Tensor) -> None:
-    """Raise an `InputError` where `state` is no tensor in float32 or float64: c needs that many digits."""
+    """Raise an `InputError` unless `state` is a tensor in float32 or float64: c needs that many digits."""
     if not isinstance(state, Tensor) or state.dtype not in (torch.float32, torch.float64):
         came = state.dtype if isinstance(state, Tensor) else type(state).__name__
         raise InputError(f"Expected the state to be a tensor in float32 or float64, got {came}. Convert it first.")
 
 
 def _kept(values: Shaped[np.ndarray, ...], dtype: torch.dtype) -> Tensor:
-    """A tensor that is kept must not be born under inference mode: no gradient could pass it later."""
+    """Make a tensor that is kept. It must not be made in inference mode: no gradient could pass it later."""
     with torch.inference_mode(False):
         return torch.as_tensor(values, dtype=dtype)
 
@@ -367,7 +373,7 @@ def _assemble(
     summed = scipy.sparse.coo_array((weights, (sources, targets)), shape=(num_nodes, num_nodes)).tocsr()
     if not is_weighted:
         summed.data[:] = 1.0
-    # An edge of weight zero is none: nobody receives along it.
+    # Nothing is received along an edge of weight zero.
     summed.eliminate_zeros()
     return summed.tocoo()
 
@@ -377,10 +383,7 @@ def _inverse_square_root(sums: Float[np.ndarray, " nodes"]) -> Float[np.ndarray,
     return np.where(is_positive, 1.0 / np.sqrt(np.where(is_positive, sums, 1.0)), 0.0)
 
 
-State: TypeAlias = Float[Tensor, "*batch nodes channels"]
-
-
 def is_pyg_data(value: Any) -> TypeGuard[Data]:
-    """Whether a value is PyG data."""
+    """Return whether a value is PyG data."""
     module = sys.modules.get("torch_geometric.data")
     return module is not None and isinstance(value, module.Data)

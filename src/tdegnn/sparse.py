@@ -1,9 +1,9 @@
 """Product of a constant sparse matrix with dense states, `Y = A X`.
 
-The matrix and its transpose are kept in compressed rows, so that the backward pass is a product like the
-forward one (torch would transpose the matrix anew in every backward pass). The product is registered as an
-operator of its own: `torch.compile` takes it as a whole, and `torch.func.vmap` folds its members into channels, or,
-where each member has other values (dropout), into the blocks of one large matrix.
+The matrix and its transpose are kept in compressed rows, so that the backward pass is a product like the forward one
+(torch would transpose the matrix anew in every backward pass). The product is registered as an operator of its own:
+`torch.compile` does not look into it. `torch.func.vmap` folds members into channels or, if each member has its own
+values (dropout), into the blocks of one large matrix.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from torch import Tensor
 
 from tdegnn.torch_internals import quick_to_call
 
-# torch says once in a process that compressed rows are in beta, and that it does not check them unless asked. It is
-# said here, where nobody listens.
+# Trigger torch's one-time warnings here, where they are silenced: that compressed rows are in beta, and that torch does
+# not check them unless asked.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", UserWarning)
     torch.sparse_csr_tensor([0, 1], [0], [1.0], (1, 1), check_invariants=False).to_dense()
@@ -33,13 +33,13 @@ class SparseMatrix:
     """A constant sparse matrix, ready to be multiplied with dense states and to be differentiated through.
 
     Attributes:
-        row_pointers: Where each row starts in `columns` and `values`.
+        row_pointers: Start of each row in `columns` and `values`.
         columns: Column index of each entry.
         values: Value of each entry.
         transposed_row_pointers: The same for the transposed matrix.
         transposed_columns: The same for the transposed matrix.
         transposed_values: The same for the transposed matrix.
-        transposed_order: Which of `values` each of `transposed_values` is.
+        transposed_order: Position in `values` of each entry of `transposed_values`.
     """
 
     row_pointers: Int[Tensor, " rows_plus_one"]
@@ -52,7 +52,7 @@ class SparseMatrix:
 
     @staticmethod
     def from_scipy(matrix: scipy.sparse.sparray) -> SparseMatrix:
-        """Copy a SciPy sparse matrix; values become float64 on the CPU."""
+        """Copy a SciPy sparse matrix. Values become float64 on the CPU."""
         forward = scipy.sparse.csr_array(matrix, dtype=np.float64, copy=True)
         forward.sum_duplicates()
         numbered = scipy.sparse.csr_array((np.arange(forward.nnz), forward.indices, forward.indptr), forward.shape)
@@ -60,11 +60,11 @@ class SparseMatrix:
         backward.sort_indices()
         order = torch.as_tensor(backward.data, dtype=torch.int64)
         values = torch.as_tensor(forward.data)
-        parts = [
-            torch.as_tensor(part, dtype=torch.int64)
-            for part in (forward.indptr, forward.indices, backward.indptr, backward.indices)
-        ]
-        return SparseMatrix(parts[0], parts[1], values, parts[2], parts[3], values[order], order)
+        pointers, columns, transposed_pointers, transposed_columns = (
+            torch.as_tensor(index, dtype=torch.int64)
+            for index in (forward.indptr, forward.indices, backward.indptr, backward.indices)
+        )
+        return SparseMatrix(pointers, columns, values, transposed_pointers, transposed_columns, values[order], order)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -89,17 +89,17 @@ class SparseMatrix:
         return self.row_pointers.numel() - 1, self.transposed_row_pointers.numel() - 1
 
     def with_values(self, values: Float[Tensor, " entries"]) -> SparseMatrix:
-        """The same pattern with other values."""
+        """Return a matrix with the same pattern and other values."""
         return replace(self, values=values, transposed_values=values[self.transposed_order])
 
     def to_dense(self) -> Float[Tensor, "rows columns"]:
-        """The same as a dense tensor."""
+        """Return the same matrix as a dense tensor."""
         num_rows, num_columns = self.shape
         rows = torch.arange(num_rows, device=self.columns.device).repeat_interleave(self.row_pointers.diff())
         return self.values.new_zeros(num_rows, num_columns).index_put((rows, self.columns), self.values)
 
     def __matmul__(self, state: Float[Tensor, "*batch columns channels"]) -> Float[Tensor, "*batch rows channels"]:
-        """Multiply along the node axis of `state`; batch axes ride along as channels."""
+        """Multiply along the node axis of `state`. Batch axes are treated as channels."""
         if state.dim() == 2:
             return self._multiply(state)
         nodes_first = state.movedim(-2, 0)
@@ -133,7 +133,7 @@ def _product(row_pointers: Tensor, columns: Tensor, values: Tensor, num_columns:
     schema="(Tensor row_pointers, Tensor columns, Tensor values, int num_columns, Tensor dense) -> Tensor",
 )
 def sparse_product(row_pointers: Tensor, columns: Tensor, values: Tensor, num_columns: int, dense: Tensor) -> Tensor:
-    """`A @ dense`, as one operator that `torch.compile` does not look into."""
+    """Return `A @ dense`, as one operator that `torch.compile` does not look into."""
     return _product(row_pointers, columns, values, num_columns, dense)
 
 
@@ -144,12 +144,12 @@ def _(row_pointers: Tensor, columns: Tensor, values: Tensor, num_columns: int, d
 
 @quick_to_call
 class _SparseProduct(torch.autograd.Function):
-    """`A X` for the parts of A, those of its transpose, and X. Only X has a gradient, `A^T dY`."""
+    """`A X`, given the compressed rows of A, those of its transpose, and X. Only X has a gradient, `A^T dY`."""
 
     @staticmethod
     def forward(*inputs: Tensor) -> Tensor:
         row_pointers, columns, values, transposed_row_pointers, _, _, dense = inputs
-        # Only the compiler needs the operator, which costs a quarter of a small product to call.
+        # Only the compiler needs the registered operator. Calling it costs a quarter of a small product.
         multiply = sparse_product if torch.compiler.is_compiling() else _product
         return multiply(row_pointers, columns, values, transposed_row_pointers.numel() - 1, dense)
 
@@ -164,10 +164,10 @@ class _SparseProduct(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[Tensor, int]:
-        """Fold the members into channels, or into blocks where they have values of their own: one product for all."""
+        """Make one product for all members: as channels, or as blocks if members have their own values."""
         *_, dense = inputs
         if in_dims[2] is None:
-            assert in_dims[-1] is not None  # something must have members
+            assert in_dims[-1] is not None  # values or states must have members
             members_in_the_middle = dense.movedim(in_dims[-1], 1)
             product = _SparseProduct.apply(*inputs[:6], members_in_the_middle.flatten(1))  # type: ignore[no-untyped-call]
             return product.unflatten(1, members_in_the_middle.shape[1:]), 1
@@ -186,7 +186,7 @@ def _blocks(
     values: Float[Tensor, "members entries"],
     num_columns: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Compressed rows of the matrix whose diagonal blocks have this pattern and the values of one member each."""
+    """Return compressed rows of a matrix with one diagonal block per member: this pattern, the member's values."""
     members = torch.arange(len(values), device=columns.device)[:, None]
     starts = (row_pointers[:-1] + members * columns.numel()).flatten()
     end = row_pointers.new_full((1,), values.numel())

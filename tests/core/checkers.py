@@ -1,10 +1,14 @@
-"""One checker a family: what every rule for c, and every spatial operator, must do."""
+"""One checker per family: what every rule for c, and every spatial operator, must do."""
+
+from collections.abc import Callable
+from typing import Any
 
 import networkx
 import torch
 
 from tdegnn import Graph, SpatialOperator, TemporalCoefficients
 from tdegnn.core.combination import weighted_sum
+from tdegnn.operators.past_diffusion import PastFeatures
 
 NUM_NODES, CHANNELS = 7, 4
 
@@ -60,22 +64,69 @@ class _Combine(torch.nn.Module):
         return self.rule.combine(history, 0)
 
 
+class Repulsion(SpatialOperator):
+    """An operator of a user's own: `s = tanh(w (F - P F))`."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.strength = torch.nn.Parameter(torch.randn(channels))
+
+    def reset_parameters(self):
+        torch.nn.init.normal_(self.strength)
+
+    def forward(self, state, graph, layer, context=None):
+        return torch.tanh(self.strength * (state - graph.propagate(state))), context
+
+
+def context_like(operator: SpatialOperator, state: torch.Tensor) -> Any:
+    """What a network would pass to the operator in the first layer, for this state."""
+    return PastFeatures(state.cos(), state.sin()) if operator.takes_past_features else "kept"
+
+
 def check_operator(operator: SpatialOperator, device: torch.device) -> None:
     operator.eval()
+
+    def rate_of(state: torch.Tensor, graph: Graph) -> torch.Tensor:
+        return operator(state, graph, 0, context_like(operator, state))[0]
+
     for dtype in (torch.float32, torch.float64):
         operator.to(device, dtype)
         for direction in ("out", "in", "both"):
             graph = small_graph(direction)
             (batched,) = random_history(1, 2, 3, dtype=dtype, device=device)
-            rate, context = operator(batched, graph, 0, "kept")
-            assert (rate.shape, rate.dtype, context) == (batched.shape, dtype, "kept")
-            alone, _ = operator(batched[1, 2], graph, 0)
+            given = context_like(operator, batched)
+            rate, context = operator(batched, graph, 0, given)
+            assert (rate.shape, rate.dtype) == (batched.shape, dtype)
+            assert type(context) is type(given)
+            if isinstance(given, str):
+                assert context == given
+            alone = rate_of(batched[1, 2], graph)
             torch.testing.assert_close(rate[1, 2], alone)
             permutation = torch.randperm(NUM_NODES)
             renamed = Graph(permutation[graph.edge_index], NUM_NODES, direction=direction)
-            moved, _ = operator(batched[1, 2][torch.argsort(permutation)], renamed, 0)
+            moved = rate_of(batched[1, 2][torch.argsort(permutation)], renamed)
             torch.testing.assert_close(moved[permutation], alone)
     state = random_history(1)[0].to(device).requires_grad_()
     operator.double()
     # On a GPU some convolutions add in an order that changes from run to run.
-    assert torch.autograd.gradcheck(lambda values: operator(values, small_graph(), 0)[0], (state,), nondet_tol=1e-10)
+    assert torch.autograd.gradcheck(lambda values: rate_of(values, small_graph()), (state,), nondet_tol=1e-10)
+
+
+def check_members(make: Callable[[], SpatialOperator]) -> None:
+    """Operators under `vmap`, each with its own weights, must answer as they do alone."""
+    operators = [make().double() for _ in range(3)]
+    parameters, buffers = torch.func.stack_module_state(operators)
+    states = torch.randn(3, 2, NUM_NODES, CHANNELS, dtype=torch.float64)
+    graph = small_graph()
+
+    def loss(values, constants, state):
+        given = (state, graph, 0, context_like(operators[0], state))
+        return torch.func.functional_call(operators[0], (values, constants), given)[0].square().sum()
+
+    together = torch.func.vmap(torch.func.grad(loss, argnums=(0, 2)))(parameters, buffers, states)
+    for member, operator in enumerate(operators):
+        own = ({**dict(operator.named_parameters())}, {**dict(operator.named_buffers())})
+        alone = torch.func.grad(loss, argnums=(0, 2))(*own, states[member])
+        torch.testing.assert_close(together[1][member], alone[1])
+        for name, gradient in alone[0].items():
+            torch.testing.assert_close(together[0][name][member], gradient)

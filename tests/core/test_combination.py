@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tdegnn import AttentionCoefficients, DirectCoefficients
-from tdegnn.core import combination as past
+from tdegnn.core import combination
 
 ORDER, NODES, CHANNELS = 4, 5, 3
 
@@ -29,14 +29,14 @@ def test_both_ways_agree(monkeypatch, make, batch):
             parameter.add_(0.3 * torch.randn_like(parameter))
     history = [torch.randn(*batch, NODES, CHANNELS, dtype=torch.float64) for _ in range(ORDER)]
     stacked = results(rule, history)
-    monkeypatch.setattr(past, "SMALL_STATE", 0)
+    monkeypatch.setattr(combination, "SMALL_STATE", 0)
     for one, other in zip(stacked, results(rule, history), strict=True):
         torch.testing.assert_close(one, other)
 
 
-@pytest.mark.parametrize("limit", [0, past.SMALL_STATE])
+@pytest.mark.parametrize("limit", [0, combination.SMALL_STATE])
 def test_members_get_what_they_get_alone(monkeypatch, limit):
-    monkeypatch.setattr(past, "SMALL_STATE", limit)
+    monkeypatch.setattr(combination, "SMALL_STATE", limit)
     torch.manual_seed(0)
     rule = AttentionCoefficients(ORDER, CHANNELS).double()
     members = [torch.randn(6, NODES, CHANNELS, dtype=torch.float64) for _ in range(ORDER)]

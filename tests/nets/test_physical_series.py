@@ -8,10 +8,11 @@ from tdegnn.forecasting.series_training import SeriesTraining
 from tdegnn.nets.physical import PhysicalNetwork
 from tdegnn.nets.physical_series import PhysicalSeriesNetwork
 from tdegnn.nets.series_network import Frames, SeriesSizes
+from tdegnn.operators.past_diffusion import PastDiffusion
 from tdegnn.training.devices import choose_placement
 from tdegnn.training.loop import fit
 from tdegnn.training.members import GroupDescent, GroupedAdam
-from tests.core.checkers import NUM_NODES, small_graph
+from tests.core.checkers import NUM_NODES, Repulsion, small_graph
 
 SIZES = SeriesSizes(window=4, horizon=3, num_nodes=NUM_NODES, num_channels=2, num_known=1, num_targets=1)
 
@@ -30,6 +31,24 @@ def test_forecasts_are_a_free_run_on_the_targets():
     expected = roll_out(predictor, (newest, before), graph, 3).movedim(0, 1)
     torch.testing.assert_close(network(frames, graph), expected)
     assert network.integrate(frames, graph).coefficients.shape == (1, 2)
+
+
+def test_any_operator_works_in_place_of_the_usual_one():
+    operator = Repulsion(1)
+    network = PhysicalSeriesNetwork(SIZES, 8, FixedCoefficients([1.0]), operator=operator, step_size=0.5).double()
+    frames, graph = make_frames(), small_graph()
+    newest = frames.window[:, -1, :, :1]
+    expected = newest + 0.5 * torch.tanh(operator.strength * (newest - graph.propagate(newest)))
+    torch.testing.assert_close(network(frames, graph)[:, 0], expected)
+    before = operator.strength.clone()
+    network.reset_parameters()
+    assert not torch.equal(operator.strength, before)
+
+
+def test_physical_states_have_no_past_features():
+    operator = PastDiffusion(1, 1, 0.5)
+    with pytest.raises(InputError, match="not take past features, got PastDiffusion. Take another"):
+        PhysicalSeriesNetwork(SIZES, 8, FixedCoefficients([1.0]), operator=operator)
 
 
 def test_what_is_no_target_is_not_seen():

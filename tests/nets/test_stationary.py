@@ -11,7 +11,13 @@ from tdegnn import (
     InputError,
     StableCoefficients,
 )
-from tdegnn.nets.stationary import MappedStates, NewestUnmapped, StationaryNetwork
+from tdegnn.nets.stationary import (
+    INITIAL_STATES,
+    InitialStates,
+    MappedStates,
+    NewestUnmapped,
+    StationaryNetwork,
+)
 from tdegnn.sparse import SparseMatrix
 
 GRAPH = Graph([[0, 1, 2, 3, 4], [1, 2, 3, 4, 0]], 6)
@@ -70,6 +76,33 @@ def test_a_newest_state_without_a_map_contains_the_network_with_euler():
     torch.testing.assert_close(learned.eval()(features, GRAPH), euler.eval()(features, GRAPH))
 
 
+@pytest.mark.parametrize("order", [1, 2, 4])
+@pytest.mark.parametrize("name", INITIAL_STATES.names)
+def test_initial_states_are_as_many_as_the_order(name, order):
+    states = INITIAL_STATES.make(name, order=order, channels=8)
+    embedded = torch.randn(6, 8)
+    history = states(embedded)
+    assert [state.shape for state in history] == [embedded.shape] * order
+    # One state needs no map.
+    assert (history[0] is embedded) == (order == 1 or name == "newest-unmapped")
+    assert list(states.state_dict()) == ["maps"]
+    assert f"order={order}, channels=8" in repr(states)
+    model = network(DirectCoefficients(order), initial_states=states).eval()
+    assert model.integrate(torch.randn(6, 5), GRAPH).state.shape == (6, 8)
+
+
+def test_initial_states_of_ones_own_work():
+    class Shrinking(InitialStates):
+        def forward(self, embedded):
+            return tuple(embedded / 2**age for age in range(self.order))
+
+    states = INITIAL_STATES.make(Shrinking, order=2, channels=8)
+    model = network(FixedCoefficients([0.0, 1.0]), initial_states=states, layers=1, step_size=0.0).eval()
+    features = torch.randn(6, 5)
+    expected = torch.relu(model.embedding(features)) / 2
+    torch.testing.assert_close(model.integrate(features, GRAPH).state, expected)
+
+
 def test_dropout_is_there_in_training_only_and_follows_seed_and_step():
     features = torch.randn(6, 5)
     model = network(DirectCoefficients(3), outer_dropout=0.5, hidden_dropout=0.5, seed=3)
@@ -97,7 +130,7 @@ def test_reset_draws_everything_anew():
     after = model.state_dict()
     assert torch.equal(after["coefficients.raw"], before["coefficients.raw"])
     assert not torch.equal(after["initial_states.maps"], before["initial_states.maps"])
-    assert MappedStates(0, 8)(torch.ones(2, 8))[0].shape == (2, 8)
+    assert MappedStates(1, 8)(torch.ones(2, 8))[0].shape == (2, 8)
 
 
 @pytest.mark.parametrize(

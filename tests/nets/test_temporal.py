@@ -5,9 +5,12 @@ from tdegnn import AttentionCoefficients, DirectCoefficients, FixedCoefficients,
 from tdegnn.forecasting.linear_skip import LinearSkip
 from tdegnn.nets.series_network import Frames, SeriesSizes
 from tdegnn.nets.temporal import TemporalNetwork
+from tdegnn.operators.hidden_diffusion import HiddenDiffusionOperator
 from tdegnn.operators.past_diffusion import PastDiffusion, PastFeatures
+from tdegnn.operators.with_past import WithPastFeatures
 from tdegnn.training.devices import choose_placement
 from tdegnn.training.members import GroupDescent, GroupedAdam, Members
+from tests.core.checkers import Repulsion
 from tests.rivals.series_checkers import (
     DOUBLE,
     SIZES,
@@ -202,6 +205,37 @@ def test_members_trained_together_get_what_they_get_alone(rule, device):
         torch.testing.assert_close(
             together.evaluate(frames, small_graph())[member], single.network(0)(frames, small_graph())
         )
+
+
+def test_the_operator_is_past_diffusion_unless_another_is_given():
+    usual = network(RULES["direct"]())
+    given = network(RULES["direct"](), operator=PastDiffusion(CHANNELS, LAYERS, STEP_SIZE))
+    assert type(usual.operator) is type(given.operator) is PastDiffusion
+    given.load_state_dict(usual.state_dict())
+    frames, graph = random_frames(), small_graph()
+    assert torch.equal(usual.eval()(frames, graph), given.eval()(frames, graph))
+
+
+@pytest.mark.parametrize("make_operator", [lambda: Repulsion(CHANNELS), lambda: HiddenDiffusionOperator(CHANNELS, 7)])
+def test_any_operator_works_and_members_get_what_they_get_alone(make_operator, device):
+    def build(seed):
+        torch.manual_seed(seed)
+        made = network(RULES["attention"](), operator=make_operator(), dropout=0.2, seed=seed)
+        made.reset_parameters()
+        return made
+
+    networks = [build(seed) for seed in range(3)]
+    assert isinstance(networks[0].operator, WithPastFeatures)
+    together, frames = train(networks, device)
+    for member, alone in enumerate(networks):
+        single, _ = train([alone], device)
+        torch.testing.assert_close(together.weights[[member]], single.weights)
+        answer = together.evaluate(frames, small_graph())[member]
+        torch.testing.assert_close(answer, single.network(0)(frames, small_graph()))
+        # All weights learn: those of the operator, and those of the past features.
+        learned = single.network(0).cpu().state_dict()
+        same = [name for name, start in alone.state_dict().items() if torch.equal(learned[name], start)]
+        assert not same
 
 
 def test_all_weights_learn():

@@ -1,27 +1,93 @@
+import re
+from pathlib import Path
+
 import pytest
 import torch
 from torch_geometric.nn import GATConv, GCNConv, GraphConv, Sequential, SimpleConv
 
 from tdegnn import ConvOperator, DiffusionOperator, Graph, HiddenDiffusionOperator, InputError, NearIdentityDiffusion
-from tests.core.checkers import CHANNELS, NUM_NODES, check_operator, random_history, small_graph
+from tdegnn.core.operator import SpatialOperator
+from tdegnn.operators.past_diffusion import PastFeatures
+from tdegnn.operators.registry import OPERATORS
+from tdegnn.operators.with_past import WithPastFeatures
+from tdegnn.parts import Part
+from tests.core.checkers import (
+    CHANNELS,
+    NUM_NODES,
+    Repulsion,
+    check_members,
+    check_operator,
+    context_like,
+    random_history,
+    small_graph,
+)
 
-OPERATORS = {
-    "diffusion": lambda: DiffusionOperator(CHANNELS, 2, step_size=0.3),
-    "diffusion with batch norm": lambda: DiffusionOperator(CHANNELS, 2, step_size=0.3, batch_norm=True),
-    "near identity": lambda: NearIdentityDiffusion(CHANNELS, 2, step_size=0.3),
-    "hidden diffusion": lambda: HiddenDiffusionOperator(CHANNELS, 16),
+SIZES = dict(channels=CHANNELS, hidden_channels=16, num_layers=2, step_size=0.3)
+
+
+class Counting(SpatialOperator):
+    """`s = -k L F`, where k counts the layers in the context."""
+
+    def forward(self, state, graph, layer, context=None):
+        count = 1 if context is None else context + 1
+        return -count * graph.laplacian(state), count
+
+
+MADE = {name: lambda name=name: OPERATORS.make(name, **SIZES) for name in OPERATORS.names} | {
+    "diffusion with batch norm": lambda: OPERATORS.make(Part("diffusion", batch_norm=True), **SIZES),
+    "own": lambda: Repulsion(CHANNELS),
+    "own with past features": lambda: WithPastFeatures(Repulsion(CHANNELS), CHANNELS, 2),
     "GCN": lambda: ConvOperator(GCNConv(CHANNELS, CHANNELS)),
     "GCN by layer": lambda: ConvOperator([GCNConv(CHANNELS, CHANNELS) for _ in range(2)]),
     "GAT, which knows no batches": lambda: ConvOperator(GATConv(CHANNELS, CHANNELS)),
 }
 
 
-@pytest.mark.parametrize("make", OPERATORS.values(), ids=OPERATORS)
+@pytest.mark.parametrize("make", MADE.values(), ids=MADE)
 def test_operator_keeps_the_contract(make, device):
     operator = make()
     check_operator(operator, device)
     operator.reset_parameters()
-    assert operator(random_history(1, dtype=torch.float64, device=device)[0], small_graph(), 0)[0].isfinite().all()
+    (state,) = random_history(1, dtype=torch.float64, device=device)
+    assert operator(state, small_graph(), 0, context_like(operator, state))[0].isfinite().all()
+
+
+def test_the_operator_of_the_guide_keeps_the_contract():
+    guide = Path(__file__).parents[2] / "docs" / "your_own_operator.md"
+    names = {}
+    exec(re.findall(r"```python\n(.*?)```", guide.read_text(), flags=re.DOTALL)[0], names)
+    check_operator(names["Repulsion"](CHANNELS, 2), torch.device("cpu"))
+    check_members(lambda: names["Repulsion"](CHANNELS, 2))
+
+
+@pytest.mark.parametrize("name", [name for name in MADE if not name.startswith(("GCN", "GAT")) and "norm" not in name])
+def test_members_get_what_they_get_alone(name):
+    check_members(MADE[name])
+
+
+def test_past_features_are_added_to_the_rate_and_brought_up_to_date():
+    operator, graph = WithPastFeatures(Counting(), CHANNELS, 3).double(), small_graph()
+    state, features, time = random_history(3, 2)
+    rate, context = operator(state, graph, 0, PastFeatures(features, time))
+    torch.testing.assert_close(rate, operator.past_maps[0](features) - graph.laplacian(state))
+    assert context.features is features
+    later = state + rate
+    rate, context = operator(later, graph, 1, context)
+    updated = torch.relu(operator.updates[0](torch.cat([features, later, time], dim=-1)))
+    torch.testing.assert_close(context.features, updated)
+    # The operator's own context is carried along.
+    torch.testing.assert_close(rate, operator.past_maps[1](updated) - 2 * graph.laplacian(later))
+    assert context.own == 2
+    assert context.time is time
+    assert len(operator.updates) == 2
+
+
+@pytest.mark.parametrize("name", ["past-diffusion", "own with past features"])
+def test_past_features_must_be_given(name):
+    with pytest.raises(
+        InputError, match="Expected PastFeatures as the context of .*, got NoneType. Use it in a network"
+    ):
+        MADE[name]()(random_history(1, dtype=torch.float32)[0], small_graph(), 0)
 
 
 def test_near_identity_starts_as_plain_diffusion_and_decays_to_it():
@@ -93,6 +159,8 @@ def test_hidden_diffusion_can_write_the_heat_equation_for_one_channel():
         (lambda: DiffusionOperator(4, 0, 0.1), "num_layers to be at least 1, got 0"),
         (lambda: HiddenDiffusionOperator(1, 0), "hidden_channels to be at least 1, got 0"),
         (lambda: ConvOperator([]), "at least one convolution"),
+        (lambda: WithPastFeatures(MADE["past-diffusion"](), 4, 2), "not take past features, got PastDiffusion"),
+        (lambda: WithPastFeatures(Repulsion(4), 4, 0), "num_layers to be at least 1, got 0"),
         (
             lambda: DiffusionOperator(4, 2, 0.1)(random_history(1, dtype=torch.float32)[0], small_graph(), 2),
             "got layer 2",
@@ -112,13 +180,14 @@ def test_wrong_use_is_refused(call, message):
         call()
 
 
-@pytest.mark.parametrize("make", OPERATORS.values(), ids=OPERATORS)
+@pytest.mark.parametrize("make", MADE.values(), ids=MADE)
 def test_a_graph_first_seen_in_inference_mode_can_be_trained_on(make):
     operator, graph = make(), small_graph()
     with torch.inference_mode():
-        operator(random_history(1, dtype=torch.float32)[0], graph, 0)
+        first = random_history(1, dtype=torch.float32)[0]
+        operator(first, graph, 0, context_like(operator, first))
     state = random_history(1, dtype=torch.float32)[0].requires_grad_()
-    operator(state, graph, 0)[0].sum().backward()
+    operator(state, graph, 0, context_like(operator, state.detach()))[0].sum().backward()
     assert state.grad is not None
 
 

@@ -15,7 +15,7 @@ from tdegnn.nodes.settings import NodeConfig
 from tdegnn.rivals.nodes.config import RivalConfig
 from tdegnn.training import replay
 from tdegnn.training.node_training import NodeTraining
-from tdegnn.training.replay import NUM_WARM_UP, Replayed, Tape
+from tdegnn.training.replay import NUM_WARM_UP, RecordedStep, Replayed
 from tests.node_datasets import make_dataset
 
 CPU = torch.device("cpu")
@@ -75,7 +75,7 @@ def with_batch_norm(self):
 
 
 @pytest.mark.parametrize("step", [descend, with_zeros, by_parts, with_indices, with_batch_norm])
-def test_a_step_that_is_played_writes_what_it_writes_when_it_runs(step):
+def test_a_replayed_step_writes_what_the_plain_step_writes(step):
     plain, recorded = Weights(step), Weights(step)
     replayed = Replayed(recorded.step, CPU)
     for number in range(NUM_STEPS):
@@ -104,12 +104,29 @@ def count(self):
     self.weights.add_(self.num_calls)
 
 
+def select_by_mask(self):
+    """The number of selected entries changes from call to call."""
+    self.weights[0, 0] = self.num_calls % 3 - 1.0
+    self.loss.copy_(self.weights[self.weights > 0].sum())
+
+
+def count_nonzero_entries(self):
+    self.weights.mul_(-1).relu_().add_(self.data.sum() * 0.1)
+    self.loss.copy_(self.weights.nonzero().sum() + torch.masked_select(self.weights, self.weights > 0.1).sum())
+
+
+def compare(self):
+    self.weights.add_(0.1 if torch.equal(self.weights, self.data[:, :3]) else 0.2)
+
+
 def turn(self):
     self.weights.t_()
     self.weights[0, 1] += 1
 
 
-@pytest.mark.parametrize("step", [ask_for_a_number, draw, drop, count, turn])
+@pytest.mark.parametrize(
+    "step", [ask_for_a_number, draw, drop, count, select_by_mask, count_nonzero_entries, compare, turn]
+)
 def test_what_is_not_the_same_every_time_runs_plainly(step):
     plain, recorded = Weights(step), Weights(step)
     torch.manual_seed(0)
@@ -123,10 +140,36 @@ def test_what_is_not_the_same_every_time_runs_plainly(step):
     assert recorded.num_calls == NUM_STEPS
 
 
+@pytest.mark.parametrize("mask", [lambda x: x > 0, lambda x: (x > 0).nonzero().flatten()])
+def test_a_selection_by_value_gives_the_right_sum_on_every_call(mask):
+    """The recording and its check see data of which 2 values are positive; later there are 4."""
+    one = Weights(lambda self: self.loss.copy_(self.series[mask(self.series)].sum()))
+    one.series = torch.tensor([1.0, 2.0, -3.0, -4.0])
+    replayed = Replayed(one.step, CPU)
+    for number in range(NUM_STEPS):
+        if number > NUM_WARM_UP + 2:
+            one.series.copy_(torch.tensor([1.0, 2.0, 3.0, 4.0]))
+        replayed()
+        assert one.loss == one.series.clamp(min=0).sum()
+    assert not replayed.is_replaying
+
+
+def test_a_selection_by_position_is_replayed():
+    one = Weights(lambda self: self.loss.copy_(self.weights[self.places].sum()))
+    one.places = torch.tensor([0, 2])
+    replayed = Replayed(one.step, CPU)
+    for number in range(NUM_STEPS):
+        one.weights += number
+        one.places.copy_(torch.tensor([number % 4, 1]))
+        replayed()
+        assert one.loss == one.weights[one.places].sum()
+    assert replayed.is_replaying
+
+
 def test_a_step_that_writes_much_is_not_recorded():
     one = Weights(descend)
-    assert Tape.record(one.step, largest=2**10) is not None
-    assert Tape.record(one.step, largest=2**8) is None
+    assert RecordedStep.record(one.step, most_bytes=2**10) is not None
+    assert RecordedStep.record(one.step, most_bytes=2**8) is None
 
 
 def test_views_and_constants_are_not_made_again():
@@ -136,7 +179,7 @@ def test_views_and_constants_are_not_made_again():
         turned = one.weights.T.view(2, 2, 4).transpose(0, 1)
         one.weights.add_((turned[0] * (torch.ones(4) + 1)).sum())
 
-    assert len(Tape.record(run)) == 3  # times, sum, add
+    assert len(RecordedStep.record(run)) == 3  # times, sum, add
 
 
 def test_a_record_does_not_keep_what_it_is_of():
@@ -155,10 +198,6 @@ def test_a_record_does_not_keep_what_it_is_of():
 
 def plainly(monkeypatch):
     monkeypatch.setattr(replay, "NUM_WARM_UP", 10**9)
-
-
-def is_played(replayed):
-    return replayed._record._tape is not None and replayed._record._is_checked
 
 
 CONFIGS = {
@@ -187,11 +226,11 @@ def test_networks_for_nodes_learn_the_same(name, num_members, monkeypatch):
         return training
 
     recorded = train()
-    assert is_played(recorded._step)
-    assert is_played(recorded._look)
+    assert recorded._step.is_replaying
+    assert recorded._look.is_replaying
     plainly(monkeypatch)
     plain = train()
-    assert not is_played(plain._step)
+    assert not plain._step.is_replaying
     for name_of, tensor in plain.state().items():
         assert torch.equal(tensor, recorded.state()[name_of]), name_of
 
@@ -216,7 +255,7 @@ def test_networks_for_series_learn_the_same(system, states, num_members, monkeyp
         return training
 
     recorded = train()
-    assert is_played(recorded._step)
+    assert recorded._step.is_replaying
     plainly(monkeypatch)
     for name_of, tensor in train().state().items():
         assert torch.equal(tensor, recorded.state()[name_of]), name_of

@@ -1,8 +1,8 @@
 """The temporal coefficients `c` of the equation: which past states weigh how much in the next one.
 
-Every rule answers `coefficients(history, layer) -> c`, one weight a state, newest first, with `sum c = 1`.
-`FixedCoefficients` is a given integrator, `DirectCoefficients` a learned vector, `AttentionCoefficients` looks
-at the history. What a vector means is for `tdegnn.analysis`; the sum over states is `core/combination.py`.
+Every rule answers `coefficients(history, layer) -> c`, one weight per state, newest first, with `sum c = 1`.
+`FixedCoefficients` is a given integrator, `DirectCoefficients` a learned vector, `AttentionCoefficients` looks at the
+history. `tdegnn.analysis` says what a vector means; `core/combination.py` computes the sum over states.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from tdegnn.core.combination import Coefficients, History, attend, join, normali
 from tdegnn.errors import InputError, check_count, check_fits, check_layer
 from tdegnn.graph import State
 
-# What float32 keeps of a sum; the analysis allows the same.
+# How far float32 may leave a sum from one. The analysis allows as much.
 SUM_TOLERANCE = 1e-4
-
 
 # From the history and the number of the layer to `sum_p c_p F[l-p+1]` and c.
 Combine: TypeAlias = Callable[[History, int], tuple[State, Coefficients]]
@@ -31,7 +30,7 @@ class TemporalCoefficients(nn.Module, ABC):
     """A rule that gives the weights of the last `order` states.
 
     Args:
-        order: Number of states that are weighed.
+        order: Number of past states that c weighs.
     """
 
     def __init__(self, order: int) -> None:
@@ -41,7 +40,7 @@ class TemporalCoefficients(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, history: History, layer: int) -> Coefficients:
-        """Return c: one weight a state, and a batch element where the rule looks at the states."""
+        """Return c: one weight per state, or per state and batch element if the rule looks at the states."""
 
     def combine(self, history: History, layer: int) -> tuple[State, Coefficients]:
         """Return `sum_p c_p F[l-p+1]` and c. A rule may override this to compute both in fewer passes."""
@@ -50,16 +49,16 @@ class TemporalCoefficients(nn.Module, ABC):
         return weighted_sum(coefficients, history), coefficients
 
     def prepare(self) -> Combine:
-        """Return what answers as `combine` does, for all layers of one integration.
+        """Return a function that answers as `combine` does, for all layers of one integration.
 
-        A rule may override this to do once what does not change from layer to layer.
+        A rule may override this to compute only once what does not change from layer to layer.
         """
         return self.combine
 
     def check_history(self, history: History) -> None:
-        """Raise an `InputError` where the history has another length than c."""
+        """Raise an `InputError` if the history is not as long as c."""
         if len(history) != self.order:
-            raise InputError(f"Expected a history of {self.order} states, one a coefficient, got {len(history)}.")
+            raise InputError(f"Expected a history of {self.order} states, one per coefficient, got {len(history)}.")
 
     def extra_repr(self) -> str:
         """Return the sizes shown by `repr`."""
@@ -97,11 +96,11 @@ class FixedCoefficients(TemporalCoefficients):
 
 
 class VectorCoefficients(TemporalCoefficients):
-    """A rule whose c does not look at the history: one vector for all layers, or one for each.
+    """A rule whose c does not depend on the history: one vector for all layers, or one per layer.
 
     Args:
-        order: Number of states that are weighed.
-        num_layers: One vector for all layers (`None`, as in the paper), or one for each of so many layers.
+        order: Number of past states that c weighs.
+        num_layers: Number of layers, each with its own vector. If None, all layers share one, as in the paper.
     """
 
     def __init__(self, order: int, num_layers: int | None = None) -> None:
@@ -111,7 +110,7 @@ class VectorCoefficients(TemporalCoefficients):
 
     @abstractmethod
     def vectors(self) -> Float[Tensor, "layers order"]:
-        """Return c of all layers, or the one that they share."""
+        """Return c of every layer, or the one vector that all layers share."""
 
     def forward(self, history: History, layer: int) -> Float[Tensor, " order"]:
         """Return the vector of this layer, in the precision of the history."""
@@ -143,8 +142,8 @@ class DirectCoefficients(VectorCoefficients):
     """A learned vector divided by its sum. Starts as forward Euler, `(1, 0, ..., 0)`.
 
     Args:
-        order: Number of states that are weighed.
-        num_layers: One vector for all layers (`None`, as in the paper), or one for each of so many layers.
+        order: Number of past states that c weighs.
+        num_layers: Number of layers, each with its own vector. If None, all layers share one, as in the paper.
     """
 
     def __init__(self, order: int, num_layers: int | None = None) -> None:
@@ -166,13 +165,14 @@ class AttentionCoefficients(TemporalCoefficients):
     """Attention of the current state over the history: dot products without softmax, divided by their sum.
 
     With `q = F[l] Wq^T + bq` and `k_p = F[l-p+1] Wk^T + bk`, `raw_p` is the mean over nodes of
-    `q . k_p / sqrt(channels)` and `c = raw / sum(raw)`: one vector a layer and batch element.
+    `q . k_p / sqrt(channels)` and `c = raw / sum(raw)`: one vector per layer and batch element.
 
-    Deviation: the paper maps all pairs of states and keeps one row. Only that row is computed here, and the two
-    projections act as one, `M = Wq^T Wk`, because scores are averaged over nodes. Same numbers, to rounding.
+    Deviation: the paper computes the scores of all pairs of states and keeps one row. Here only that row is computed,
+    and the two projections are joined, `M = Wq^T Wk`, since scores are averaged over nodes. The numbers are the same,
+    to rounding.
 
     Args:
-        order: Number of states that are weighed.
+        order: Number of past states that c weighs.
         channels: Channels of a state.
     """
 
@@ -185,9 +185,10 @@ class AttentionCoefficients(TemporalCoefficients):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the query anew and let the key equal it.
+        """Draw the query anew, and make the key equal to it.
 
-        Deviation: the paper does not say how they start. Equal, scores start as likeness, and their sum away from 0.
+        Deviation: the paper does not say how they start. If they are equal, a score starts as a similarity, and the sum
+        of the scores starts away from 0.
         """
         self.query.reset_parameters()
         self.key.load_state_dict(self.query.state_dict())
@@ -201,9 +202,9 @@ class AttentionCoefficients(TemporalCoefficients):
         return self.prepare()(history, layer)
 
     def prepare(self) -> Combine:
-        """Join query and key; compute scores and sum in one go."""
+        """Join query and key once. Compute scores and sum together in every layer."""
         device_type = self.query.weight.device.type
-        # c needs all digits, also where the rest of a network runs in half precision.
+        # c needs all digits, even if the rest of a network runs in half precision.
         with torch.autocast(device_type, enabled=False):
             score = join(self.query, self.key)
 
@@ -223,11 +224,11 @@ class AttentionCoefficients(TemporalCoefficients):
 class GatedAttention(AttentionCoefficients):
     """Attention behind a learned gate, `c = (1 - g) (1, 0, ..., 0) + g a`, which starts closed: as forward Euler.
 
-    Deviation: the paper's attention has no gate, gives older states weight from the first step on, and can hardly come
-    to c = [1]. This one contains it, and weight decay pulls the gate back to it.
+    Deviation: the paper's attention has no gate. It gives weight to older states from the first step on, and can hardly
+    learn c = [1]. This rule contains c = [1], and weight decay pulls the gate back to it.
 
     Args:
-        order: Number of states that are weighed.
+        order: Number of past states that c weighs.
         channels: Channels of a state.
     """
 
@@ -238,11 +239,11 @@ class GatedAttention(AttentionCoefficients):
     def reset_parameters(self) -> None:
         """Draw query and key anew, and close the gate."""
         super().reset_parameters()
-        if hasattr(self, "gate"):  # not yet while the attention itself is made
+        if hasattr(self, "gate"):  # not yet while the base class is initialized
             nn.init.zeros_(self.gate)
 
     def prepare(self) -> Combine:
-        """Put the gate behind what the attention prepares."""
+        """Apply the gate to what the attention returns."""
         attend_to = super().prepare()
 
         def combine(history: History, layer: int) -> tuple[State, Coefficients]:

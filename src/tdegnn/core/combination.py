@@ -1,8 +1,11 @@
-"""The sum `sum_p c_p F[l-p+1]`, and the same sum with attention scores computed on the way.
+"""The sum `sum_p c_p F[l-p+1]`, its weights divided by their sum, and attention scores on the way.
 
-Both are written with their own backward pass. A training step reads and writes every state of the history in
-every layer, so memory traffic decides its cost: plain autograd would write one gradient a state for the scores
-and another for the sum, and then add them. Here each state gets its gradient in one go.
+Both sums, plain and with attention, have a backward pass of their own. A training step reads and writes every state of
+the history in every layer, so memory traffic decides its cost. Plain autograd would write one gradient per state for
+the scores and another for the sum, and then add them. Here each state gets its gradient in one pass.
+
+From top to bottom: what rules for c call, the differentiable functions behind it, the history in the layout that suits
+its size, the division of scores by their sum.
 """
 
 from __future__ import annotations
@@ -15,53 +18,62 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from tdegnn.graph import State
-from tdegnn.torch_internals import quick_to_call
+from tdegnn.torch_internals import quick_to_call, transform_level
 
 History: TypeAlias = tuple[Float[Tensor, "*batch nodes channels"], ...]
-# One weight a state, or one a state and batch element.
+# One weight per state, or one per state and batch element.
 Coefficients: TypeAlias = Float[Tensor, " order"] | Float[Tensor, "order *batch"]
+# How alike the current state and a past one are, as a matrix S: `[F[l], 1] S . [F[l-p+1], 1]`, summed over nodes.
+# Members that are trained together have one matrix each.
+Score: TypeAlias = Float[Tensor, "*members channels_and_one channels_and_one"]
+
+# States of up to so many numbers are stacked: then calls cost more than copies.
+SMALL_STATE = 2**14
+# A sum of scores smaller than this part of the sum of their sizes is held there, away from zero.
+RELATIVE_FLOOR = 1e-2
 
 
 def weighted_sum(coefficients: Coefficients, history: History) -> State:
-    """`sum_p c_p F[l-p+1]`, with one weight a state, or one a state and batch element."""
+    """Return `sum_p c_p F[l-p+1]`."""
     combined: Tensor = _WeightedSum.apply(coefficients, *history)  # type: ignore[no-untyped-call]
     return combined
 
 
 def join(query: nn.Linear, key: nn.Linear) -> Score:
-    """Join the projections of an attention: `q . k_p` with `q = F[l] Wq^T + bq` and `k_p = F[l-p+1] Wk^T + bk`.
+    """Join the projections of an attention, `q = F[l] Wq^T + bq` and `k_p = F[l-p+1] Wk^T + bk`, into one matrix.
 
-    As one matrix it costs one product with F[l] in place of one for every state.
+    Then `q . k_p` costs one product with F[l] instead of one with every state.
     """
     extended_query, extended_key = (torch.cat([each.weight, each.bias[:, None]], dim=1) for each in (query, key))
     return extended_query.mT @ extended_key
 
 
 def attend(score: Score, history: History) -> tuple[State, Float[Tensor, order * batch]]:
-    """Weigh the history by its likeness to the current state; return the weighted sum and the weights c.
+    """Weigh the history by its likeness to the current state. Return the weighted sum and the weights c.
 
-    `raw_p` is the sum over nodes of the score, and `c = raw / sum(raw)`, which does not depend on the scale of `raw`.
+    `raw_p` is the score summed over nodes, and `c = raw / sum(raw)`, which does not depend on the scale of `raw`.
     """
     combined, coefficients, *_ = _Attend.apply(score, *history)  # type: ignore[no-untyped-call]
     return combined, coefficients
 
 
 def mean_scores(score: Score, history: History) -> Float[Tensor, order * batch]:
-    """The scores of the current state over the history, mean over nodes, divided by the customary sqrt(channels)."""
+    """Return the scores of the current state over the history: means over nodes, divided by sqrt(channels)."""
     num_nodes, channels = history[0].shape[-2:]
-    return _finite(make_past(history).scores(score)[0] * float(channels**-0.5 / num_nodes))
+    return _finite(lay_out(history).scores(score)[0] * float(channels**-0.5 / num_nodes))
 
 
-def _finite(scores: Float[Tensor, order * batch]) -> Float[Tensor, order * batch]:
-    """Of states so large that their products overflow, the signs of the scores are left."""
-    return torch.nan_to_num(scores)
+def normalize_sum(raw: Float[Tensor, order * batch]) -> Float[Tensor, order * batch]:
+    """Scale `raw` along its first axis to sum to one. Values and gradient are finite for every finite input."""
+    coefficients: Tensor = _NormalizeSum.apply(raw)  # type: ignore[no-untyped-call]
+    return coefficients
 
 
 @quick_to_call
 class _WeightedSum(torch.autograd.Function):
     @staticmethod
     def forward(coefficients: Tensor, *history: Tensor) -> Tensor:
-        return make_past(history).weighted_sum(coefficients)
+        return lay_out(history).weighted_sum(coefficients)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:  # noqa: ARG004
@@ -72,8 +84,8 @@ class _WeightedSum(torch.autograd.Function):
         coefficients, *history = ctx.saved_tensors
         to_coefficients = None
         if ctx.needs_input_grad[0]:
-            inner = make_past(tuple(history)).inner_products(gradient)
-            # One vector for the whole batch collects the gradient of every batch element.
+            inner = lay_out(tuple(history)).inner_products(gradient)
+            # If the whole batch shares one vector, its gradient is the sum over batch elements.
             to_coefficients = inner if coefficients.dim() > 1 else inner.reshape(len(history), -1).sum(dim=1)
         to_history = [
             weight * gradient if needed else None
@@ -83,7 +95,7 @@ class _WeightedSum(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], coefficients: Tensor, *history: Tensor) -> tuple[Tensor, int]:
-        """Members are one more batch axis, each with weights of its own."""
+        """Treat members as one more batch axis, each with its own weights."""
         states = _members_first(info.batch_size, in_dims[1:], history)
         weights = _members_first(info.batch_size, in_dims[:1], (coefficients,))[0].movedim(0, 1)
         batch = states[0].shape[:-2]
@@ -91,26 +103,18 @@ class _WeightedSum(torch.autograd.Function):
         return _WeightedSum.apply(weights, *states), 0  # type: ignore[no-untyped-call]
 
 
-def _members_first(num_members: int, axes: Sequence[int | None], tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Tensors with the axis of members in front; what all members share is repeated, without a copy."""
-    return [
-        tensor.expand(num_members, *tensor.shape) if axis is None else tensor.movedim(axis, 0)
-        for axis, tensor in zip(axes, tensors, strict=True)
-    ]
-
-
 @quick_to_call
 class _Attend(torch.autograd.Function):
-    """Members that have scores of their own are the first batch axes; the others share them."""
+    """The weighted sum with attention. Leading axes of `score` are members, which the states have in front too."""
 
     @staticmethod
     def forward(score: Tensor, *history: Tensor) -> tuple[Tensor, ...]:
-        past = make_past(history)
-        scores, query = past.scores(score)
+        states = lay_out(history)
+        scores, query = states.scores(score)
         raw = _finite(scores)
         guarded = guard(raw)
         coefficients = coefficients_of(guarded)
-        return past.weighted_sum(coefficients), coefficients, raw, query, *guarded
+        return states.weighted_sum(coefficients), coefficients, raw, query, *guarded
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
@@ -126,238 +130,25 @@ class _Attend(torch.autograd.Function):
         to_combined, to_coefficients, to_raw, to_query = gradients[:4]
         if to_combined is None:
             to_combined = torch.zeros_like(history[0])
-        past = make_past(tuple(history))
-        inner = past.inner_products(to_combined)
-        # What was kept knows nothing of `raw`: to be differentiated once more, it is computed again.
+        states = lay_out(tuple(history))
+        inner = states.inner_products(to_combined)
+        # The saved division has no graph to `raw`. For second derivatives it is computed again.
         division = guard(raw) if torch.is_grad_enabled() else Guarded(*guarded)
         through_c = pull_back(division, inner if to_coefficients is None else inner + to_coefficients)
         to_scores = through_c if to_raw is None else through_c + to_raw
-        # A query may have a channel that states do not have.
-        to_current, *others = past.sums_of_two(
+        # Of stacked states, the query has one channel more than a state.
+        to_current, *others = states.sums_of_two(
             coefficients, to_combined, to_scores, query[..., : to_combined.shape[-1]]
         )
-        # The current state is also seen through the query.
-        to_score, to_current = past.pull_back_scores(score, to_scores, to_query, to_current)
+        # The current state also acts through the query.
+        to_score, to_current = states.pull_back_scores(score, to_scores, to_query, to_current)
         return (to_score, to_current, *others)
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        """Members are one more axis in front; that of c comes after the order."""
+        """Treat members as one more axis in front. In c it comes after the order."""
         axes = (0, 1, 1, 0, 1, 1, 1, 1)
         return _Attend.apply(*_members_first(info.batch_size, in_dims, inputs)), axes  # type: ignore[no-untyped-call]
-
-
-# Numbers in a state that is small.
-SMALL_STATE = 2**14
-
-# How alike the current state and a past one are, as a matrix S: `[F[l], 1] S . [F[l-p+1], 1]`, summed over nodes.
-# Members that are trained together have scores of their own.
-Score: TypeAlias = Float[Tensor, "*members channels_and_one channels_and_one"]
-
-
-def make_past(history: History) -> StackedPast | ListedPast:
-    """The form that suits the size of the states."""
-    return StackedPast(history) if history[0].numel() <= SMALL_STATE else ListedPast(history)
-
-
-class StackedPast:
-    """Small states as one tensor."""
-
-    def __init__(self, history: History) -> None:
-        self._states = torch.stack(history, dim=-3)
-
-    def inner_products(self, state: State) -> Float[Tensor, order * batch]:
-        """Inner product of each state with `state`, over nodes and channels."""
-        return _inner_products(self._states, state)
-
-    def weighted_sum(self, weights: Coefficients) -> State:
-        """`sum_p w_p F[l-p+1]`."""
-        return _weighted_sum(weights, self._states)
-
-    def sums_of_two(
-        self, weights: Coefficients, first: State, more_weights: Coefficients, second: State
-    ) -> list[Float[Tensor, "*batch nodes channels"]]:
-        """`w_p first + v_p second` for each p."""
-        many, more = (each.view(*each.shape, *[1] * (first.dim() + 1 - each.dim())) for each in (weights, more_weights))
-        return list(product_adder()(many * first, more, second).unbind(0))
-
-    def scores(self, score: Score) -> tuple[Float[Tensor, order * batch], Float[Tensor, "*batch nodes any"]]:
-        """The score of each state, and the query, with one channel more than a state."""
-        states = self._with_ones()
-        current = states[..., 0, :, :]
-        query = (_rows(current, score) @ score).view(current.shape)
-        return _inner_products(states, query), query
-
-    def pull_back_scores(
-        self, score: Score, to_scores: Float[Tensor, order * batch], to_query: Tensor | None, to_current: State
-    ) -> tuple[Score, State]:
-        """The gradients of `score` and, added to `to_current`, of the current state through the query."""
-        states = self._with_ones()
-        through_scores = _weighted_sum(to_scores, states)
-        query_rows = _rows(through_scores if to_query is None else through_scores + to_query, score)
-        # Not of the channel of ones, which is no state.
-        through_query = (query_rows @ score[..., :-1, :].mT).view(to_current.shape)
-        return _rows(states[..., 0, :, :], score).mT @ query_rows, to_current + through_query
-
-    def _with_ones(self) -> Float[Tensor, "*batch order nodes channels_and_one"]:
-        return torch.cat([self._states, torch.ones_like(self._states[..., :1])], dim=-1)
-
-
-class ListedPast:
-    """Large states as they are."""
-
-    def __init__(self, history: History) -> None:
-        self._history = history
-
-    def inner_products(self, state: State) -> Float[Tensor, order * batch]:
-        """Inner product of each state with `state`, over nodes and channels."""
-        flat = state.flatten(-2)
-        inner_product: Callable[[Tensor, Tensor], Tensor]
-        inner_product = torch.dot if flat.dim() == 1 else torch.linalg.vecdot
-        return torch.stack([inner_product(past.flatten(-2), flat) for past in self._history])
-
-    def weighted_sum(self, weights: Coefficients) -> State:
-        """`sum_p w_p F[l-p+1]`."""
-        first, *others = weights[..., None, None].unbind(0)
-        add_product = product_adder()
-        total = first * self._history[0]
-        for weight, state in zip(others, self._history[1:], strict=True):
-            total = add_product(total, weight, state)
-        return total
-
-    def sums_of_two(
-        self, weights: Coefficients, first: State, more_weights: Coefficients, second: State
-    ) -> list[Float[Tensor, "*batch nodes channels"]]:
-        """`w_p first + v_p second` for each p."""
-        add_product = product_adder()
-        pairs = zip(weights[..., None, None].unbind(0), more_weights[..., None, None].unbind(0), strict=True)
-        return [add_product(weight * first, more, second) for weight, more in pairs]
-
-    def scores(self, score: Score) -> tuple[Float[Tensor, order * batch], Float[Tensor, "*batch nodes any"]]:
-        """The score of each state, and the query."""
-        current = self._history[0]
-        # The ones that states have in `Score` are left out of the products, and made up for.
-        query = _add_product(score[..., -1:, :-1], _rows(current, score), score[..., :-1, :-1]).view(current.shape)
-        sums = _rows(current.sum(dim=-2), score)
-        shift = _add_product(score[..., -1:, -1:] * current.shape[-2], sums, score[..., :-1, -1:])
-        return self.inner_products(query) + shift.view(current.shape[:-2]), query
-
-    def pull_back_scores(
-        self, score: Score, to_scores: Float[Tensor, order * batch], to_query: Tensor | None, to_current: State
-    ) -> tuple[Score, State]:
-        """The gradients of `score` and, added to `to_current`, of the current state through the query."""
-        current, num_nodes = self._history[0], self._history[0].shape[-2]
-        through_scores = self.weighted_sum(to_scores)
-        query_rows = _rows(through_scores if to_query is None else through_scores + to_query, score)
-        to_shift = _rows(to_scores.sum(dim=0)[..., None], score)
-        to_ones = (to_shift * num_nodes).sum(dim=-2, keepdim=True)
-        to_score = torch.cat(
-            [
-                torch.cat([_rows(current, score).mT @ query_rows, _rows(current.sum(dim=-2), score).mT @ to_shift], -1),
-                torch.cat([query_rows.sum(dim=-2, keepdim=True), to_ones], -1),
-            ],
-            dim=-2,
-        )
-        summed = _add_product(_rows(to_current, score), query_rows, score[..., :-1, :-1].mT).view(current.shape)
-        through_shift = to_shift @ score[..., :-1, -1:].mT
-        return to_score, summed + through_shift.view(*current.shape[:-2], 1, -1)
-
-
-def product_adder() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    """What makes `total + weight * factor`: in place, except under the compiler and under `torch.func`.
-
-    In place it saves an allocation, which costs more than the sum. The compiler fuses the sum anyway, and that of
-    torch 2.11 loses the gradients of a function that writes in place. `vmap` has no rule for writing in place.
-    """
-    if torch.compiler.is_compiling() or torch._C._functorch.maybe_current_level() is not None:
-        return torch.addcmul
-    return Tensor.addcmul_
-
-
-def _rows(values: Float[Tensor, "*axes channels"], score: Score) -> Float[Tensor, "*members rows channels"]:
-    """All axes but those of members, which have scores of their own, as one: then one product does for all of them."""
-    return values.reshape(*score.shape[:-2], -1, values.shape[-1])
-
-
-def _add_product(
-    summand: Float[Tensor, "*members #rows #channels"],
-    rows: Float[Tensor, "*members rows inner"],
-    matrix: Float[Tensor, "*members inner channels"],
-) -> Float[Tensor, "*members rows channels"]:
-    """`summand + rows @ matrix`, read and written once."""
-    if rows.dim() > 3:
-        return summand + rows @ matrix
-    return (torch.addmm if rows.dim() == 2 else torch.baddbmm)(summand, rows, matrix)
-
-
-def _inner_products(states: Float[Tensor, "*batch order nodes channels"], state: State) -> Float[Tensor, order * batch]:
-    return (states.flatten(-2) @ state.flatten(-2)[..., None]).squeeze(-1).movedim(-1, 0)
-
-
-def _weighted_sum(weights: Coefficients, states: Float[Tensor, "*batch order nodes channels"]) -> State:
-    by_batch = weights.to(states.dtype).movedim(0, -1)[..., None, :]
-    total: Tensor = (by_batch @ states.flatten(-2)).squeeze(-2).unflatten(-1, states.shape[-2:])
-    return total
-
-
-RELATIVE_FLOOR = 1e-2
-
-
-def normalize_sum(raw: Float[Tensor, order * batch]) -> Float[Tensor, order * batch]:
-    """Scale `raw` along its first axis so that it sums to one. Finite for every finite input, as is its gradient."""
-    coefficients: Tensor = _NormalizeSum.apply(raw)  # type: ignore[no-untyped-call]
-    return coefficients
-
-
-class Guarded(NamedTuple):
-    """A raw vector, divided by what stands for its sum.
-
-    Attributes:
-        quotient: `raw / sum(raw)`, or what is nearest to it where the sum is held.
-        scale: The size that was taken out of `raw`.
-        divisor: The sum of `raw / scale`, held away from zero.
-        is_free: Whether it is that sum, and not held.
-    """
-
-    quotient: Float[Tensor, order * batch]
-    scale: Float[Tensor, 1 * batch]
-    divisor: Float[Tensor, 1 * batch]
-    is_free: Bool[Tensor, 1 * batch]
-
-
-def guard(raw: Float[Tensor, order * batch]) -> Guarded:
-    """Divide `raw` by its sum, which is held where it comes near zero."""
-    # c does not depend on the scale of raw, so the scale is a constant to the gradient. Taking it out keeps huge
-    # values from overflowing. Its own floor keeps 1 / scale, a factor of the gradient, finite.
-    smallest_scale = torch.finfo(raw.dtype).tiny * 1e8
-    scale = torch.linalg.vector_norm(raw.detach(), torch.inf, dim=0, keepdim=True).clamp(min=smallest_scale)
-    scaled = raw / scale
-    total = scaled.sum(dim=0, keepdim=True)
-    size = total.abs()
-    # The largest entry of `scaled` is 1 unless raw is below the smallest scale; there Euler takes over smoothly.
-    floor = RELATIVE_FLOOR * torch.linalg.vector_norm(scaled, 1, dim=0, keepdim=True).clamp(min=1.0)
-    divisor = torch.copysign(torch.maximum(size, floor), total)
-    return Guarded(scaled / divisor, scale, divisor, size >= floor)
-
-
-def coefficients_of(guarded: Guarded) -> Float[Tensor, order * batch]:
-    """The values of `normalize_sum`: the first is what the others leave of one."""
-    past = guarded.quotient[1:]
-    return torch.cat([1.0 - past.sum(dim=0, keepdim=True), past])
-
-
-def pull_back(guarded: Guarded, gradient: Float[Tensor, order * batch]) -> Float[Tensor, order * batch]:
-    """Gradient with respect to `raw`, given the one with respect to the coefficients.
-
-    To be differentiated once more, `guarded` must have been computed under autograd.
-    """
-    quotient, scale, divisor, is_free = guarded
-    # How the divisor follows each entry: as the sum does, or as the floor does where the sum is held.
-    slope = (RELATIVE_FLOOR * torch.sign(quotient)).masked_fill(is_free, 1.0)
-    # The first coefficient is what the others leave of one.
-    to_quotient = gradient - gradient[:1]
-    to_divisor = (to_quotient * quotient).sum(dim=0, keepdim=True)
-    return torch.addcmul(to_quotient, to_divisor, slope, value=-1) / divisor / scale
 
 
 @quick_to_call
@@ -376,3 +167,212 @@ class _NormalizeSum(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         (raw,) = ctx.saved_tensors
         return pull_back(guard(raw), gradient)
+
+
+def _members_first(num_members: int, axes: Sequence[int | None], tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Move the axis of members to the front. Repeat what all members share, without copying it."""
+    return [
+        tensor.expand(num_members, *tensor.shape) if axis is None else tensor.movedim(axis, 0)
+        for axis, tensor in zip(axes, tensors, strict=True)
+    ]
+
+
+def lay_out(history: History) -> StackedHistory | ListedHistory:
+    """Lay out the history as suits the size of its states."""
+    return StackedHistory(history) if history[0].numel() <= SMALL_STATE else ListedHistory(history)
+
+
+class StackedHistory:
+    """Small states, stacked into one tensor: few calls."""
+
+    def __init__(self, history: History) -> None:
+        self._states = torch.stack(history, dim=-3)
+
+    def inner_products(self, state: State) -> Float[Tensor, order * batch]:
+        """Return the inner product of each state with `state`, over nodes and channels."""
+        return _inner_products(self._states, state)
+
+    def weighted_sum(self, weights: Coefficients) -> State:
+        """Return `sum_p w_p F[l-p+1]`."""
+        return _weighted_sum(weights, self._states)
+
+    def sums_of_two(
+        self, weights: Coefficients, first: State, more_weights: Coefficients, second: State
+    ) -> list[Float[Tensor, "*batch nodes channels"]]:
+        """Return `w_p first + v_p second` for each p."""
+        many, more = (each.view(*each.shape, *[1] * (first.dim() + 1 - each.dim())) for each in (weights, more_weights))
+        return list(product_adder()(many * first, more, second).unbind(0))
+
+    def scores(self, score: Score) -> tuple[Float[Tensor, order * batch], Float[Tensor, "*batch nodes any"]]:
+        """Return the score of each state, and the query, which has one channel more than a state."""
+        states = self._with_ones()
+        current = states[..., 0, :, :]
+        query = (_rows(current, score) @ score).view(current.shape)
+        return _inner_products(states, query), query
+
+    def pull_back_scores(
+        self, score: Score, to_scores: Float[Tensor, order * batch], to_query: Tensor | None, to_current: State
+    ) -> tuple[Score, State]:
+        """Return the gradient of `score`, and `to_current` plus that of the current state through the query."""
+        states = self._with_ones()
+        through_scores = _weighted_sum(to_scores, states)
+        query_rows = _rows(through_scores if to_query is None else through_scores + to_query, score)
+        # The channel of ones belongs to no state and gets no gradient.
+        through_query = (query_rows @ score[..., :-1, :].mT).view(to_current.shape)
+        return _rows(states[..., 0, :, :], score).mT @ query_rows, to_current + through_query
+
+    def _with_ones(self) -> Float[Tensor, "*batch order nodes channels_and_one"]:
+        return torch.cat([self._states, torch.ones_like(self._states[..., :1])], dim=-1)
+
+
+class ListedHistory:
+    """Large states, each a tensor of its own: no copies."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+
+    def inner_products(self, state: State) -> Float[Tensor, order * batch]:
+        """Return the inner product of each state with `state`, over nodes and channels."""
+        flat = state.flatten(-2)
+        inner_product: Callable[[Tensor, Tensor], Tensor]
+        inner_product = torch.dot if flat.dim() == 1 else torch.linalg.vecdot
+        return torch.stack([inner_product(each.flatten(-2), flat) for each in self._history])
+
+    def weighted_sum(self, weights: Coefficients) -> State:
+        """Return `sum_p w_p F[l-p+1]`."""
+        first, *others = weights[..., None, None].unbind(0)
+        add_product = product_adder()
+        total = first * self._history[0]
+        for weight, state in zip(others, self._history[1:], strict=True):
+            total = add_product(total, weight, state)
+        return total
+
+    def sums_of_two(
+        self, weights: Coefficients, first: State, more_weights: Coefficients, second: State
+    ) -> list[Float[Tensor, "*batch nodes channels"]]:
+        """Return `w_p first + v_p second` for each p."""
+        add_product = product_adder()
+        pairs = zip(weights[..., None, None].unbind(0), more_weights[..., None, None].unbind(0), strict=True)
+        return [add_product(weight * first, more, second) for weight, more in pairs]
+
+    def scores(self, score: Score) -> tuple[Float[Tensor, order * batch], Float[Tensor, "*batch nodes any"]]:
+        """Return the score of each state, and the query."""
+        current = self._history[0]
+        # The ones that `Score` appends to states are not stored: their terms are added separately.
+        query = _add_product(score[..., -1:, :-1], _rows(current, score), score[..., :-1, :-1]).view(current.shape)
+        sums = _rows(current.sum(dim=-2), score)
+        shift = _add_product(score[..., -1:, -1:] * current.shape[-2], sums, score[..., :-1, -1:])
+        return self.inner_products(query) + shift.view(current.shape[:-2]), query
+
+    def pull_back_scores(
+        self, score: Score, to_scores: Float[Tensor, order * batch], to_query: Tensor | None, to_current: State
+    ) -> tuple[Score, State]:
+        """Return the gradient of `score`, and `to_current` plus that of the current state through the query."""
+        current, num_nodes = self._history[0], self._history[0].shape[-2]
+        through_scores = self.weighted_sum(to_scores)
+        query_rows = _rows(through_scores if to_query is None else through_scores + to_query, score)
+        to_shift = _rows(to_scores.sum(dim=0)[..., None], score)
+        to_ones = (to_shift * num_nodes).sum(dim=-2, keepdim=True)
+        to_score = torch.cat(
+            [
+                torch.cat([_rows(current, score).mT @ query_rows, _rows(current.sum(dim=-2), score).mT @ to_shift], -1),
+                torch.cat([query_rows.sum(dim=-2, keepdim=True), to_ones], -1),
+            ],
+            dim=-2,
+        )
+        summed = _add_product(_rows(to_current, score), query_rows, score[..., :-1, :-1].mT).view(current.shape)
+        through_shift = to_shift @ score[..., :-1, -1:].mT
+        return to_score, summed + through_shift.view(*current.shape[:-2], 1, -1)
+
+
+def product_adder() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """Return a function that computes `total + weight * factor`, in place unless compiled or under `torch.func`.
+
+    In place it saves an allocation, which costs more than the sum. The compiler fuses the sum anyway, and the one of
+    torch 2.11 loses the gradients of a function that writes in place. `vmap` has no rule for writing in place.
+    """
+    if torch.compiler.is_compiling() or transform_level() is not None:
+        return torch.addcmul
+    return Tensor.addcmul_
+
+
+def _rows(values: Float[Tensor, "*axes channels"], score: Score) -> Float[Tensor, "*members rows channels"]:
+    """Flatten all axes but those of members and the last one, so that one product per member is enough."""
+    return values.reshape(*score.shape[:-2], -1, values.shape[-1])
+
+
+def _add_product(
+    summand: Float[Tensor, "*members #rows #channels"],
+    rows: Float[Tensor, "*members rows inner"],
+    matrix: Float[Tensor, "*members inner channels"],
+) -> Float[Tensor, "*members rows channels"]:
+    """Return `summand + rows @ matrix`, in one pass over memory."""
+    if rows.dim() > 3:
+        return summand + rows @ matrix
+    return (torch.addmm if rows.dim() == 2 else torch.baddbmm)(summand, rows, matrix)
+
+
+def _inner_products(states: Float[Tensor, "*batch order nodes channels"], state: State) -> Float[Tensor, order * batch]:
+    return (states.flatten(-2) @ state.flatten(-2)[..., None]).squeeze(-1).movedim(-1, 0)
+
+
+def _weighted_sum(weights: Coefficients, states: Float[Tensor, "*batch order nodes channels"]) -> State:
+    by_batch = weights.to(states.dtype).movedim(0, -1)[..., None, :]
+    total: Tensor = (by_batch @ states.flatten(-2)).squeeze(-2).unflatten(-1, states.shape[-2:])
+    return total
+
+
+class Guarded(NamedTuple):
+    """A raw vector divided by its sum, which is held away from zero.
+
+    Attributes:
+        quotient: `raw / sum(raw)`, or `raw` divided by the smallest allowed sum.
+        scale: The largest entry of `raw` by size, which is taken out first.
+        divisor: The sum of `raw / scale`, held away from zero.
+        is_free: Whether the divisor is that sum, not held.
+    """
+
+    quotient: Float[Tensor, order * batch]
+    scale: Float[Tensor, 1 * batch]
+    divisor: Float[Tensor, 1 * batch]
+    is_free: Bool[Tensor, 1 * batch]
+
+
+def guard(raw: Float[Tensor, order * batch]) -> Guarded:
+    """Divide `raw` by its sum, or by the smallest allowed sum if it is nearer to zero."""
+    # c does not depend on the scale of raw, so the gradient may treat the scale as a constant. Taking it out keeps huge
+    # values from overflowing. Its own floor keeps 1 / scale, a factor of the gradient, finite.
+    smallest_scale = torch.finfo(raw.dtype).tiny * 1e8
+    scale = torch.linalg.vector_norm(raw.detach(), torch.inf, dim=0, keepdim=True).clamp(min=smallest_scale)
+    scaled = raw / scale
+    total = scaled.sum(dim=0, keepdim=True)
+    size = total.abs()
+    # The largest entry of `scaled` is 1 unless raw is below the smallest scale. From there on c goes to Euler smoothly.
+    floor = RELATIVE_FLOOR * torch.linalg.vector_norm(scaled, 1, dim=0, keepdim=True).clamp(min=1.0)
+    divisor = torch.copysign(torch.maximum(size, floor), total)
+    return Guarded(scaled / divisor, scale, divisor, size >= floor)
+
+
+def coefficients_of(guarded: Guarded) -> Float[Tensor, order * batch]:
+    """Return c. Its first entry is one minus the others, so that the sum is one to rounding."""
+    older = guarded.quotient[1:]
+    return torch.cat([1.0 - older.sum(dim=0, keepdim=True), older])
+
+
+def pull_back(guarded: Guarded, gradient: Float[Tensor, order * batch]) -> Float[Tensor, order * batch]:
+    """Return the gradient with respect to `raw`, given the one with respect to c.
+
+    For second derivatives, `guarded` must have been computed under autograd.
+    """
+    quotient, scale, divisor, is_free = guarded
+    # The derivative of the divisor by each entry: that of the sum, or that of the floor if the sum is held.
+    slope = (RELATIVE_FLOOR * torch.sign(quotient)).masked_fill(is_free, 1.0)
+    # The first coefficient is one minus the others.
+    to_quotient = gradient - gradient[:1]
+    to_divisor = (to_quotient * quotient).sum(dim=0, keepdim=True)
+    return torch.addcmul(to_quotient, to_divisor, slope, value=-1) / divisor / scale
+
+
+def _finite(scores: Float[Tensor, order * batch]) -> Float[Tensor, order * batch]:
+    """Make scores finite that have overflowed. Their signs stay."""
+    return torch.nan_to_num(scores)

@@ -1,7 +1,7 @@
 """The equation itself: `F[l+1] = sum_p c_p F[l-p+1] + h s(F[l]; G)`, layer after layer.
 
-This is the only loop over layers in the library. It knows neither where c comes from nor what s is: pass other
-parts to get another integrator.
+This is the only loop over layers in the library. It knows neither where c comes from nor what s is: pass other parts to
+get another integrator. Below it is the history, a tuple of states, newest first, and how it moves on.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Integration:
 
     Attributes:
         state: The last state, `F[L]`.
-        history: The last states, newest first; where the next integration would start.
-        coefficients: The weights c of every layer, for each batch element where the rule looks at the states.
+        history: The last states, newest first, from which the next integration would start.
+        coefficients: The weights c of every layer, and of every batch element if the rule looks at the states.
     """
 
     state: State
@@ -55,9 +55,9 @@ def integrate(
         coefficients: The rule for c.
         operator: The spatial term s.
         num_layers: Number of layers L.
-        step_size: h; a tensor where networks that are trained together differ in it.
-        context: What the operator may see besides the state.
-        state_map: Applied to the current state before each layer, and kept in the history (the paper's dropout).
+        step_size: h. A tensor if networks that are trained together differ in it.
+        context: What the operator sees besides the state.
+        state_map: Applied to the current state before each layer. The history keeps its result (the paper's dropout).
 
     Example:
         >>> graph = Graph([[0, 1], [1, 2]])
@@ -119,7 +119,7 @@ def _check_part(name: str, part: object, kind: type, advice: str = "") -> None:
 
 
 def _check_shape(giver: str, came: Tensor, state: Tensor) -> None:
-    # A shape that only broadcasts would silently make another state of it.
+    # A shape that broadcasts would silently give another state.
     if came.shape != state.shape:
         raise InputError(
             f"Expected {giver} to return shape {tuple(state.shape)}, as the state, got {tuple(came.shape)}."
@@ -131,7 +131,7 @@ def as_history(states: Tensor | Sequence[Tensor], order: int) -> History:
 
     Args:
         states: A tensor (order, *batch, nodes, channels), or a sequence of states.
-        order: How many states the temporal coefficients weigh.
+        order: Number of states that the temporal coefficients weigh.
     """
     is_stack = isinstance(states, Tensor) and states.dim() > 0
     is_sequence = isinstance(states, Sequence) and all(isinstance(state, Tensor) for state in states)
@@ -159,10 +159,10 @@ def as_history(states: Tensor | Sequence[Tensor], order: int) -> History:
 
 
 def push(history: History, state: State) -> History:
-    """Put a new state in front and let the oldest go."""
+    """Return the history with a new state in front and without the oldest."""
     return (state, *history[:-1])
 
 
 def replace_newest(history: History, state: State) -> History:
-    """Put `state` in the place of the newest one."""
+    """Return the history with `state` in place of the newest one."""
     return (state, *history[1:])

@@ -1,14 +1,15 @@
 """The spatial term `s(F[l]; G)` of the equation: how fast each node changes, given its neighbors.
 
-Every operator answers `operator(state, graph, layer, context) -> (rate, context)`. The context carries what
-else an operator may see or keep from layer to layer; those here hand it on untouched. Operators have one set of
-weights a layer or share one; `integrate` does not care.
+Every operator answers `operator(state, graph, layer, context) -> (rate, context)`. The context carries what else an
+operator sees, or keeps from layer to layer. An operator has one set of weights per layer or shares one: `integrate`
+does not care. The operators of this package are in `tdegnn.operators`; `docs/your_own_operator.md` shows how to write
+another.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import nn
 
@@ -16,8 +17,22 @@ from tdegnn.graph import Graph, State
 
 
 class SpatialOperator(nn.Module, ABC):
-    """The right-hand side of the differential equation."""
+    """The right-hand side of the differential equation.
+
+    Attributes:
+        takes_past_features: Whether the operator takes the features of past frames as its context
+            (`operators/past_diffusion.py`). A network for series adds them to the rate of an operator that does not.
+    """
+
+    takes_past_features: ClassVar[bool] = False
 
     @abstractmethod
     def forward(self, state: State, graph: Graph, layer: int, context: Any = None) -> tuple[State, Any]:
-        """Return the rate of change of `state`, and the context for the next layer."""
+        """Return the rate of change of `state`, and the context for the next layer.
+
+        Args:
+            state: The current state, (*batch, nodes, channels).
+            graph: The graph. `propagate`, `laplacian` and `diffuse` apply its normalized matrices.
+            layer: Number of the layer, from 0 on.
+            context: What the operator returned in the layer before, at first what the network passes in.
+        """

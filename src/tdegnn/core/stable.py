@@ -1,7 +1,7 @@
 """Temporal coefficients c that are zero-stable whatever their parameters: a learned vector, and attention.
 
-Both learn the factors of the characteristic polynomial (`core/stable_factors.py`) in place of c, so that every root but
-the m-fold 1 stays inside the unit disc. What that promises, and what not, is in `docs/stability.md`.
+Both learn the factors of the characteristic polynomial (`core/stable_factors.py`) instead of c, so that every root but
+the m-fold 1 stays inside the unit disc. `docs/stability.md` says what that guarantees and what it does not.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from tdegnn.graph import State
 
 
 class _FactoredCoefficients(TemporalCoefficients):
-    """What rules that learn factors share: multiplicity and margin, shown, and saved with the parameters."""
+    """What rules that learn factors share: multiplicity and margin, which are shown, and saved with the parameters."""
 
     multiplicity: int
     margin: float
 
     def get_extra_state(self) -> Tensor:
-        """What the parameters need to mean the same in another rule."""
+        """Return multiplicity and margin, without which the parameters have no meaning."""
         return torch.tensor([self.multiplicity, self.margin], dtype=torch.float64)
 
     def set_extra_state(self, state: Tensor) -> None:
@@ -64,17 +64,17 @@ class StableCoefficients(_FactoredCoefficients, VectorCoefficients):
 
     `x^o - sum_p c_p x^(o-p) = (x - 1)^m prod_i (x^2 + a_i x + b_i)` with `b = tanh u` and `a = (1 + b) tanh v`, and
     all roots but 1 scaled by `1 - margin`. With parameters of zero it is `(x - 1)^m x^(o-m)`: forward Euler for m = 1,
-    leapfrog for m = 2. There the rule starts, or, with four free roots and more, next to it (`START`).
+    leapfrog for m = 2. The rule starts there or, with four free roots and more, next to it (`START`).
 
-    Deviation: the paper divides a raw vector by its sum. That may be unstable, and is undefined where the sum is zero.
+    Deviation: the paper divides a raw vector by its sum. That may be unstable, and is undefined if the sum is zero.
 
     Args:
-        order: Number of states that are weighed.
-        multiplicity: m, how often 1 is a root: the order of the recursion where its lower derivatives vanish.
-        margin: How far all other roots stay from the unit circle. Without it, so far that with m = 1 the recursion is
-            bounded for 10,000 steps though c is rounded to float64: 0.001 up to order 4, 0.017 at 6, 0.229 at 12. For
-            float32 it must be wider (`safe_margin` says how wide).
-        num_layers: One vector for all layers (`None`), or one for each of so many layers.
+        order: Number of past states that c weighs.
+        multiplicity: m, how often 1 is a root: the order of the recursion if its lower derivatives vanish.
+        margin: How far all other roots stay from the unit circle. If None, so far that with m = 1 the recursion is
+            bounded for 10,000 steps although c is rounded to float64: 0.001 up to order 4, 0.017 at 6, 0.229 at 12. For
+            float32 it must be wider (`safe_margin` computes it).
+        num_layers: Number of layers, each with its own vector. If None, all layers share one.
     """
 
     def __init__(
@@ -94,15 +94,15 @@ class StableCoefficients(_FactoredCoefficients, VectorCoefficients):
         margin: float | None = None,
         num_layers: int | None = None,
     ) -> StableCoefficients:
-        """Start from a given stable c, in its own precision where it is a tensor.
+        """Start from a given stable c. If it is a tensor, the rule has its precision.
 
         Args:
             values: c, newest state first.
-            multiplicity: How often 1 is a root. Without it, as often as it is one to rounding; with it, to be one to
-                1e-4 is enough, and c is moved accordingly.
-            margin: How far all other roots stay from the unit circle; those of c must. Without it that of the class, or
-                half of what c leaves, where it leaves less.
-            num_layers: As of the class; every layer starts from c.
+            multiplicity: How often 1 is a root. If None, counted with a tolerance of rounding errors. If given, the
+                tolerance is 1e-4, and c is moved accordingly.
+            margin: How far all other roots stay from the unit circle. Those of c must. If None, the default of the
+                class, or half of the distance that c leaves if that is smaller.
+            num_layers: See the class. Every layer starts from c.
         """
         given = FixedCoefficients(values).values
         check_stable(len(given), 1 if multiplicity is None else multiplicity, margin)
@@ -126,7 +126,7 @@ class StableCoefficients(_FactoredCoefficients, VectorCoefficients):
         return rule
 
     def reset_parameters(self) -> None:
-        """Return to where the rule started: a given c, or `(x - 1)^m x^(o-m)`, or next to it."""
+        """Return to the start: a given c, or `(x - 1)^m x^(o-m)`, or next to it."""
         with torch.no_grad():
             self.raw.copy_(torch.from_numpy(self._start))
 
@@ -140,13 +140,13 @@ class StableAttention(_FactoredCoefficients, AttentionCoefficients):
 
     The scores s of the current state over the history, those of `AttentionCoefficients`, become `s / sqrt(1 + |s|^2)`,
     a vector shorter than one. The parameters of the factors are a linear function of it, which starts as a constant, so
-    that the rule starts as `StableCoefficients` does. One vector c a layer and batch element.
+    that the rule starts as `StableCoefficients` does. There is one vector c per layer and batch element.
 
     Args:
-        order: Number of states that are weighed.
+        order: Number of past states that c weighs.
         channels: Channels of a state.
         multiplicity: m, how often 1 is a root.
-        margin: How far all other roots stay from the unit circle; without it as of `StableCoefficients`.
+        margin: How far all other roots stay from the unit circle. If None, as in `StableCoefficients`.
     """
 
     def __init__(self, order: int, channels: int, multiplicity: int = 1, margin: float | None = None) -> None:
@@ -157,9 +157,9 @@ class StableAttention(_FactoredCoefficients, AttentionCoefficients):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw query and key anew, and let c not yet depend on them."""
+        """Draw query and key anew. At first c does not depend on them."""
         super().reset_parameters()
-        if hasattr(self, "raw"):  # not yet while the attention itself is made
+        if hasattr(self, "raw"):  # not yet while the base class is initialized
             with torch.no_grad():
                 self.raw.copy_(torch.from_numpy(start_parameters(len(self.raw), self.margin)))
                 self.slope.zero_()
@@ -167,7 +167,7 @@ class StableAttention(_FactoredCoefficients, AttentionCoefficients):
     def prepare(self) -> Combine:
         """Join query and key."""
         device_type = self.query.weight.device.type
-        # c needs all digits, also where the rest of a network runs in half precision.
+        # c needs all digits, even if the rest of a network runs in half precision.
         with torch.autocast(device_type, enabled=False):
             score = join(self.query, self.key)
 
@@ -183,8 +183,8 @@ class StableAttention(_FactoredCoefficients, AttentionCoefficients):
 
 
 def _bounded(scores: Float[Tensor, order * batch]) -> Float[Tensor, order * batch]:
-    """`s / sqrt(1 + |s|^2)`."""
-    # The result does not depend on `size`, so that is a constant to the gradient. It keeps squares from overflowing.
+    """Return `s / sqrt(1 + |s|^2)`."""
+    # The result does not depend on `size`, so the gradient may treat it as a constant. Squares do not overflow.
     size = scores.detach().abs().amax(dim=0, keepdim=True).clamp(min=1.0)
     scaled = scores / size
     return scaled * torch.rsqrt(size**-2 + scaled.square().sum(dim=0, keepdim=True))

@@ -1,9 +1,9 @@
 """Stable polynomials as products of factors, and the factors of a given stable polynomial.
 
 `x^o - sum_p c_p x^(o-p) = (x - 1)^m prod_i (x^2 + a_i x + b_i)`. A real quadratic has both roots inside the unit disc
-just where (a, b) lies in the triangle `|b| < 1`, `|a| < 1 + b`. So `b = tanh u` and `a = (1 + b) tanh v` reach all such
-factors and no others, and c, the product, needs no division. All roots but the m fixed ones are then scaled
-by `1 - margin`: a tanh that has become 1 in floating point still leaves them off the circle.
+if and only if (a, b) lies in the triangle `|b| < 1`, `|a| < 1 + b`. So `b = tanh u` and `a = (1 + b) tanh v` reach all
+such factors and no others, and c, the product, needs no division. All roots but the m fixed ones are then scaled by
+`1 - margin`, so that a tanh that has become 1 in floating point still leaves them off the circle.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from torch import Tensor, nn
 
 from tdegnn.errors import InputError, check_count, check_finite
 
-# Factors that start alike learn alike, as if there were fewer of them. So from four roots on they start spread over a
-# small circle, as the roots of `x^d + START`. In c that is only felt in the oldest weights.
+# Factors that start equal stay equal, as if there were fewer of them. So from four roots on they start spread over a
+# small circle, as the roots of `x^d + START`. Only the oldest weights of c notice.
 START = 1e-4
 SMALLEST_MARGIN = 1e-3
-# So near to 1, a root may be meant to be one; so near to the circle it is on it.
+# A root this near to 1 may be meant to be 1. A root this near to the circle counts as on it.
 NEARLY_ONE, ON_CIRCLE = 1e-3, 1e-9
-LONG_RUN = 10_000  # steps without s that c of default margin stands in float64
+LONG_RUN = 10_000  # steps without s for which c of the default margin stays bounded in float64
 
 
 class Factors(NamedTuple):
-    """The factors `x^2 + a x + b`. Of an odd number of roots the last one has b = 0: it is `x (x + a)`."""
+    """The factors `x^2 + a x + b`. If the number of roots is odd, the last one has b = 0: it is `x (x + a)`."""
 
     linear: Float[Tensor, "*batch factors"]  # a
     constant: Float[Tensor, "*batch factors"]  # b
 
 
 def check_stable(order: int, multiplicity: int, margin: float | None) -> float:
-    """The margin, or the safe one where there is none; an `InputError` where no polynomial has these properties."""
+    """Return the margin, or the safe one if it is None. Raise an `InputError` if no polynomial has these properties."""
     check_count(order=order, multiplicity=multiplicity)
     if multiplicity > order:
         raise InputError(f"Expected multiplicity to be at most the order {order}, got {multiplicity}.")
@@ -50,16 +50,16 @@ def check_stable(order: int, multiplicity: int, margin: float | None) -> float:
 def safe_margin(
     order: int, multiplicity: int = 1, num_steps: int = LONG_RUN, dtype: torch.dtype = torch.float64
 ) -> float:
-    """How far from the circle the free roots must stay for rounding c not to move them onto it, and 1e-3 at least.
+    """Return how far the free roots must stay from the circle so that rounding c does not move them onto it.
 
-    Rounding moves coefficients by eps times their size, 2^o at most, and k roots on one spot by the k-th root of that:
-    with this margin not onto the circle, and not so near to it that so many steps would show.
+    Rounding moves coefficients by eps times their size, 2^o at most, and k equal roots by the k-th root of that. With
+    this margin, at least 1e-3, they stay so far inside the circle that the recursion is bounded for `num_steps` steps.
 
     Args:
         order: Degree of the polynomial.
-        multiplicity: How often 1 is a root; it is the other roots that move.
-        num_steps: Layers or steps that are taken.
-        dtype: Numbers in which c is kept.
+        multiplicity: How often 1 is a root. The other roots are the free ones.
+        num_steps: Number of layers or steps.
+        dtype: Precision in which c is kept.
     """
     check_count(order=order, multiplicity=multiplicity, num_steps=num_steps)
     num_free = order - multiplicity
@@ -75,13 +75,13 @@ def safe_margin(
 
 
 def margin_beside(polynomial: Float[np.ndarray, " length"], order: int, multiplicity: int) -> float:
-    """The safe margin, or where the free roots of a stable polynomial need more room, less, but not nothing."""
+    """Return the safe margin, or a smaller one if the free roots of a stable polynomial need more room."""
     margin, left = safe_margin(order, multiplicity), 1.0 - _largest_modulus(np.roots(polynomial))
     return min(margin, max(left / 2, 1e-3 * SMALLEST_MARGIN)) if left > ON_CIRCLE else margin
 
 
 def stable_factors(raw: Float[Tensor, "*batch free"], margin: float) -> Factors:
-    """The factors, given the numbers `(v_1, v_2, ..., u_1, u_2, ...)`, as many as there are roots and of any size."""
+    """Return the factors, given any numbers `(v_1, v_2, ..., u_1, u_2, ...)`, as many as there are roots."""
     is_odd = raw.shape[-1] % 2
     v, u = raw.tanh().tensor_split(((raw.shape[-1] + 1) // 2,), dim=-1)
     u = nn.functional.pad(u, (0, is_odd))
@@ -92,21 +92,21 @@ def stable_factors(raw: Float[Tensor, "*batch free"], margin: float) -> Factors:
 def stable_coefficients(
     raw: Float[Tensor, "*batch free"], multiplicity: int, margin: float
 ) -> Float[Tensor, "*batch order"]:
-    """c, newest state first, of the polynomial with these factors and the `multiplicity`-fold root 1."""
-    # In ascending powers of 1 / x. There b = 0 makes a linear factor of a quadratic one: the last coefficient is zero.
+    """Return c, newest state first, of the polynomial with these factors and the `multiplicity`-fold root 1."""
+    # In ascending powers of 1 / x, b = 0 makes a quadratic factor linear: its last coefficient is zero.
     polynomial = raw.new_ones(*raw.shape[:-1], 1)
-    for a, b in zip(*(part.unsqueeze(-1).unbind(-2) for part in stable_factors(raw, margin)), strict=True):
+    for a, b in zip(*(each.unsqueeze(-1).unbind(-2) for each in stable_factors(raw, margin)), strict=True):
         padded = nn.functional.pad(polynomial, (2, 2))
         polynomial = torch.addcmul(torch.addcmul(padded[..., 2:], a, padded[..., 1:-1]), b, padded[..., :-2])
     polynomial = polynomial[..., : raw.shape[-1] + 1]
     for _ in range(multiplicity - 1):
         polynomial = nn.functional.pad(polynomial, (0, 1)) - nn.functional.pad(polynomial, (1, 0))
-    # The last factor 1 - 1 / x, without the leading 1 and with its sign turned: a sum that telescopes to 1.
+    # The last factor is 1 - 1 / x. Without the leading 1 and with the sign turned, the sum telescopes to 1.
     return polynomial - nn.functional.pad(polynomial[..., 1:], (0, 1))
 
 
 def start_parameters(num_free: int, margin: float) -> Float[np.ndarray, " free"]:
-    """What `stable_factors` needs to give `x^num_free`, or nearly so where factors would start alike."""
+    """Return the parameters of `x^num_free`, or of a polynomial next to it if factors would start equal."""
     polynomial = np.zeros(num_free + 1)
     polynomial[0] = 1.0
     if num_free > 3:
@@ -117,14 +117,14 @@ def start_parameters(num_free: int, margin: float) -> Float[np.ndarray, " free"]
 def divide_by_ones(
     polynomial: Float[np.ndarray, " length"], multiplicity: int | None, rounding: Float[np.ndarray, " length"]
 ) -> tuple[int, Float[np.ndarray, " rest"]]:
-    """Find how often 1 is a root, once at least; return that, and the polynomial without these roots.
+    """Find how often 1 is a root, at least once. Return that number, and the polynomial without these roots.
 
-    The rest is the one whose product with (x - 1)^m comes nearest. As long as that is no further away than rounding
-    takes it, 1 is a root so often.
+    The rest is the polynomial whose product with (x - 1)^m comes nearest to the given one. 1 counts as an m-fold root
+    as long as the distance is within rounding.
 
     Args:
-        polynomial: Highest power first, which has the factor 1.
-        multiplicity: How often at most.
+        polynomial: Coefficients, highest power first. The first is 1.
+        multiplicity: The largest number to try. If None, any number.
         rounding: How exact each coefficient is.
     """
     # Dividing rounds too.
@@ -140,14 +140,14 @@ def divide_by_ones(
 
 
 def _ones(multiplicity: int) -> Float[np.ndarray, " length"]:
-    """(x - 1)^m."""
+    """Return (x - 1)^m."""
     return np.poly(np.ones(multiplicity))
 
 
 def _nearest_rest(
     polynomial: Float[np.ndarray, " length"], multiplicity: int, exactness: Float[np.ndarray, " length"]
 ) -> Float[np.ndarray, " rest"]:
-    """The polynomial with leading factor 1 whose product with (x - 1)^m is nearest to the given one."""
+    """Return the polynomial with leading coefficient 1 whose product with (x - 1)^m is nearest to the given one."""
     ones, num_free = _ones(multiplicity), len(polynomial) - 1 - multiplicity
     products = np.zeros((len(polynomial), num_free + 1))
     for power in range(num_free + 1):
@@ -157,9 +157,9 @@ def _nearest_rest(
 
 
 def factor_parameters(polynomial: Float[np.ndarray, " length"], margin: float) -> Float[np.ndarray, " free"]:
-    """What `stable_factors` needs to give this polynomial, highest power first, with all roots inside the disc.
+    """Return the parameters with which `stable_factors` gives this polynomial, whose roots must be inside the disc.
 
-    Conjugate roots make a factor. Real ones are paired as they come in order: any two of them make one.
+    Two conjugate roots make a factor. Real ones are sorted and paired: any two of them make a factor.
     """
     roots = np.roots(polynomial)
     _check_inside(roots, margin)
@@ -169,7 +169,7 @@ def factor_parameters(polynomial: Float[np.ndarray, " length"], margin: float) -
     first, second = real[:paired].reshape(-1, 2).T
     constant = np.concatenate([np.abs(upper) ** 2, first * second])
     linear = np.concatenate([-2 * upper.real, -first - second]) / (1 + constant)
-    # Rounding may put a point of the open triangle on its edge, where the parameter would be infinite.
+    # Rounding may move a point of the open triangle to its edge, where the parameter is infinite.
     edge = 1.0 - np.finfo(np.float64).epsneg
     inside = np.clip(np.concatenate([linear, -real[paired:], constant]), -edge, edge)
     return np.asarray(np.arctanh(inside))

@@ -1,1 +1,1 @@
-"""Networks put together from the parts in `tdegnn.core`."""
+"""Networks: encoder, integration and readout, put together from the parts in `tdegnn.core`."""

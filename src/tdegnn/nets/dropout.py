@@ -1,8 +1,8 @@
-"""Dropout whose masks are a function of seed, step and place, and of nothing else.
+"""Dropout whose masks are a function of seed, step and position in the network, and of nothing else.
 
-No hidden state of a random generator: a training that is resumed, run on another device, or trained as one of many in a
-batch, sees the same masks. Random bits are drawn once for each size; a key of seed, step and place stirs them. (It is
-also several times faster than drawing anew on a CPU.)
+There is no hidden state of a random generator. So a training that is resumed, run on another device, or trained as one
+of many in a batch sees the same masks. Random bits are drawn once per size, and a key made of seed, step and position
+mixes them. On a CPU this is also several times faster than drawing anew.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STIR = 0x7FEB352D
 STIR_AGAIN = 0x846CA68B
 ALL_BITS = 0xFFFFFFFF
 KEYS_AT_ONCE = 16
-# Numbers: for up to so many, masks of all keys are made at once, for calls cost more than what they compute.
+# For up to so many numbers, masks of all keys are made at once: calls cost more than what they compute.
 SMALL_MASK = 2**14
 
 
@@ -41,7 +41,7 @@ class DropoutStream:
         self._masks: dict[tuple[torch.Size, torch.dtype, int], Tensor] = {}
 
     def drop(self, values: Float[Tensor, "*shape"], rate: Float[Tensor, ""]) -> Float[Tensor, "*shape"]:
-        """Set a part `rate` of `values` to zero and scale the others, so that the mean stays."""
+        """Set a fraction `rate` of `values` to zero and scale the others, so that the mean stays."""
         block, place = divmod(self._num_dropped, KEYS_AT_ONCE)
         if self._keys is None or place == 0:
             self._keys, self._masks = self._draw_keys(block * KEYS_AT_ONCE), {}
@@ -49,7 +49,7 @@ class DropoutStream:
         flips, factors = self._keys
         if values.numel() > SMALL_MASK:
             return values * _mask(values, rate, flips[place], factors[place])
-        # A rate lives as long as the pass does, so that its identity tells it from others.
+        # A rate lives as long as the pass, so that its id is unique.
         key = (values.shape, values.dtype, id(rate))
         if key not in self._masks:
             by_key = (KEYS_AT_ONCE, *[1] * values.dim())
@@ -57,17 +57,17 @@ class DropoutStream:
         return values * self._masks[key][place]
 
     def _draw_keys(self, num_before: int) -> tuple[Int[Tensor, " keys"], Int[Tensor, " keys"]]:
-        """What the bits are stirred with, for many masks at once: for one it costs as much."""
+        """Draw what the bits are mixed with, for many masks at once: one mask would cost as much."""
         numbers = torch.arange(1, KEYS_AT_ONCE + 1, device=self._start.device) + num_before
         keys = _scramble(self._start + numbers * GOLDEN)
-        # Both by keys: with a factor that is always the same, masks of different keys are correlated.
+        # Both depend on the key: with a constant factor, masks of different keys are correlated.
         return _as_signed(keys), _as_signed(_scramble(keys + GOLDEN) | 1)
 
 
 def _mask(
     values: Float[Tensor, "*shape"], rate: Float[Tensor, ""], flip: Int[Tensor, ...], factor: Int[Tensor, ...]
 ) -> Float[Tensor, ...]:
-    """What `values` are multiplied with: zero, or what makes up for the zeros."""
+    """Return the factors of `values`: zero, or the scale that keeps the mean."""
     stirred = (_random_bits(values.numel(), values.device).view(values.shape) ^ flip) * factor
     # The shift copies the sign, so this is never negative: a uniform number below 2^31.
     uniform = stirred ^ (stirred >> 15)
@@ -76,7 +76,7 @@ def _mask(
 
 
 def _scramble(key: Int[Tensor, "*keys"]) -> Int[Tensor, "*keys"]:
-    """A number of 32 bits that looks random, from any number."""
+    """Return a number of 32 bits that looks random, given any number."""
     key = key & ALL_BITS
     key = ((key ^ (key >> 16)) * STIR) & ALL_BITS
     key = ((key ^ (key >> 15)) * STIR_AGAIN) & ALL_BITS
@@ -84,25 +84,25 @@ def _scramble(key: Int[Tensor, "*keys"]) -> Int[Tensor, "*keys"]:
 
 
 def _as_signed(key: Int[Tensor, "*keys"]) -> Int[Tensor, "*keys"]:
-    """The same bits as a signed number of 32 bits, which is what the large tensors hold."""
+    """Return the same bits as a signed number of 32 bits, the type of the large tensors."""
     return torch.where(key > ALL_BITS // 2, key - (ALL_BITS + 1), key).to(torch.int32)
 
 
 @lru_cache(maxsize=16)
 def _random_bits(count: int, device: torch.device) -> Int[Tensor, " count"]:
-    """Random numbers of 32 bits, always the same for a size."""
-    # NumPy draws them: `vmap`, under which this may be called first, knows no generators of torch.
+    """Return random numbers of 32 bits, always the same ones for a size."""
+    # NumPy draws them, since this may first be called under `vmap`, which does not allow generators of torch.
     bits = np.random.default_rng(count).integers(-(2**31), 2**31, count, dtype=np.int32)
     return torch.from_numpy(bits).to(device)
 
 
 class PassDropout:
-    """The dropout of one forward pass; without a stream, in evaluation mode, it changes nothing.
+    """The dropout of one forward pass.
 
     Args:
-        stream: The masks of this pass.
-        outer_rate: Part of the input, and of what a readout gets, that is dropped.
-        hidden_rate: Part of what lies between that is dropped.
+        stream: The masks of this pass. If None, in evaluation mode, nothing is dropped.
+        outer_rate: Fraction of the input, and of the input of a readout, that is dropped.
+        hidden_rate: Fraction of the states in between that is dropped.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class PassDropout:
         self._stream, self._outer_rate, self._hidden_rate = stream, outer_rate, hidden_rate
 
     def input(self, features: SparseMatrix | Tensor) -> SparseMatrix | Tensor:
-        """Drop of the input. A zero that is dropped stays zero, so only the entries of a sparse matrix matter."""
+        """Drop from the input. Zeros stay zeros, so only the entries of a sparse matrix matter."""
         if isinstance(features, SparseMatrix):
             return features.with_values(self.outer(features.values)) if self._stream else features
         return self.outer(features)

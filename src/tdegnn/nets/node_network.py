@@ -1,8 +1,8 @@
-"""What networks for nodes share, ours and rivals: `network(features, graph) -> scores`, and where dropout comes from.
+"""What all networks for nodes share, ours and rivals: `network(features, graph) -> scores`, checks and dropout.
 
-Rates, seed and step are buffers, so that networks which differ in them can be trained as one batch, and the masks are a
-function of them alone: nothing random runs in a forward pass. A pass in training mode goes on by one step, and so draws
-other masks. Each network says in its own file where it drops.
+Rates, seed and step of the dropout are buffers, so that networks that differ in them can be trained as one batch. The
+masks depend on them alone: a forward pass draws nothing. Each pass in training mode increases the step, and so has
+other masks. The file of each network says where it drops.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class NodeNetwork(nn.Module, ABC):
 
     Args:
         num_features: Features of a node.
-        num_outputs: Numbers a node gets: classes, or targets of a regression.
+        num_outputs: Outputs per node: classes, or targets of a regression.
         hidden_channels: Channels of a state.
         num_layers: Number of layers.
-        outer_dropout: Part of the input that is dropped in training.
-        hidden_dropout: Part of the states that is dropped in training.
+        outer_dropout: Fraction of the input that is dropped in training.
+        hidden_dropout: Fraction of the states that is dropped in training.
         seed: Seed of the dropout.
     """
 
@@ -74,9 +74,9 @@ class NodeNetwork(nn.Module, ABC):
 
     def reset_parameters(self) -> None:
         """Draw all weights anew."""
-        for part in self.modules():
-            if part is not self and hasattr(part, "reset_parameters"):
-                part.reset_parameters()  # type: ignore[operator]
+        for module in self.modules():
+            if module is not self and hasattr(module, "reset_parameters"):
+                module.reset_parameters()  # type: ignore[operator]
 
     @abstractmethod
     def forward(self, features: Features, graph: Graph) -> Float[Tensor, "nodes outputs"]:
@@ -87,7 +87,7 @@ class NodeNetwork(nn.Module, ABC):
         self._check_features(features, graph)
         stream = None
         if self.training:
-            self.step += 1  # other masks than in the pass before
+            self.step += 1  # for other masks than in the pass before
             stream = DropoutStream(self.seed, self.step)
         return PassDropout(stream, self.outer_dropout, self.hidden_dropout)
 
@@ -117,6 +117,6 @@ class NodeNetwork(nn.Module, ABC):
 
 
 def apply_linear(linear: nn.Linear, features: SparseMatrix | Tensor) -> Float[Tensor, "nodes channels"]:
-    """`X W^T + b`. Sparse features are multiplied as such: few of their entries are filled."""
+    """Return `X W^T + b`. Sparse features are multiplied as sparse ones."""
     product: Tensor = features @ linear.weight.T
     return product + linear.bias

@@ -1,7 +1,7 @@
 """A network on physical states: one layer of the integrator is one observed step.
 
-No encoder and no decoder: c weighs the observed states themselves, and only s has hidden channels. So the
-learned c is readable: its roots and derivative coefficients are those of the data's own equation.
+There is no encoder and no decoder: c weighs the observed states themselves, and only s has hidden channels. So the
+learned c can be read: its roots and derivative coefficients are those of the equation behind the data.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class PhysicalNetwork(nn.Module):
 
     @classmethod
     def of_order(cls, order: int, channels: int, hidden_channels: int, step_size: float) -> PhysicalNetwork:
-        """The usual one: a learned vector c of this length, and a spatial term with one hidden layer."""
+        """Make the usual one: a learned vector c of this length, and a spatial term with one hidden layer."""
         operator = HiddenDiffusionOperator(channels, hidden_channels)
         return cls(DirectCoefficients(order), operator, step_size)
 

@@ -1,7 +1,7 @@
-"""A network for series whose states are the observed frames themselves: then c can be read.
+"""A network for series whose states are the observed frames themselves, so that c can be read.
 
-No embedding, no skip: the next frame is `sum_p c_p F[t-p+1] + h s(F[t]; G)`, and further ones follow from it. Only s
-has hidden channels. What c says (`tdegnn.analysis`) is about the data, not about a latent space.
+There is no embedding and no skip. The next frame is `sum_p c_p F[t-p+1] + h s(F[t]; G)`, and later ones follow from it.
+Only s has hidden channels. What `tdegnn.analysis` reads from c is about the data, not about a latent space.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from torch import Tensor
 from tdegnn.core.coefficients import TemporalCoefficients
 from tdegnn.core.combination import History
 from tdegnn.core.integrator import Integration, integrate, push
-from tdegnn.errors import check_finite
+from tdegnn.core.operator import SpatialOperator
+from tdegnn.errors import InputError, check_finite
 from tdegnn.graph import Graph
 from tdegnn.nets.series_network import Frames, SeriesNetwork, SeriesSizes
 from tdegnn.operators.hidden_diffusion import HiddenDiffusionOperator
@@ -21,14 +22,16 @@ from tdegnn.parts import reset_parts
 
 
 class PhysicalSeriesNetwork(SeriesNetwork):
-    """Frames to forecasts, one observed step a layer.
+    """Frames to forecasts, one observed step per layer.
 
     Args:
-        sizes: The sizes of the task. Only targets are seen: other channels, and the future, are not.
+        sizes: The sizes of the task. The network sees the targets only, not other channels or the future.
         hidden_channels: Hidden channels of s.
-        coefficients: The rule for c; its order is the number of frames it looks at, at most the window.
+        coefficients: The rule for c. Its order is the number of frames that it looks at, at most the window.
+        operator: The spatial term s, with as many channels as there are targets. It must not take past features. If
+            None, `HiddenDiffusionOperator`.
         step_size: h, the time between two frames.
-        seed: Not used, there is no dropout: a state with holes would be another state.
+        seed: Not used, since there is no dropout: a state with holes would be another state.
     """
 
     step_size: Tensor
@@ -39,6 +42,7 @@ class PhysicalSeriesNetwork(SeriesNetwork):
         hidden_channels: int,
         coefficients: TemporalCoefficients,
         *,
+        operator: SpatialOperator | None = None,
         step_size: float = 1.0,
         seed: int = 0,
     ) -> None:
@@ -46,11 +50,18 @@ class PhysicalSeriesNetwork(SeriesNetwork):
         check_finite(step_size=step_size)
         self._check_order(coefficients)
         self.coefficients = coefficients
-        self.operator = HiddenDiffusionOperator(sizes.num_targets, hidden_channels)
+        if operator is None:
+            operator = HiddenDiffusionOperator(sizes.num_targets, hidden_channels)
+        elif operator.takes_past_features:
+            raise InputError(
+                f"Expected an operator that does not take past features, got {type(operator).__name__}. Take another "
+                "operator, or latent states: physical states have no such features."
+            )
+        self.operator = operator
         self.register_buffer("step_size", torch.tensor(step_size, dtype=torch.float64), persistent=False)
 
     def reset_parameters(self) -> None:
-        """Draw s anew; c returns to where it starts."""
+        """Draw the weights of s anew, and return c to where it starts."""
         reset_parts(self.operator, self.coefficients)
 
     def forward(self, frames: Frames, graph: Graph) -> Float[Tensor, "batch horizon nodes targets"]:
@@ -70,6 +81,6 @@ class PhysicalSeriesNetwork(SeriesNetwork):
         return integrate(history, graph, self.coefficients, self.operator, num_layers=1, step_size=self.step_size)
 
     def _history(self, frames: Frames) -> tuple[Tensor, ...]:
-        """The newest targets, newest first."""
+        """Return the newest targets, newest first."""
         newest_first = frames.window[..., : self.sizes.num_targets].flip(1)
         return newest_first[:, : self.coefficients.order].unbind(1)

@@ -1,6 +1,6 @@
-"""Running a one-step predictor freely, on its own predictions, and holding nodes that do not move.
+"""Run a one-step predictor on its own predictions, and hold nodes that do not move.
 
-Both wrap a predictor, `predictor(history, graph) -> next state`, whatever is inside it.
+Both wrap any predictor `predictor(history, graph) -> next state`.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def roll_out(
     """Predict `num_steps` states, each from the ones before it, without gradients.
 
     Args:
-        predictor: Any one-step predictor; call its `eval()` first where it has dropout or batch norm.
+        predictor: Any one-step predictor. If it has dropout or batch norm, call its `eval()` first.
         history: The states to start from, newest first, as for `integrate`.
         graph: The graph on which they live.
-        num_steps: How many states to predict.
+        num_steps: Number of states to predict.
     """
     check_count(num_steps=num_steps)
     states = as_history(history, predictor.order)

@@ -1,8 +1,8 @@
-"""What networks for series share, ours and rivals: `network(frames, graph) -> forecasts`, for a batch of windows.
+"""What all networks for series share, ours and rivals: `network(frames, graph) -> forecasts`, for a batch of windows.
 
 Frames are scaled and filled before they come here, and forecasts are scaled back elsewhere. As for nodes, rate, seed
-and step of the dropout are buffers, so that networks that differ in them can be trained as one batch. A pass in
-training mode goes on by one step, and so draws other masks.
+and step of the dropout are buffers, so that networks that differ in them can be trained as one batch. Each pass in
+training mode increases the step, and so has other masks.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Frames(NamedTuple):
     """What is known when a forecast is made, for each window of a batch.
 
     Attributes:
-        window: The frames a network sees, oldest first. The targets are the first channels; others only help.
-        future: What is known of the steps to forecast (calendar, weather forecasts); perhaps no channel at all.
+        window: The frames a network sees, oldest first. The targets are the first channels.
+        future: What is known about the steps to forecast (calendar, weather forecasts). It may have no channels.
     """
 
     window: Float[Tensor, "batch window nodes channels"]
@@ -40,9 +40,9 @@ class SeriesSizes(NamedTuple):
         horizon: Number of frames it forecasts.
         num_nodes: Number of nodes.
         num_channels: Channels of a frame it sees, the targets first.
-        num_known: Channels that are known of a frame it forecasts.
+        num_known: Channels of a frame it forecasts that are known in advance.
         num_targets: Channels it forecasts.
-        num_waves: The last so many of both, `num_channels` and `num_known`, are those of the calendar.
+        num_waves: How many channels, the last ones of `num_channels` and of `num_known`, come from the calendar.
     """
 
     window: int
@@ -60,7 +60,7 @@ class SeriesNetwork(nn.Module, ABC):
     Args:
         sizes: The sizes of the task.
         hidden_channels: Channels of a state.
-        dropout: Part of the states that is dropped in training.
+        dropout: Fraction of the states that is dropped in training.
         seed: Seed of the dropout.
     """
 
@@ -98,12 +98,12 @@ class SeriesNetwork(nn.Module, ABC):
             )
         stream = None
         if self.training:
-            self.step += 1  # other masks than in the pass before
+            self.step += 1  # for other masks than in the pass before
             stream = DropoutStream(self.seed, self.step)
         return PassDropout(stream, self.dropout, self.dropout)
 
     def _check_order(self, coefficients: TemporalCoefficients) -> None:
-        """Raise an `InputError` where c weighs more frames than a window has."""
+        """Raise an `InputError` if c weighs more frames than a window has."""
         order, window = coefficients.order, self.sizes.window
         if order > window:
             raise InputError(
@@ -112,7 +112,7 @@ class SeriesNetwork(nn.Module, ABC):
             )
 
     def _flat_future(self, frames: Frames) -> Float[Tensor, "batch nodes horizon_times_known"]:
-        """What is known of all steps to forecast, side by side for each node."""
+        """Return what is known about all steps to forecast, side by side for each node."""
         return frames.future.movedim(1, 2).flatten(2)
 
     def extra_repr(self) -> str:
@@ -124,6 +124,6 @@ class SeriesNetwork(nn.Module, ABC):
 def as_frames(
     flat: Float[Tensor, "batch nodes horizon_times_targets"], sizes: SeriesSizes
 ) -> Float[Tensor, "batch horizon nodes targets"]:
-    """All numbers of a node, side by side, as frames."""
+    """Reshape the forecasts of each node, which are side by side, to frames."""
     by_step: Tensor = flat.unflatten(-1, (sizes.horizon, sizes.num_targets))
     return by_step.movedim(2, 1)

@@ -1,13 +1,14 @@
 """The network for node classification, the paper's Algorithm 1: one input, o initial states, L layers, a readout.
 
-`dropout(input) -> embedding -> o states -> L layers, each with dropout on the current state -> dropout -> linear`. What
-kind of network it is, is decided by its parts: `FixedCoefficients([1])` makes DE-GNN, `DirectCoefficients` TDE-GNN_D,
-`AttentionCoefficients` TDE-GNN_A; the operator is any `SpatialOperator`.
+`dropout(input) -> embedding -> o states -> L layers, each with dropout on the current state -> dropout -> linear`. Its
+parts decide what kind of network it is: `FixedCoefficients([1])` makes DE-GNN, `DirectCoefficients` TDE-GNN_D,
+`AttentionCoefficients` TDE-GNN_A. The operator is any `SpatialOperator`.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 
 import torch
 from jaxtyping import Float
@@ -17,25 +18,53 @@ from tdegnn.core.coefficients import TemporalCoefficients
 from tdegnn.core.combination import History
 from tdegnn.core.integrator import Integration, integrate
 from tdegnn.core.operator import SpatialOperator
-from tdegnn.errors import InputError, check_finite
+from tdegnn.errors import InputError, check_count, check_finite
 from tdegnn.graph import Graph, State
 from tdegnn.nets.dropout import PassDropout
 from tdegnn.nets.node_network import Features, NodeNetwork, apply_linear
-from tdegnn.parts import reset_parts
+from tdegnn.parts import Family, reset_parts
 
 
-class MappedStates(nn.Module):
-    """The paper's initial states: a linear map of the embedding for each of them; without any map the embedding itself.
+class InitialStates(nn.Module, ABC):
+    """The states with which the history starts, made from the embedding of the input.
 
     Args:
-        num_maps: Number of maps, which is the order, or 0.
+        order: Number of states.
         channels: Channels of a state.
     """
 
-    def __init__(self, num_maps: int, channels: int) -> None:
+    def __init__(self, order: int, channels: int) -> None:
         super().__init__()
-        self.maps = nn.Parameter(torch.empty(num_maps, channels, channels))
+        check_count(order=order, channels=channels)
+        self.order, self.channels = order, channels
+
+    @abstractmethod
+    def forward(self, embedded: State) -> History:
+        """Return the initial states, newest first, given the embedding."""
+
+    def extra_repr(self) -> str:
+        """Return the sizes shown by `repr`."""
+        return f"order={self.order}, channels={self.channels}"
+
+
+class MappedStates(InitialStates):
+    """The paper's initial states, each a linear map of the embedding.
+
+    A single state is the embedding itself, which is a linear map already.
+
+    Args:
+        order: Number of states.
+        channels: Channels of a state.
+    """
+
+    def __init__(self, order: int, channels: int) -> None:
+        super().__init__(order, channels)
+        self.maps = nn.Parameter(torch.empty(self._num_maps, channels, channels))
         self.reset_parameters()
+
+    @property
+    def _num_maps(self) -> int:
+        return self.order if self.order > 1 else 0
 
     def reset_parameters(self) -> None:
         """Draw the maps anew, each as a linear layer would."""
@@ -48,22 +77,26 @@ class MappedStates(nn.Module):
 
 
 class NewestUnmapped(MappedStates):
-    """Initial states of which the newest is the embedding itself; only the older ones are mapped.
+    """Initial states of which the newest is the embedding itself. Only the older ones are mapped.
 
-    Deviation: the paper maps all of them. Then a network with c = [1, 0, ..., 0] is not DE-GNN, but one with another
-    linear map, which costs accuracy (Chameleon). Without it the learned network contains DE-GNN, and starts as it.
+    Deviation: the paper maps all of them. Then a network with c = [1, 0, ..., 0] is not DE-GNN: it has one more linear
+    map, which costs accuracy (Chameleon). Here the learned network contains DE-GNN and starts as DE-GNN.
 
     Args:
         order: Number of states.
         channels: Channels of a state.
     """
 
-    def __init__(self, order: int, channels: int) -> None:
-        super().__init__(order - 1, channels)
+    @property
+    def _num_maps(self) -> int:
+        return self.order - 1
 
     def forward(self, embedded: State) -> History:
         """Return the initial states, newest first."""
         return (embedded, *(embedded @ state_map for state_map in self.maps))
+
+
+INITIAL_STATES = Family("initial_states", InitialStates, {"mapped": MappedStates, "newest-unmapped": NewestUnmapped})
 
 
 class StationaryNetwork(NodeNetwork):
@@ -71,15 +104,15 @@ class StationaryNetwork(NodeNetwork):
 
     Args:
         num_features: Features of a node.
-        num_outputs: Numbers a node gets: classes, or targets of a regression.
+        num_outputs: Outputs per node: classes, or targets of a regression.
         hidden_channels: Channels of a state.
         num_layers: Number of layers L.
-        coefficients: The rule for c; its order is the number of initial states.
-        operator: The spatial term s.
-        initial_states: From the embedding to the initial states, newest first; the paper's `MappedStates` without it.
+        coefficients: The rule for c. Its order is the number of initial states.
+        operator: The spatial term s, of `hidden_channels` channels.
+        initial_states: Makes the initial states from the embedding. If None, the paper's `MappedStates`.
         step_size: h.
-        outer_dropout: Part of the input, and of the last state, that is dropped in training.
-        hidden_dropout: Part of the current state that is dropped before each layer in training.
+        outer_dropout: Fraction of the input, and of the last state, that is dropped in training.
+        hidden_dropout: Fraction of the current state that is dropped before each layer in training.
         seed: Seed of the dropout.
     """
 
@@ -94,7 +127,7 @@ class StationaryNetwork(NodeNetwork):
         coefficients: TemporalCoefficients,
         operator: SpatialOperator,
         *,
-        initial_states: nn.Module | None = None,
+        initial_states: InitialStates | None = None,
         step_size: float = 1.0,
         outer_dropout: float = 0.0,
         hidden_dropout: float = 0.0,
@@ -110,18 +143,17 @@ class StationaryNetwork(NodeNetwork):
         self._register_setting("step_size", step_size)
         self.embedding = nn.Linear(num_features, hidden_channels)
         if initial_states is None:
-            # One state needs no map of its own: the embedding is one.
-            initial_states = MappedStates(coefficients.order if coefficients.order > 1 else 0, hidden_channels)
+            initial_states = MappedStates(coefficients.order, hidden_channels)
         self.initial_states = initial_states
         self.coefficients = coefficients
         self.operator = operator
         self.readout = nn.Linear(hidden_channels, num_outputs)
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew; c returns to where it starts.
+        """Draw all weights anew, and return c to where it starts.
 
-        What only some rules have comes last: with one seed, networks that differ in the rule start with the same
-        embedding, operator and readout, and can be compared without the luck of the draw.
+        What only some rules need is drawn last. So networks with the same seed and different rules start with the same
+        embedding, operator and readout, and a comparison does not depend on the draw.
         """
         reset_parts(self.embedding, self.operator, self.readout, self.initial_states, self.coefficients)
 

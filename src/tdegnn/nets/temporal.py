@@ -1,8 +1,8 @@
 """The network for forecasting, the paper's Algorithm 2: a state, the features of its past, and the time.
 
-Frames are embedded, the newest of them heads the history; layers integrate it while the features of all frames enter
-the spatial term; a linear readout gives all steps of the horizon at once. What kind of network it is, is decided by its
-parts: the rule for c, the skip beside it, and the operator.
+The newest frames are embedded and become the history. Layers integrate it, while the features of all frames enter the
+spatial term. A linear readout gives all steps of the horizon at once. Its parts decide what kind of network it is: the
+rule for c, the operator, and the skip beside the layers.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from torch import Tensor, nn
 
 from tdegnn.core.coefficients import TemporalCoefficients
 from tdegnn.core.integrator import Integration, integrate
+from tdegnn.core.operator import SpatialOperator
 from tdegnn.errors import check_count, check_finite
 from tdegnn.graph import Graph
 from tdegnn.nets.series_network import Frames, SeriesNetwork, SeriesSizes, as_frames
 from tdegnn.operators.past_diffusion import PastDiffusion, PastFeatures
+from tdegnn.operators.with_past import WithPastFeatures
 from tdegnn.parts import reset_parts
 
 
 class TimeEmbedding(nn.Linear):
-    """A linear map of what is known of time, which may be nothing: then it gives its bias, at first zero."""
+    """A linear map of what is known about time. If nothing is known, it returns its bias, which starts at zero."""
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew, where there are any; torch warns of maps without inputs."""
+        """Draw the weights anew. A map without inputs has none, and torch would warn."""
         if self.in_features:
             super().reset_parameters()
         else:
@@ -40,10 +42,12 @@ class TemporalNetwork(SeriesNetwork):
         sizes: The sizes of the task.
         hidden_channels: Channels of a state.
         num_layers: Number of layers L.
-        coefficients: The rule for c; its order is the number of frames that become states, at most the window.
+        coefficients: The rule for c. Its order is the number of frames that become states, at most the window.
+        operator: The spatial term s, of `hidden_channels` channels. If it does not take past features, they are added
+            to its rate (`WithPastFeatures`). If None, `PastDiffusion`.
         step_size: h.
-        skip: A forecast that is added to that of the layers, such as `LinearSkip`; none without it.
-        dropout: Part of the current state that is dropped before each layer, and before the readout, in training.
+        skip: A forecast that is added to that of the layers, such as `LinearSkip`. If None, nothing is added.
+        dropout: Fraction of the current state that is dropped before each layer, and before the readout, in training.
         seed: Seed of the dropout.
     """
 
@@ -56,6 +60,7 @@ class TemporalNetwork(SeriesNetwork):
         num_layers: int,
         coefficients: TemporalCoefficients,
         *,
+        operator: SpatialOperator | None = None,
         step_size: float = 1.0,
         skip: nn.Module | None = None,
         dropout: float = 0.0,
@@ -71,20 +76,24 @@ class TemporalNetwork(SeriesNetwork):
         self.embedding = nn.Linear(sizes.num_channels, hidden_channels)
         self.past_embedding = nn.Linear(sizes.window * sizes.num_channels, hidden_channels)
         self.time_embedding = TimeEmbedding(known, hidden_channels)
-        self.operator = PastDiffusion(hidden_channels, num_layers, step_size)
+        if operator is None:
+            operator = PastDiffusion(hidden_channels, num_layers, step_size)
+        elif not operator.takes_past_features:
+            operator = WithPastFeatures(operator, hidden_channels, num_layers)
+        self.operator = operator
         self.readout = nn.Linear(hidden_channels, sizes.horizon * sizes.num_targets)
         self.skip = skip
         self.coefficients = coefficients
         self._leave_it_to_the_skip()
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew; c returns to where it starts, last, so that rules start with the same weights."""
+        """Draw all weights anew. The rule for c comes last, so that other rules start with the same other weights."""
         reset_parts(self.embedding, self.past_embedding, self.time_embedding, self.operator, self.readout)
         reset_parts(self.skip, self.coefficients)
         self._leave_it_to_the_skip()
 
     def _leave_it_to_the_skip(self) -> None:
-        """A skip forecasts alone at first; the layers add to it what helps."""
+        """Start the readout at zero if there is a skip: the skip forecasts alone at first."""
         if self.skip is not None:
             nn.init.zeros_(self.readout.weight)
             nn.init.zeros_(self.readout.bias)

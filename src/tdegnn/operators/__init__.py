@@ -1,1 +1,1 @@
-"""Spatial terms s(F; G), one per file."""
+"""Spatial terms `s(F; G)`, one per file."""

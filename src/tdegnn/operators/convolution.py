@@ -1,8 +1,7 @@
-"""The spatial term `s(F[l]; G)` of the equation: how fast each node changes, given its neighbors.
+"""Any PyG convolution as the spatial term, `s(F; G) = conv(F, edges)`.
 
-Every operator answers `operator(state, graph, layer, context) -> (rate, context)`. The context carries what
-else an operator may see or keep from layer to layer; those here hand it on untouched. Operators have one set of
-weights a layer or share one; `integrate` does not care.
+Paper: the equation leaves s open, and this is the way to put a published convolution in its place, such as `GCNConv`
+(Kipf and Welling, 2017) or `GATConv` (Velickovic et al., 2018). The context is handed on untouched.
 """
 
 from __future__ import annotations
@@ -21,12 +20,14 @@ from tdegnn.graph import Graph, State
 class ConvOperator(SpatialOperator):
     """Any PyG convolution as the spatial term, `s(F; G) = conv(F, edges)`.
 
-    A node receives what the graph's direction says. Batch axes become one large graph of separate copies, so
-    that every convolution works, also one that knows nothing of batches.
+    A node receives along the direction of the graph. Batch axes become one large graph of separate copies, so that
+    every convolution works, also one that does not know about batches.
+
+    Deviation: a convolution normalizes the graph as it does in PyG, not by the P of `Graph`.
 
     Args:
-        convs: One convolution for all layers, or a sequence with one for each layer. It must map a state to as
-            many channels as it has. A nonlinearity can be part of it (`torch_geometric.nn.Sequential`).
+        convs: One convolution for all layers, or a sequence with one per layer. It must keep the number of channels.
+            For a nonlinearity behind it, use `torch_geometric.nn.Sequential`.
     """
 
     def __init__(self, convs: nn.Module | Sequence[nn.Module]) -> None:
@@ -67,10 +68,10 @@ class ConvOperator(SpatialOperator):
 
 
 def _arguments_of(conv: object) -> list[str]:
-    """Names of the arguments of a convolution's forward pass."""
+    """Return the names of the arguments of a convolution's forward pass."""
     if not isinstance(conv, nn.Module):
         raise InputError(f"Expected a PyG convolution, a module, got {conv!r}. Make an instance of it first.")
-    # PyG's own Sequential takes anything and keeps the names it was made with.
+    # PyG's Sequential takes any arguments. It keeps the names that it was made with in `signature`.
     is_sequence = hasattr(conv, "signature")
     names = list(conv.signature.param_dict if is_sequence else inspect.signature(conv.forward).parameters)  # type: ignore[union-attr, arg-type]
     if len(names) < 2:

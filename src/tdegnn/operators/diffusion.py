@@ -1,8 +1,7 @@
-"""The spatial term `s(F[l]; G)` of the equation: how fast each node changes, given its neighbors.
+"""Diffusion on the graph with a learned map per layer: `s(F; G) = relu((F - h L F) W_l)`.
 
-Every operator answers `operator(state, graph, layer, context) -> (rate, context)`. The context carries what
-else an operator may see or keep from layer to layer; those here hand it on untouched. Operators have one set of
-weights a layer or share one; `integrate` does not care.
+Paper: App. B.2. `DiffusionOperator` is the paper's, `NearIdentityDiffusion` differs in where `W_l` starts. The context
+is handed on untouched.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from tdegnn.graph import Graph, State
 class DiffusionOperator(SpatialOperator):
     """The paper's spatial term, `s(F; G) = relu((F - h L F) W_l)`.
 
-    Paper: App. B.2. With batch norm the product is normalized before the relu.
+    Paper: App. B.2. With batch norm, the product is normalized before the relu. Deviation: none, but for nodes that
+    receive nothing, whose state does not diffuse (`Graph.laplacian`).
 
     Args:
         channels: Channels of a state.
@@ -44,7 +44,7 @@ class DiffusionOperator(SpatialOperator):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew, each layer as a linear map of its own."""
+        """Draw the weights anew, each layer as a linear layer would."""
         for weight in self.weight:
             nn.init.kaiming_uniform_(weight, a=5**0.5)
         for norm in self.norms:
@@ -56,7 +56,7 @@ class DiffusionOperator(SpatialOperator):
         check_fits(state, self.weight, self.channels)
         mixed = graph.diffuse(state, self.step_size) @ self._layer_map(layer)
         if self.norms:
-            # Batch norm knows rows and channels only: nodes and batch are both rows.
+            # Batch norm takes rows and channels: nodes and batch are both rows.
             mixed = self.norms[layer](mixed.flatten(0, -2)).view_as(mixed)
         return torch.relu(mixed), context
 
@@ -72,7 +72,13 @@ class NearIdentityDiffusion(DiffusionOperator):
     """The paper's spatial term with maps that start at the identity, `s(F; G) = relu((F - h L F) (I + V_l))`.
 
     Deviation: the paper's maps start at random and decay to zero. These start as plain diffusion, and weight decay,
-    which is on V, pulls them back to it. Where neighbors are alike (Cora, Citeseer) that is worth half a point.
+    which acts on V, pulls them back to it. If neighbors are alike (Cora, Citeseer), this gains half a point.
+
+    Args:
+        channels: Channels of a state.
+        num_layers: Number of layers, each with its own `V_l`.
+        step_size: h.
+        batch_norm: Whether to normalize channels over nodes (and batch) before the relu.
     """
 
     def reset_parameters(self) -> None:

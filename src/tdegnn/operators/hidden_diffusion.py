@@ -1,8 +1,6 @@
-"""The spatial term `s(F[l]; G)` of the equation: how fast each node changes, given its neighbors.
+"""Diffusion with hidden channels inside s: `s(F; G) = relu(F W_s - (L F) W_d + b) W_o`.
 
-Every operator answers `operator(state, graph, layer, context) -> (rate, context)`. The context carries what
-else an operator may see or keep from layer to layer; those here hand it on untouched. Operators have one set of
-weights a layer or share one; `integrate` does not care.
+For physical states, of which one channel may be all there is. The context is handed on untouched.
 """
 
 from __future__ import annotations
@@ -20,12 +18,12 @@ from tdegnn.graph import Graph, State
 class HiddenDiffusionOperator(SpatialOperator):
     """The spatial term for physical states, `s(F; G) = relu(F W_s - (L F) W_d + b) W_o`, the same in all layers.
 
-    Only s has hidden channels: c then weighs physical states, and its numbers mean what `tdegnn.analysis` says.
-    The state may be of one channel.
+    Only s has hidden channels. So c weighs physical states, and `tdegnn.analysis` can read it. A state may have one
+    channel.
 
-    Deviation: `(F - h L F) W` would be the case `W_d = h W_s`. With one channel that ties the state and its
-    Laplacian into one number, so that s = -L F, the right-hand side of the heat and wave equations, could not be
-    written at all under `sum c = 1`. Two weights can write it.
+    Deviation: the paper's term `(F - h L F) W` (App. B.2) is the case `W_d = h W_s`. With one channel it ties the state
+    and its Laplacian to one weight. Then `s = -L F`, the right-hand side of the heat and wave equations, cannot be
+    written under `sum c = 1`. With two weights it can.
 
     Args:
         channels: Channels of a physical state.

@@ -1,34 +1,74 @@
-"""The network for forecasting, the paper's Algorithm 2: a state, the features of its past, and the time.
+"""Diffusion with the features of past frames in it: the spatial term of a forecast.
 
-Frames are embedded, the newest of them heads the history; layers integrate it while the features of all frames enter
-the spatial term; a linear readout gives all steps of the horizon at once. What kind of network it is, is decided by its
-parts: the rule for c, the skip beside it, and the operator.
+`s = relu((F - h L F) W_l + F_past U_l)`. The features of all frames, `F_past`, come in as the context, and every layer
+brings them up to date. `operators/with_past.py` gives the same features to any other operator.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from tdegnn.core.operator import SpatialOperator
-from tdegnn.errors import check_count, check_finite, check_layer
+from tdegnn.errors import InputError, check_count, check_finite, check_layer
 from tdegnn.graph import Graph, State
 
 
 class PastFeatures(NamedTuple):
-    """The context of the operator: the features of all frames, which layers bring up to date, and the time."""
+    """The context of an operator in a forecast.
+
+    Attributes:
+        features: Features of all frames of the window, which layers bring up to date.
+        time: What is known about time.
+        own: What an operator that was given the features by `WithPastFeatures` keeps from layer to layer.
+    """
 
     features: State
     time: State
+    own: Any = None
 
 
-class PastDiffusion(SpatialOperator):
-    """The spatial term with the features of the past in it, `s = relu((F - h L F) W_l + F_past U_l)`.
+class PastFeaturesOperator(SpatialOperator):
+    """What operators that take past features share: the maps `F_past U_l`, and the update of `F_past`.
 
-    After each layer `F_past = relu(e_l [F_past, F, T])`, T being what is known of time. Paper: Algorithm 2. Deviation:
-    it updates the features and does not say how they reach the state; here they enter the spatial term.
+    After each layer `F_past = relu(e_l [F_past, F, T])`, where T is what is known about time.
+
+    Paper: Algorithm 2. Deviation: it updates the features and does not say how they reach the state. Here they enter
+    the spatial term.
+    """
+
+    takes_past_features: ClassVar[bool] = True
+    past_maps: nn.ModuleList
+    updates: nn.ModuleList
+
+    def _make_past_maps(self, channels: int, num_layers: int) -> None:
+        """Draw the maps. Called by `__init__`, since each operator draws its own weights first."""
+        self.past_maps = nn.ModuleList(nn.Linear(channels, channels) for _ in range(num_layers))
+        # Nothing sees the features after the last layer.
+        self.updates = nn.ModuleList(nn.Linear(3 * channels, channels) for _ in range(num_layers - 1))
+
+    def _reset_past_maps(self) -> None:
+        for linear in (*self.past_maps, *self.updates):
+            cast(nn.Linear, linear).reset_parameters()
+
+    def _look_back(self, state: State, layer: int, context: Any) -> tuple[State, PastFeatures]:
+        """Return `F_past U_l + b_l`, and the context as this layer sees it."""
+        check_layer(layer, len(self.past_maps))
+        if not isinstance(context, PastFeatures):
+            raise InputError(
+                f"Expected PastFeatures as the context of {type(self).__name__}, got {type(context).__name__}. Use it "
+                "in a network for series with latent states, or take another operator."
+            )
+        if layer > 0:
+            joined = torch.cat([context.features, state, context.time], dim=-1)
+            context = context._replace(features=torch.relu(self.updates[layer - 1](joined)))
+        return self.past_maps[layer](context.features), context
+
+
+class PastDiffusion(PastFeaturesOperator):
+    """Diffusion with the features of past frames in it, `s = relu((F - h L F) W_l + F_past U_l + b_l)`.
 
     Args:
         channels: Channels of a state, of the features and of the time.
@@ -43,29 +83,25 @@ class PastDiffusion(SpatialOperator):
         check_count(channels=channels, num_layers=num_layers)
         check_finite(step_size=step_size)
         self.channels, self.num_layers = channels, num_layers
+        # A buffer, so that networks trained together may differ in it; in float64, so that no digit is lost.
         self.register_buffer("step_size", torch.tensor(step_size, dtype=torch.float64), persistent=False)
         self.state_maps = nn.ModuleList(nn.Linear(channels, channels, bias=False) for _ in range(num_layers))
-        self.past_maps = nn.ModuleList(nn.Linear(channels, channels) for _ in range(num_layers))
-        # Features after the last layer would reach nothing.
-        self.updates = nn.ModuleList(nn.Linear(3 * channels, channels) for _ in range(num_layers - 1))
+        self._make_past_maps(channels, num_layers)
 
     def reset_parameters(self) -> None:
         """Draw all weights anew."""
-        for linear in (*self.state_maps, *self.past_maps, *self.updates):
-            linear.reset_parameters()
+        for linear in self.state_maps:
+            cast(nn.Linear, linear).reset_parameters()
+        self._reset_past_maps()
 
     def forward(self, state: State, graph: Graph, layer: int, context: Any = None) -> tuple[State, PastFeatures]:
         """Return the rate, and the features as this layer saw them."""
-        check_layer(layer, self.num_layers)
-        features, time = context
-        if layer > 0:
-            features = torch.relu(self.updates[layer - 1](torch.cat([features, state, time], dim=-1)))
+        past, context = self._look_back(state, layer, context)
         diffused = graph.diffuse(state, self.step_size)
-        past, state_map = self.past_maps[layer](features), cast(nn.Linear, self.state_maps[layer])
-        # One operation in place of a product and a sum.
+        state_map = cast(nn.Linear, self.state_maps[layer])
+        # One operation instead of a product and a sum.
         mapped = torch.addmm(past.flatten(0, -2), diffused.flatten(0, -2), state_map.weight.mT)
-        rate = torch.relu(mapped.view(state.shape))
-        return rate, PastFeatures(features, time)
+        return torch.relu(mapped.view(state.shape)), context
 
     def extra_repr(self) -> str:
         """Return the sizes shown by `repr`."""
