@@ -37,7 +37,7 @@ CHANCE = ("white noise", "random walk", "smooth noise")
 
 @pytest.fixture(scope="module")
 def lines():
-    return read_lines(RESULTS / "order_found.jsonl")
+    return read_lines(RESULTS / "order_found.parquet")
 
 
 def test_every_line_says_how_it_was_made(lines):
