@@ -27,8 +27,7 @@ from tdegnn.data.windows import OneStepWindows, backward_difference, one_step_wi
 from tdegnn.errors import InputError
 from tdegnn.nets.physical import PhysicalNetwork
 from tdegnn.nets.rollout import PinnedPredictor, roll_out
-from tdegnn.rivals.naive import NaivePredictor
-from tdegnn.rivals.series.graph_lstm import GraphLSTM
+from tdegnn.rivals.next_state import GraphLSTM, NaivePredictor
 from tdegnn.training.devices import single_thread
 from tdegnn.training.loop import ClosureTrainee, FitResult, fit
 from tdegnn.training.optimizers import CosineAdam, Descent, QuasiNewton
