@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tdegnn.experiments.records import read_lines
+from tests.cli.test_commands import run
 
 RESULTS = Path(__file__).parent.parent / "results"
 NEEDED = {"experiment", "protocol", "seed", "versions", "device", "descents"}
@@ -19,6 +20,12 @@ def lines(name):
 
 def test_all_results_together_are_small():
     assert sum(path.stat().st_size for path in RESULTS.iterdir()) < 4_000_000
+
+
+def test_packed_lines_are_reported_under_the_name_they_had(capsys):
+    code, out, err = run(capsys, "reproduce", "table2", "--report", "--quiet", "--out", str(RESULTS / "table2.jsonl"))
+    assert (code, err) == (0, "")
+    assert "110 rows in" in out
 
 
 def test_lines_are_in_one_file_each():
