@@ -9,11 +9,13 @@ from hypothesis.extra import numpy as arrays
 from tdegnn import InputError
 from tdegnn.metrics import (
     accuracy,
+    interval_coverage,
     macro_f1,
     mean_absolute_error,
     mean_absolute_percentage_error,
     mean_absolute_scaled_error,
     mean_squared_error,
+    r2,
     roc_auc,
     root_mean_squared_error,
     seasonal_naive_scale,
@@ -85,10 +87,10 @@ def test_squared_errors_are_symmetric_and_at_least_the_absolute_ones(prediction,
 def test_a_forecast_is_never_broadcast_against_its_target():
     # Constant zero would be as good as the truth: the mean of an n x n table of differences.
     target = torch.randn(50, 1)
-    with pytest.raises(InputError, match=r"one shape, got \(50,\) and \(50, 1\). Reshape one of them"):
+    with pytest.raises(InputError, match=r"the same shape, got \(50,\) and \(50, 1\). Reshape one of them"):
         mean_squared_error(target[:, 0], target)
     for shape in [(50, 2), (1, 50), (1,), ()]:
-        with pytest.raises(InputError, match="one shape"):
+        with pytest.raises(InputError, match="the same shape"):
             mean_squared_error(torch.zeros(shape), target)
 
 
@@ -197,6 +199,49 @@ def test_the_scaled_error_keeps_device_and_precision_of_the_prediction(device):
     assert (error.dtype, error.device) == (prediction.dtype, prediction.device)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor])
+def test_coverage_counts_observed_targets_between_both_ends(kind):
+    low, high, target = kind([0.0, 0.0, 0.0, 0.0]), kind([1.0, 1.0, 1.0, INF]), kind([0.0, 1.0, 1.5, NAN])
+    assert float(interval_coverage(low, high, target)) == 2 / 3
+    assert float(interval_coverage(low, high, target, kind([True, False, True, True]))) == 1 / 2
+
+
+def test_coverage_per_step_of_the_horizon_is_that_of_a_loop():
+    center, target = forecast_and_target()
+    together = interval_coverage(center - 1, center + 1, target, per="horizon")
+    for step, share in enumerate(together):
+        seen = ~np.isnan(target[:, step])
+        assert float(share) == (np.abs(center - target)[:, step][seen] <= 1).mean()
+
+
+def test_an_end_that_is_nan_is_neither_inside_nor_outside():
+    assert interval_coverage([NAN, 0.0], [1.0, 1.0], [0.5, 0.5]).isnan()
+    assert interval_coverage([NAN, 0.0], [1.0, 1.0], [NAN, 0.5]) == 1.0
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor])
+def test_r_squared_is_that_of_scikit_learn(kind):
+    rng = np.random.default_rng(0)
+    targets, mask = rng.standard_normal((40, 3)), rng.random(40) < 0.7
+    predicted = targets + 0.3 * rng.standard_normal((40, 3))
+    expected = sklearn.metrics.r2_score(targets[mask], predicted[mask])
+    assert r2(kind(predicted), kind(targets), kind(mask)) == pytest.approx(expected, rel=1e-12)
+    unknown = np.where(mask[:, None], targets, NAN)
+    assert r2(kind(predicted), kind(unknown)) == pytest.approx(expected, rel=1e-12)
+    alone = sklearn.metrics.r2_score(targets[:, 0], predicted[:, 0])
+    assert r2(kind(predicted[:, 0]), kind(targets[:, 0])) == pytest.approx(alone, rel=1e-12)
+
+
+def test_r_squared_of_a_constant_target_is_finite():
+    assert r2([1.0, 1.0], [1.0, 1.0]) == 1.0
+    assert r2([1.0, 2.0], [1.0, 1.0]) == 0.0
+
+
+def test_labels_may_be_text():
+    assert accuracy(["cat", "dog", "dog"], np.array(["cat", "dog", "cat"])) == 2 / 3
+    assert macro_f1(["a", "b"], ["a", "b"]) == 1.0
+
+
 def scores_and_labels(num_classes, seed=0):
     rng = np.random.default_rng(seed)
     labels = np.arange(40) % num_classes
@@ -258,7 +303,7 @@ HALF = np.array([True, True, False, False])
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: mean_squared_error(FOUR, FOUR[0]), r"one shape, got \(4, 3, 5, 2\) and \(3, 5, 2\)"),
+        (lambda: mean_squared_error(FOUR, FOUR[0]), r"the same shape, got \(4, 3, 5, 2\) and \(3, 5, 2\)"),
         (lambda: mean_squared_error([1.0], [NAN]), "at least one observed target, got none among 1"),
         (lambda: mean_squared_error(FOUR, FOUR * NAN, per="node"), "at least one observed target, got none among 120"),
         (lambda: mean_squared_error(FOUR[:0], FOUR[:0]), "got none among 0"),
@@ -275,12 +320,25 @@ HALF = np.array([True, True, False, False])
         ),
         (lambda: mean_absolute_scaled_error([1.0], [1.0], np.ones(1)), r"got \(1,\) for a target of shape \(1,\)"),
         (lambda: seasonal_naive_scale(FOUR[0], 0), "season to be at least 1, got 0"),
-        (lambda: seasonal_naive_scale(FOUR[0], 3), "more than 3 steps for a season of 3, got 3. Take a shorter season"),
+        (
+            lambda: seasonal_naive_scale(FOUR[0], 3),
+            "more than 3 training steps for a season of 3, got 3. Take",
+        ),
         (lambda: seasonal_naive_scale(FOUR), r"\(time, nodes, channels\), got shape \(4, 3, 5, 2\)"),
-        (lambda: accuracy(FOUR[0, 0], LABELS), r"predicted to hold one integer label a node, got torch.float64"),
-        (lambda: accuracy(LABELS[:3], LABELS), "one predicted label a node, got 3 for 4 labels"),
-        (lambda: accuracy(LABELS, LABELS, LABELS), r"boolean mask of shape \(4,\), as the labels, got int64"),
-        (lambda: accuracy(LABELS, LABELS, HALF[:2]), r"as the labels, got bool of shape \(2,\)"),
+        (lambda: interval_coverage(FOUR, FOUR[0], FOUR), r"the same shape, got \(3, 5, 2\) and \(4, 3, 5, 2\)"),
+        (lambda: interval_coverage([1.0], [1.0], [NAN]), "at least one observed target, got none among 1"),
+        (lambda: r2(FOUR[0, 0], FOUR[0, 0, :, 0]), r"of the same shape, .* got \(5, 2\) and \(5,\). Reshape"),
+        (lambda: r2(FOUR[0], FOUR[0]), r"\(nodes,\) or \(nodes, targets\), got \(3, 5, 2\)"),
+        (lambda: r2([1.0, 2.0], [NAN, 1.0], [True, False]), "at least one node with known targets .* got none of 2"),
+        (lambda: r2([1.0], [1.0], [1.0]), r"boolean mask of shape \(1,\), one entry per node, got float64"),
+        (lambda: accuracy([[1], [1, 2]], LABELS), "predicted to be a rectangular array"),
+        (
+            lambda: accuracy(FOUR[0, 0], LABELS),
+            "predicted to hold one label per node, .* got float64",
+        ),
+        (lambda: accuracy(LABELS[:3], LABELS), "one predicted label per node, got 3 for 4 labels"),
+        (lambda: accuracy(LABELS, LABELS, LABELS), r"boolean mask of shape \(4,\), one entry per node, got int64"),
+        (lambda: accuracy(LABELS, LABELS, HALF[:2]), r"one entry per node, got bool of shape \(2,\)"),
         (lambda: macro_f1(LABELS, LABELS, LABELS > 5), "at least one node, got none of 4"),
         (lambda: roc_auc(FOUR[0, 0], LABELS), r"scores of shape \(4,\) or \(4, classes\), .* got shape \(5, 2\)"),
         (lambda: roc_auc(np.ones(4), LABELS), r"two classes within the mask .* got \[0, 1, 2\]"),

@@ -5,12 +5,32 @@ from pathlib import Path
 
 import pytest
 
+from tdegnn.experiments.records import read_lines
+from tests.cli.test_commands import run
+
 RESULTS = Path(__file__).parent.parent / "results"
 NEEDED = {"experiment", "protocol", "seed", "versions", "device", "descents"}
 
 
 def lines(name):
-    return [json.loads(line) for line in (RESULTS / name).read_text().splitlines()]
+    found = read_lines(RESULTS / name)
+    assert found
+    return found
+
+
+def test_all_results_together_are_small():
+    assert sum(path.stat().st_size for path in RESULTS.iterdir()) < 4_000_000
+
+
+def test_packed_lines_are_reported_under_the_name_they_had(capsys):
+    code, out, err = run(capsys, "reproduce", "table2", "--report", "--quiet", "--out", str(RESULTS / "table2.jsonl"))
+    assert (code, err) == (0, "")
+    assert "110 rows in" in out
+
+
+def test_lines_are_in_one_file_each():
+    names = [path.stem for path in RESULTS.glob("*.*") if path.suffix in (".jsonl", ".parquet")]
+    assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("name", ["pendulum.jsonl", "known_orders.jsonl"])
@@ -94,13 +114,14 @@ def test_learned_rates_are_those_of_their_table():
 
 
 def test_table_two_is_as_its_readme_says():
-    from tdegnn.experiments.table2 import OURS, PROTOCOLS, TASKS, summarize
+    from tdegnn.experiments.series_tasks import OURS, TASKS
+    from tdegnn.experiments.table2 import PROTOCOLS, summarize
     from tdegnn.rivals.series.registry import SERIES_NETWORKS
 
     page = (RESULTS / "README.md").read_text()
     needed = {"dataset", "system", "seed", "protocol", "window", "validation_mse", "test_mse", "configuration"}
-    assert all(line.keys() >= needed | {"versions", "device"} for line in lines("table2.jsonl"))
-    cells = summarize(lines("table2.jsonl"))
+    assert all(line.keys() >= needed | {"versions", "device"} for line in lines("table2.parquet"))
+    cells = summarize(lines("table2.parquet"))
     trained = (*SERIES_NETWORKS, *OURS)
     assert all((name, row, kind, 4) in cells for name in TASKS for row in trained for kind in PROTOCOLS)
     for (_, system, _, _), (mean, deviation, num_seeds) in cells.items():
@@ -110,9 +131,10 @@ def test_table_two_is_as_its_readme_says():
 
 def test_forecasts_reach_what_was_asked_of_them():
     """Ten seeds, chosen on validation: at 4 lags 0.74 and 0.465 or lower, at the chosen windows below 0.70 and 0.45."""
-    from tdegnn.experiments.table2 import OURS, summarize
+    from tdegnn.experiments.series_tasks import OURS
+    from tdegnn.experiments.table2 import summarize
 
-    cells = summarize(lines("table2.jsonl"))
+    cells = summarize(lines("table2.parquet"))
     for dataset, limit in {"chickenpox": 0.74, "wikimath": 0.465}.items():
         for system in OURS:
             mean, _, num_seeds = cells[dataset, system, "honest", 4]
@@ -144,7 +166,7 @@ def test_depth_has_all_rules_and_tasks_as_its_readme_says():
     from tdegnn.experiments.node_results import Cell, paired_gain
 
     page = (RESULTS / "README.md").read_text()
-    chosen = choose_lines(lines("depth.jsonl"))
+    chosen = choose_lines(lines("depth.parquet"))
     assert set(chosen) == {(task, system) for task in TASKS for system in SYSTEMS}
     for (task, system), found in chosen.items():
         assert len(found) == (5 if "chain" in task else 10)
@@ -165,7 +187,7 @@ def test_every_setting_of_depth_was_trained_on_every_split():
     from tdegnn.experiments.recipe_files import config_from_record
 
     trained = {}
-    for line in lines("depth.jsonl"):
+    for line in lines("depth.parquet"):
         config = config_from_record(line["configuration"])
         trained.setdefault((line["dataset"], config), set()).add(line["split"])
     for task, about in TASKS.items():
@@ -193,7 +215,7 @@ def test_coverage_is_as_the_readme_says():
 def test_the_order_of_simulated_systems_is_found_up_to_the_noise_that_was_asked_for():
     from tdegnn.experiments.order_found import summarize_orders
 
-    cells = summarize_orders(lines("order_found.jsonl"))
+    cells = summarize_orders(lines("order_found.parquet"))
     for system in ("heat", "wave", "damped wave", "pendulum", "third order"):
         assert [cells[system, noise].num_runs for noise in (0, 0.001, 0.01, 0.05)] == [20] * 4
         assert cells[system, 0].num_right == 20
@@ -206,7 +228,7 @@ def test_the_order_of_simulated_systems_is_found_up_to_the_noise_that_was_asked_
 
 
 def test_damping_is_clearly_not_zero():
-    for line in lines("order_found.jsonl"):
+    for line in lines("order_found.parquet"):
         if line["system"] in ("wave", "damped wave") and line["noise"] <= 0.05:
             assert line["derivatives"][0]["takes_part"] is (line["system"] == "damped wave")
 

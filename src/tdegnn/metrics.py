@@ -1,10 +1,11 @@
-"""Metrics that check shapes and leave out what was not observed.
+"""Metrics that check shapes and skip unobserved values: the only place in this library where errors are computed.
 
-Prediction and target must have one shape: nothing is broadcast. Published baselines of this field come from a metric
-that subtracted (n,) from (n, 1) and averaged the n x n result, and so are no better than a constant. A target that is
-NaN was not observed and does not count; a prediction that is NaN where something was observed makes the metric NaN.
+Prediction and target must have the same shape: nothing is broadcast. Published baselines of this field come from a
+metric that subtracted (n,) from (n, 1) and averaged the n x n result, and so are no better than a constant. A target
+that is NaN was not observed and does not count; a NaN prediction of an observed target makes the metric NaN.
 
-Forecast metrics work in torch, on any device, and can be trained on. Those of node classification return floats.
+Metrics of forecasts take tensors or arrays and return a tensor on the device of the prediction; those of errors can be
+trained on. Metrics of nodes (`accuracy`, `macro_f1`, `roc_auc`, `r2`) return floats.
 """
 
 from __future__ import annotations
@@ -19,29 +20,30 @@ from torch import Tensor
 
 from tdegnn.errors import InputError, check_count
 
-# In the order of the axes (windows, horizon, nodes, channels) that they keep.
+# In the order of the axes (windows, horizon, nodes, channels).
 Per = Literal["step", "horizon", "node", "channel"]
 Forecast: TypeAlias = Float[Tensor, "*shape"] | ArrayLike
 Mask: TypeAlias = Bool[Tensor, "*shape"] | ArrayLike
 Score: TypeAlias = Float[Tensor, ""] | Float[Tensor, " kept"]
 Labels: TypeAlias = Shaped[Tensor, " nodes"] | ArrayLike
+Numbers: TypeAlias = Float[Tensor, " nodes"] | Float[Tensor, "nodes targets"] | ArrayLike
 
 
 def mean_squared_error(
     prediction: Forecast, target: Forecast, observed: Mask | None = None, per: Per | None = None
 ) -> Score:
-    """The mean of the squared errors.
+    """Mean squared error.
 
     Args:
-        prediction: What was forecast; tensor or array. Gradients flow through it.
-        target: What came, of the same shape; NaN where nothing was observed. Brought to the prediction's device.
-        observed: Which targets count, of the same shape. Without it, all that are not NaN.
-        per: Which axis of (windows, horizon, nodes, channels) to keep: one mean for each predicted `"step"` (that is,
-            each window), step of the `"horizon"`, `"node"` or `"channel"`, NaN where nothing was observed. Without it
-            one mean over everything, of any number of axes.
+        prediction: The forecasts, a tensor or an array. Gradients flow through a tensor.
+        target: The observed values, of the same shape, with NaN for unobserved ones. Moved to the prediction's device.
+        observed: Boolean mask of the targets that count, of the same shape. If None, all targets that are not NaN.
+        per: The axis of (windows, horizon, nodes, channels) to keep: one mean per predicted `"step"` (that is, per
+            window), step of the `"horizon"`, `"node"` or `"channel"`; NaN for entries without observed targets. If
+            None, one mean over all values, for any number of axes.
 
     Raises:
-        InputError: Shapes differ, or nothing was observed at all.
+        InputError: The shapes differ, or no target was observed.
     """
     forecast, actual, is_observed = _compare(prediction, target, observed, per)
     return _average((forecast - actual).square(), is_observed, per)
@@ -50,7 +52,7 @@ def mean_squared_error(
 def root_mean_squared_error(
     prediction: Forecast, target: Forecast, observed: Mask | None = None, per: Per | None = None
 ) -> Score:
-    """The root of the mean of the squared errors. Arguments as in `mean_squared_error`."""
+    """Root of the mean squared error. Arguments as in `mean_squared_error`."""
     squared = mean_squared_error(prediction, target, observed, per)
     # The slope of the root is infinite at zero: a perfect forecast must not make the gradient NaN.
     is_positive = squared > 0
@@ -60,7 +62,7 @@ def root_mean_squared_error(
 def mean_absolute_error(
     prediction: Forecast, target: Forecast, observed: Mask | None = None, per: Per | None = None
 ) -> Score:
-    """The mean of the absolute errors. Arguments as in `mean_squared_error`."""
+    """Mean absolute error. Arguments as in `mean_squared_error`."""
     forecast, actual, is_observed = _compare(prediction, target, observed, per)
     return _average((forecast - actual).abs(), is_observed, per)
 
@@ -68,10 +70,10 @@ def mean_absolute_error(
 def mean_absolute_percentage_error(
     prediction: Forecast, target: Forecast, observed: Mask | None = None, per: Per | None = None
 ) -> Score:
-    """The mean of the absolute errors as shares of the targets: 0.1 is 10 %. Arguments as in `mean_squared_error`.
+    """Mean of the absolute errors as fractions of the targets: 0.1 is 10 %. Arguments as in `mean_squared_error`.
 
-    Infinite where an observed target is zero, which is a value like any other and not a missing one. For series that
-    may be zero take `mean_absolute_scaled_error`.
+    Infinite if an observed target is zero: zero is a value like any other, not a missing one. Use
+    `mean_absolute_scaled_error` for series that may be zero.
     """
     forecast, actual, is_observed = _compare(prediction, target, observed, per)
     return _average(_divide((forecast - actual).abs(), actual.abs()), is_observed, per)
@@ -84,15 +86,15 @@ def mean_absolute_scaled_error(
     observed: Mask | None = None,
     per: Per | None = None,
 ) -> Score:
-    """The mean of the absolute errors in units of what the naive forecast errs: below 1 is better than naive.
+    """Mean absolute error in units of the error of the naive forecast: below 1 is better than naive.
 
-    Infinite where the scale is zero: the series was constant while training. NaN where the scale is NaN: nothing to
-    scale by was observed. Leave such nodes out with `observed`, or look at the others with `per="node"`.
+    Infinite if a scale is zero (the series was constant in training), NaN if a scale is NaN (it was not observed in
+    training). Leave such nodes out with `observed`, or look at the others with `per="node"`.
 
     Args:
         prediction: See `mean_squared_error`.
         target: See `mean_squared_error`. Its last two axes are (nodes, channels).
-        scale: From `seasonal_naive_scale`, of the training part.
+        scale: Result of `seasonal_naive_scale` for the training steps.
         observed: See `mean_squared_error`.
         per: See `mean_squared_error`.
     """
@@ -109,40 +111,60 @@ def mean_absolute_scaled_error(
 def seasonal_naive_scale(
     training: Float[Tensor, "time nodes channels"] | ArrayLike, season: int = 1
 ) -> Float[Tensor, "nodes channels"]:
-    """Mean absolute error of the forecast "as one season ago" on the training part, for each node and channel.
+    """Mean absolute error of the forecast "as one season ago" on the training steps, per node and channel.
 
-    NaN for a node and channel of which no two steps a season apart were observed.
+    NaN for a node and channel without two observed steps that are one season apart.
 
     Args:
-        training: The training part of the series, oldest first; NaN where nothing was observed.
-        season: Steps from one season to the next; 1 is the forecast "as one step ago".
+        training: The training steps of the series, oldest first, with NaN for unobserved values.
+        season: Number of steps from one season to the next; 1 means "as one step ago". Default: 1.
     """
     check_count(season=season)
     values = _as_numbers(training, "training")
     if values.dim() != 3:
-        raise InputError(f"Expected a training part of shape (time, nodes, channels), got shape {tuple(values.shape)}.")
+        raise InputError(f"Expected training steps of shape (time, nodes, channels), got shape {tuple(values.shape)}.")
     if len(values) <= season:
         raise InputError(
-            f"Expected a training part of more than {season} steps for a season of {season}, got {len(values)}. "
-            "Take a shorter season or a longer training part."
+            f"Expected more than {season} training steps for a season of {season}, got {len(values)}. "
+            "Take a shorter season or a longer series."
         )
     return (values[season:] - values[:-season]).abs().nanmean(dim=0)
 
 
-def accuracy(predicted: Labels, labels: Labels, mask: Mask | None = None) -> float:
-    """The share of nodes whose label was predicted.
+def interval_coverage(
+    low: Forecast, high: Forecast, target: Forecast, observed: Mask | None = None, per: Per | None = None
+) -> Score:
+    """Share of the observed targets that lie between `low` and `high`, both ends included.
 
     Args:
-        predicted: One integer label a node.
-        labels: The true ones.
-        mask: The nodes that count. Without it, all.
+        low: Lower ends of the intervals.
+        high: Upper ends of the intervals, of the same shape.
+        target: See `mean_squared_error`.
+        observed: See `mean_squared_error`.
+        per: See `mean_squared_error`.
+    """
+    lowest, actual, is_observed = _compare(low, target, observed, per)
+    highest, _, _ = _compare(high, target, observed, per)
+    is_inside = ((lowest <= actual) & (actual <= highest)).double()
+    # A comparison with NaN is false, which would count as a target outside of its interval.
+    is_unknown = lowest.isnan() | highest.isnan()
+    return _average(torch.where(is_unknown, torch.nan, is_inside) * is_observed, is_observed, per)
+
+
+def accuracy(predicted: Labels, labels: Labels, mask: Mask | None = None) -> float:
+    """Share of the nodes whose label was predicted.
+
+    Args:
+        predicted: One predicted label per node, whole numbers or text.
+        labels: The true labels.
+        mask: Boolean mask of the nodes that count. If None, all nodes.
     """
     guesses, truth = _masked_labels(predicted, labels, mask)
     return float((guesses == truth).mean())
 
 
 def macro_f1(predicted: Labels, labels: Labels, mask: Mask | None = None) -> float:
-    """The F1 score of each class, averaged over the classes that are predicted or true within the mask.
+    """Mean of the F1 scores of the classes that are predicted or true within the mask.
 
     Arguments as in `accuracy`.
     """
@@ -157,21 +179,21 @@ def roc_auc(
     labels: Labels,
     mask: Mask | None = None,
 ) -> float:
-    """The area under the ROC curve: how often a node of a class has a higher score for it than another node.
+    """Area under the ROC curve: how often a node of a class has a higher score for it than another node.
 
     Args:
-        scores: Of two classes: one score a node, higher for the greater label. Of any number of classes: one score a
-            node and class, class k being label k; each class is then held against the rest, and the areas averaged.
-        labels: The true integer labels.
-        mask: The nodes that count. Without it, all. Every class needs a node in it.
+        scores: For two classes, one score per node, higher for the greater label. For any number of classes, one score
+            per node and class, where class k is label k; the areas of each class against the rest are averaged.
+        labels: The true labels.
+        mask: Boolean mask of the nodes that count; every class needs a node in it. If None, all nodes.
     """
     values, truth = _as_numbers(scores, "scores"), _as_labels(labels, "labels")
     if values.dim() not in (1, 2) or len(values) != len(truth):
         raise InputError(
-            f"Expected scores of shape ({len(truth)},) or ({len(truth)}, classes), a row for each label, got shape "
+            f"Expected scores of shape ({len(truth)},) or ({len(truth)}, classes), one row per label, got shape "
             f"{tuple(values.shape)}."
         )
-    chosen = _as_mask(mask, truth)
+    chosen = _as_mask(mask, len(truth))
     rows, truth = values.detach().cpu().numpy()[chosen], truth[chosen]
     if not np.isfinite(rows).all():
         raise InputError("Expected finite scores, got NaN or infinity within the mask.")
@@ -180,10 +202,39 @@ def roc_auc(
         return _one_against_rest(rows, truth, classes)
     if len(classes) != 2:
         raise InputError(
-            f"Expected labels of two classes within the mask for one score a node, got {classes.tolist()}. "
+            f"Expected labels of two classes within the mask for one score per node, got {classes.tolist()}. "
             "Take another mask, or scores of shape (nodes, classes)."
         )
     return _area_under_curve(truth == classes[1], rows)
+
+
+def r2(predicted: Numbers, targets: Numbers, mask: Mask | None = None) -> float:
+    """R squared, the mean over the targets of a node: 1 is perfect, 0 is as good as the mean of the true numbers.
+
+    A target that is the same at all nodes has no variance to explain; its squared errors are then subtracted from 1 as
+    they are.
+
+    Args:
+        predicted: The predicted numbers, of shape (nodes,) or (nodes, targets).
+        targets: The true numbers, of the same shape. A node with NaN among its targets does not count.
+        mask: Boolean mask of the nodes that count. If None, all nodes.
+    """
+    forecast, actual = (
+        np.asarray(_as_numbers(values, name).detach().cpu())
+        for values, name in ((predicted, "predicted"), (targets, "targets"))
+    )
+    if forecast.shape != actual.shape or actual.ndim not in (1, 2):
+        raise InputError(
+            "Expected predicted and true numbers of the same shape, (nodes,) or (nodes, targets), got "
+            f"{forecast.shape} and {actual.shape}. Reshape one of them."
+        )
+    forecast, actual = (values.reshape(len(values), -1) for values in (forecast, actual))
+    counts = _as_mask(mask, len(actual)) & ~np.isnan(actual).any(axis=1)
+    if not counts.any():
+        raise InputError(f"Expected at least one node with known targets within the mask, got none of {len(actual)}.")
+    errors = np.square(forecast - actual)[counts].sum(axis=0)
+    spread = np.square(actual[counts] - actual[counts].mean(axis=0)).sum(axis=0)
+    return float(np.mean(1 - errors / np.where(spread > 0, spread, 1.0)))
 
 
 def _one_against_rest(
@@ -194,10 +245,10 @@ def _one_against_rest(
     num_classes = scores.shape[1]
     if num_classes < 2 or classes.tolist() != list(range(num_classes)):
         raise InputError(
-            f"Expected a score for each of at least two classes, and each of the labels 0 to {num_classes - 1} within "
+            f"Expected scores of at least two classes, and each of the labels 0 to {num_classes - 1} within "
             f"the mask, got labels {classes.tolist()}. Take a larger mask, or the scores of these classes only."
         )
-    # One class at a time: scikit-learn's own way takes nothing but probabilities.
+    # One class at a time, because scikit-learn accepts only probabilities for several classes.
     return float(np.mean([_area_under_curve(labels == label, scores[:, label]) for label in range(num_classes)]))
 
 
@@ -210,12 +261,12 @@ def _area_under_curve(is_positive: Bool[np.ndarray, " nodes"], scores: Float[np.
 def _compare(
     prediction: Forecast, target: Forecast, observed: Mask | None, per: Per | None
 ) -> tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"], Bool[Tensor, "*shape"]]:
-    """Prediction and target, both one where nothing was observed, and where something was."""
+    """Check prediction and target; return them with 1 in place of unobserved values, and the mask of observed ones."""
     forecast = _as_numbers(prediction, "prediction")
     actual = _as_numbers(target, "target").to(forecast.device)
     if forecast.shape != actual.shape:
         raise InputError(
-            f"Expected prediction and target of one shape, got {tuple(forecast.shape)} and {tuple(actual.shape)}. "
+            f"Expected prediction and target of the same shape, got {tuple(forecast.shape)} and {tuple(actual.shape)}. "
             "Reshape one of them: broadcasting would compare values that do not belong together."
         )
     _check_per(per, actual)
@@ -228,8 +279,8 @@ def _compare(
                 f"{chosen.dtype} of shape {tuple(chosen.shape)}."
             )
         is_observed &= chosen
-    # Replaced before anything is computed: a gradient through NaN is NaN even where its weight is zero. And by one,
-    # not zero, so that what is left out has an error of zero in every metric, those that divide included.
+    # Replace unobserved values before computing anything: a gradient through NaN is NaN even if its weight is zero.
+    # Both become 1, not 0, so that their error is zero in every metric, also in those that divide.
     return torch.where(is_observed, forecast, 1.0), torch.where(is_observed, actual, 1.0), is_observed
 
 
@@ -246,16 +297,16 @@ def _check_per(per: Per | None, target: Float[Tensor, "*shape"]) -> None:
 
 
 def _divide(errors: Float[Tensor, "*shape"], units: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    # Infinite for a unit of zero, even where the error is zero too; NaN stays NaN.
+    # Infinite for a unit of zero, even if the error is zero too; NaN stays NaN.
     return torch.where(units == 0, errors + torch.inf, errors / units)
 
 
 def _average(errors: Float[Tensor, "*shape"], is_observed: Bool[Tensor, "*shape"], per: Per | None) -> Score:
-    """The mean of `errors`, which are zero where nothing was observed."""
+    """Mean of `errors`, which are zero for unobserved targets."""
     if not is_observed.any():
         raise InputError(
             f"Expected at least one observed target, got none among {is_observed.numel()}. "
-            "Take a longer part of the series or another mask."
+            "Take more of the series or another mask."
         )
     if per is None:
         return errors.sum() / is_observed.sum()
@@ -263,20 +314,31 @@ def _average(errors: Float[Tensor, "*shape"], is_observed: Bool[Tensor, "*shape"
     return errors.sum(dim=others) / is_observed.sum(dim=others)
 
 
+def _as_array(values: Tensor | ArrayLike, name: str) -> Shaped[np.ndarray, ...]:
+    if isinstance(values, Tensor):
+        return np.asarray(values.detach().cpu())
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise _not_rectangular(values, name) from error
+
+
 def _as_tensor(values: Tensor | ArrayLike, name: str) -> Shaped[Tensor, ...]:
     if isinstance(values, Tensor):
         return values
     try:
-        # A copy: torch takes neither memory that is read-only nor strides that are negative.
+        # A copy, because torch accepts neither read-only memory nor negative strides.
         return torch.from_numpy(np.array(values, order="C"))
     except (TypeError, ValueError) as error:
-        raise InputError(
-            f"Expected {name} to be a rectangular array of numbers, got {type(values).__name__}."
-        ) from error
+        raise _not_rectangular(values, name) from error
+
+
+def _not_rectangular(values: object, name: str) -> InputError:
+    return InputError(f"Expected {name} to be a rectangular array of numbers, got {type(values).__name__}.")
 
 
 def _as_numbers(values: Tensor | ArrayLike, name: str) -> Float[Tensor, ...]:
-    """`values` in at least float32: a sum of errors soon leaves the range of half precision."""
+    """Convert to at least float32: a sum of errors soon exceeds the range of half precision."""
     tensor = _as_tensor(values, name)
     if tensor.is_complex():
         raise InputError(f"Expected {name} to be real numbers, got {tensor.dtype}.")
@@ -289,28 +351,28 @@ def _masked_labels(
 ) -> tuple[Shaped[np.ndarray, " nodes"], Shaped[np.ndarray, " nodes"]]:
     guesses, truth = _as_labels(predicted, "predicted"), _as_labels(labels, "labels")
     if guesses.shape != truth.shape:
-        raise InputError(f"Expected one predicted label a node, got {len(guesses)} for {len(truth)} labels.")
-    chosen = _as_mask(mask, truth)
+        raise InputError(f"Expected one predicted label per node, got {len(guesses)} for {len(truth)} labels.")
+    chosen = _as_mask(mask, len(truth))
     return guesses[chosen], truth[chosen]
 
 
 def _as_labels(values: Labels, name: str) -> Shaped[np.ndarray, " nodes"]:
-    tensor = _as_tensor(values, name)
-    if tensor.dim() != 1 or tensor.is_floating_point() or tensor.is_complex():
+    labels = _as_array(values, name)
+    if labels.ndim != 1 or labels.dtype.kind in "fc":
         raise InputError(
-            f"Expected {name} to hold one integer label a node, got {tensor.dtype} of shape {tuple(tensor.shape)}. "
-            "Of scores, take the argmax over the classes."
+            f"Expected {name} to hold one label per node, whole numbers or text, got {labels.dtype} of shape "
+            f"{labels.shape}. Of scores, take the argmax over the classes."
         )
-    return np.asarray(tensor.cpu())
+    return labels
 
 
-def _as_mask(mask: Mask | None, labels: Shaped[np.ndarray, " nodes"]) -> Bool[np.ndarray, " nodes"]:
-    chosen = np.ones(labels.shape, dtype=bool) if mask is None else np.asarray(_as_tensor(mask, "mask").cpu())
-    if chosen.dtype != bool or chosen.shape != labels.shape:
+def _as_mask(mask: Mask | None, num_nodes: int) -> Bool[np.ndarray, " nodes"]:
+    chosen = np.ones(num_nodes, dtype=bool) if mask is None else _as_array(mask, "mask")
+    if chosen.dtype != bool or chosen.shape != (num_nodes,):
         raise InputError(
-            f"Expected a boolean mask of shape {labels.shape}, as the labels, got {chosen.dtype} of shape "
+            f"Expected a boolean mask of shape ({num_nodes},), one entry per node, got {chosen.dtype} of shape "
             f"{chosen.shape}."
         )
     if not chosen.any():
-        raise InputError(f"Expected a mask with at least one node, got none of {len(labels)}.")
+        raise InputError(f"Expected a mask with at least one node, got none of {num_nodes}.")
     return chosen

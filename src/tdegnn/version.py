@@ -11,6 +11,6 @@ PACKAGES = ("torch", "torch-geometric", "numpy", "scipy")
 
 
 def describe_versions() -> dict[str, str]:
-    """Versions of this package, of Python, and of the packages that compute."""
+    """Return the versions of this package, of Python, and of the packages that compute."""
     packages = {package: version(package) for package in PACKAGES}
     return {"tdegnn": __version__, "python": platform.python_version(), **packages}

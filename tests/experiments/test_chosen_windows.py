@@ -1,6 +1,6 @@
 import pytest
 
-from tdegnn.experiments.table2 import choose_window, linear_errors
+from tdegnn.experiments.series_rows import choose_window, linear_errors
 from tdegnn.training.devices import choose_placement
 from tests.data.conftest import cache, mirror  # noqa: F401  (where the benchmark files are)
 

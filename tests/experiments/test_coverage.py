@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from tdegnn.experiments import coverage, table2
+from tdegnn.experiments import coverage
 from tdegnn.forecasting.intervals import AdaptiveIntervals
 from tdegnn.training.devices import choose_placement
 from tests.cli.test_commands import run
@@ -13,8 +13,7 @@ CPU = choose_placement("cpu")
 
 
 @pytest.fixture(autouse=True)
-def _same_task(monkeypatch, made_up):  # noqa: F811
-    monkeypatch.setattr(coverage, "TASKS", table2.TASKS)
+def _same_panel(monkeypatch, made_up):  # noqa: F811
     monkeypatch.setattr(coverage, "load_panel", make_panel)
 
 

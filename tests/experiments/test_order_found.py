@@ -14,7 +14,7 @@ from tdegnn.experiments.order_found import (
     run_order,
     summarize_orders,
 )
-from tdegnn.experiments.records import read_lines
+from tdegnn.experiments.records import pack_lines, read_lines
 
 RESULTS = Path(__file__).parent.parent.parent / "results"
 NEEDED = {
@@ -37,7 +37,7 @@ CHANCE = ("white noise", "random walk", "smooth noise")
 
 @pytest.fixture(scope="module")
 def lines():
-    return read_lines(RESULTS / "order_found.jsonl")
+    return read_lines(RESULTS / "order_found.parquet")
 
 
 def test_every_line_says_how_it_was_made(lines):
@@ -96,6 +96,16 @@ def test_what_is_in_the_file_is_not_run_again(tmp_path):
     run_missing(path, ["white noise"], seeds=[0, 1], on_run=asked.append)
     assert [line["order"] for line in read_lines(path)] == ["kept", None]
     assert len(asked) == 2
+
+
+def test_what_is_packed_is_not_run_again(tmp_path):
+    path = tmp_path / "order_found.jsonl"
+    run_missing(path, ["white noise"], seeds=[0])
+    pack_lines(path)
+    run_missing(path, ["white noise"], seeds=[0, 1])
+    (added,) = path.read_text().splitlines()
+    assert json.loads(added)["seed"] == 1
+    assert [line["seed"] for line in read_lines(path)] == [0, 1]
 
 
 def test_where_it_breaks():

@@ -2,18 +2,13 @@ import json
 
 import pytest
 
-from tdegnn.experiments import records, series_ablation, table2
+from tdegnn.experiments import records, series_ablation, series_rows
 from tdegnn.experiments.gain import Gain
 from tdegnn.training.devices import choose_placement
 from tests.cli.test_commands import run
 from tests.experiments.test_table2 import made_up  # noqa: F401  (a small panel in place of Chickenpox)
 
 CPU = choose_placement("cpu")
-
-
-@pytest.fixture(autouse=True)
-def _same_task(monkeypatch, made_up):  # noqa: F811
-    monkeypatch.setattr(series_ablation, "TASKS", table2.TASKS)
 
 
 def test_each_variant_changes_one_thing():
@@ -46,8 +41,8 @@ def test_order_one_is_the_network_with_one_state(tmp_path):
     path = tmp_path / "lines.jsonl"
     series_ablation.train_variant("chickenpox", "order 1, c = [1]", 4, path, placement=CPU, seeds=[0])
     config = series_ablation.replace(series_ablation.variants("chickenpox", 4)["full"].config, order=1)
-    prepared = table2.prepare_series("chickenpox", 4, CPU)
-    (outcome,) = table2.train_honestly(prepared, config, [0], CPU)
+    prepared = series_rows.prepare_series("chickenpox", 4, CPU)
+    (outcome,) = series_rows.train_honestly(prepared, config, [0], CPU)
     assert outcome["test_mse"] == pytest.approx(records.read_lines(path)[0]["test_mse"], rel=1e-6)
 
 

@@ -6,7 +6,7 @@ import pytest
 from tdegnn import Graph
 from tdegnn.data.panel import Panel
 from tdegnn.data.times.seasons import Season
-from tdegnn.experiments import paper, records, table2
+from tdegnn.experiments import paper, records, series_rows, series_tasks, table2
 from tdegnn.forecasting.settings import SeriesConfig
 from tdegnn.rivals.series.config import SeriesRivalConfig
 from tdegnn.training.devices import choose_placement
@@ -27,18 +27,19 @@ def make_panel(name="chickenpox"):
 
 @pytest.fixture(autouse=True)
 def made_up(monkeypatch):
-    monkeypatch.setattr(table2, "load_panel", make_panel)
-    task = table2.SeriesTask((Season(8.0, 2),), 8, num_steps=12)
-    monkeypatch.setattr(table2, "TASKS", {"chickenpox": task})
+    for module in (table2, series_rows):
+        monkeypatch.setattr(module, "load_panel", make_panel)
+    for name in list(series_tasks.TASKS):
+        monkeypatch.delitem(series_tasks.TASKS, name)
+    task = series_tasks.SeriesTask((Season(8.0, 2),), 8, num_steps=12)
+    monkeypatch.setitem(series_tasks.TASKS, "chickenpox", task)
 
 
 def test_the_test_steps_are_those_of_the_paper_whatever_the_window():
-    steps = {
-        window: table2.prepare_series("chickenpox", window, CPU).part(range(58, 64)).first_target_steps
-        for window in (4, 9)
-    }
+    prepared = {window: series_rows.prepare_series("chickenpox", window, CPU) for window in (4, 9)}
+    steps = {window: each.windows.predicting(range(58, 64)).first_target_steps for window, each in prepared.items()}
     assert steps == {4: range(58, 64), 9: range(58, 64)}
-    assert table2.prepare_series("chickenpox", 9, CPU).split.test == range(58, 64)
+    assert prepared[9].split.test == range(58, 64)
 
 
 def test_lines_say_how_they_were_made_and_are_not_made_again(tmp_path):
@@ -76,7 +77,7 @@ def test_nothing_of_the_test_part_is_learned_from_under_the_honest_protocol(tmp_
     table2.train_row("chickenpox", SMALL, tmp_path / "as it is", placement=CPU, seeds=[0])
     panel = make_panel()
     panel.values[63] += 100.0  # the last step: no other forecast sees it
-    monkeypatch.setattr(table2, "load_panel", lambda name: panel)
+    monkeypatch.setattr(series_rows, "load_panel", lambda name: panel)
     table2.train_row("chickenpox", SMALL, tmp_path / "other", placement=CPU, seeds=[0])
     before, after = (records.read_lines(tmp_path / name)[0] for name in ("as it is", "other"))
     assert before["validation_mse"] == pytest.approx(after["validation_mse"])
@@ -99,20 +100,20 @@ def test_classical_rows_are_solved_once(tmp_path):
     table2.solve_classical("chickenpox", path)
     table2.solve_classical("chickenpox", path)
     lines = records.read_lines(path)
-    assert [line["system"] for line in lines] == list(table2.CLASSICAL)
+    assert [line["system"] for line in lines] == list(series_tasks.CLASSICAL)
     by_system = {line["system"]: line["test_mse"] for line in lines}
     assert by_system["AR + season (ridge)"] < by_system["constant"]
     assert by_system["constant"] == pytest.approx(float(np.mean(make_panel().values[58:] ** 2)))
 
 
 def test_every_row_of_the_table_has_settings():
-    task = table2.SeriesTask((), 4, batch_size=2)
-    for system in table2.SYSTEMS[len(table2.CLASSICAL) :]:
+    task = series_tasks.SeriesTask((), 4, batch_size=2)
+    for system in series_tasks.SYSTEMS[len(series_tasks.CLASSICAL) :]:
         config = task.config(system)
         assert (config.system, config.batch_size) == (system, 2)
-        assert isinstance(config, SeriesConfig if system in table2.OURS else SeriesRivalConfig)
+        assert isinstance(config, SeriesConfig if system in series_tasks.OURS else SeriesRivalConfig)
     # TDE-GNN_S is ours.
-    assert set(paper.FORECAST_ERRORS) == set(table2.SYSTEMS) - {*table2.CLASSICAL, "TDE-GNN_S"}
+    assert set(paper.FORECAST_ERRORS) == set(series_tasks.SYSTEMS) - {*series_tasks.CLASSICAL, "TDE-GNN_S"}
 
 
 def test_the_command_trains_reports_and_shows_the_papers_numbers(capsys, tmp_path):

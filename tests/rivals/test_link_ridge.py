@@ -53,7 +53,7 @@ def test_labels_outside_the_masks_are_not_looked_at():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (dict(adjacency=scipy.sparse.csr_array((3, 3))), "one row of the adjacency matrix a node, got 3 for 12"),
+        (dict(adjacency=scipy.sparse.csr_array((3, 3))), "one row of the adjacency matrix per node, got 3 for 12"),
         (dict(training_mask=np.zeros(12, bool)), "training_mask to hold at least one node, got none"),
         (dict(labels=LABELS - 1), "labels from 0 on in training_mask, got -1"),
         (dict(lambdas=[]), r"positive lambdas, at least one, got \[\]"),

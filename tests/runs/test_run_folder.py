@@ -335,7 +335,7 @@ def edit_config(folder, **changes):
         ),
         (
             lambda path: edit_config(path, format=3, versions={"tdegnn": "9.1"}),
-            "written by tdegnn 9.1 with format 3, this version reads up to 1. Upgrade tdegnn.",
+            "written by tdegnn 9.1 with format 3, this version reads up to 2. Upgrade tdegnn.",
         ),
     ],
 )
@@ -434,10 +434,10 @@ def test_pickles_are_neither_written_nor_read(run):
             lambda run: run.write_coefficients(np.ones(3)),
             r"Expected coefficients of shape \(layers, order\), got \(3,\)",
         ),
-        (lambda run: run.append_metrics({"loss": torch.ones(())}), "Expected values that JSON can say, got one"),
-        (lambda run: run.write_checkpoint(Checkpoint(1, {}, {"a": {1, 2}})), "Expected values that JSON can say"),
+        (lambda run: run.append_metrics({"loss": torch.ones(())}), "Expected values that JSON can hold, got one"),
+        (lambda run: run.write_checkpoint(Checkpoint(1, {}, {"a": {1, 2}})), "Expected values that JSON can hold"),
         (lambda run: RunFolder.open(run.path).append_metrics({}), "Expected a run folder to write to, got .* to read"),
-        (lambda run: RunFolder.create(run.path, {"rate": float("nan")}), "Expected values that JSON can say"),
+        (lambda run: RunFolder.create(run.path, {"rate": float("nan")}), "Expected values that JSON can hold"),
         (lambda run: RunFolder.create(run.path, {"versions": 1}), "got one named 'versions'. Rename it"),
     ],
 )

@@ -202,5 +202,5 @@ def choose_names(asked: Sequence[str] | None, known: Sequence[Name], what: str) 
 
 def check_report(report: bool, out: Path) -> None:
     """Raise an `InputError` where a report is asked for of lines that are not there."""
-    if report and not out.exists():
+    if report and not any(path.exists() for path in (out, out.with_suffix(".jsonl"), out.with_suffix(".parquet"))):
         raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to run.")

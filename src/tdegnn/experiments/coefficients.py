@@ -14,7 +14,7 @@ from tdegnn.experiments.paper import PENDULUM_COEFFICIENTS, PENDULUM_ROOT_MODULI
 
 @dataclass(frozen=True)
 class PrintedVector:
-    """One printed vector, judged at the default tolerance and at a loose one (it was printed rounded)."""
+    """One printed vector, judged at the default tolerance and at a loose one, because it was printed rounded."""
 
     order: int
     report: CoefficientReport
@@ -31,7 +31,7 @@ class PrintedVector:
         return f"unstable ({self.report.max_root_modulus:.3f})"
 
     def to_record(self) -> dict[str, Any]:
-        """The analysis, the paper's moduli and the stability in words."""
+        """Return the analysis, the paper's moduli and the stability in words."""
         return {
             "order": self.order,
             "stability": self.stability,

@@ -1,7 +1,7 @@
-"""Do intervals hold what they promise on a series that changes? Coverage on the test part, by step of the horizon.
+"""Do intervals reach their coverage on a series that changes? Coverage on the test steps, by step of the horizon.
 
-A network is trained on the training part; how far off it is on the validation part gives the widths of 90 % intervals.
-*split*: these widths for the whole test part. *adaptive*: the level moves after each step that was observed.
+A network is trained on the training steps; its residuals on the validation steps give the widths of 90 % intervals.
+*split*: the same widths for all test steps. *adaptive*: the level moves after each observed step.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from jaxtyping import Float
 
 from tdegnn.data.benchmarks.load import load_panel
 from tdegnn.data.splits import split_chronologically
-from tdegnn.experiments.records import append_lines, describe_environment, read_lines
-from tdegnn.experiments.table2 import PAPER_WINDOW, TASKS
+from tdegnn.experiments.records import append_lines, describe_environment, missing_seeds
+from tdegnn.experiments.series_tasks import PAPER_WINDOW, TASKS
 from tdegnn.forecasting.frames import FrameMaker
-from tdegnn.forecasting.intervals import AdaptiveIntervals, ConformalIntervals, measure_coverage
+from tdegnn.forecasting.intervals import AdaptiveIntervals, ConformalIntervals
 from tdegnn.forecasting.linear_skip import start_at_ridge
 from tdegnn.forecasting.series_training import SeriesTraining
 from tdegnn.forecasting.settings import SeriesConfig
+from tdegnn.metrics import interval_coverage, mean_squared_error
 from tdegnn.training.devices import Placement
 from tdegnn.training.loop import fit
 
@@ -31,11 +32,11 @@ HORIZON, COVERAGE, NUM_SEEDS = 4, 0.9, 5
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Forecasts of one network on windows it did not see, in the units of the series.
+    """Forecasts of one network on windows it was not trained on, in the units of the series.
 
     Attributes:
-        forecasts: For each window.
-        observed: What came.
+        forecasts: The forecasts for each window.
+        observed: The observed values.
     """
 
     forecasts: Float[np.ndarray, "windows horizon nodes targets"]
@@ -60,19 +61,16 @@ def measure_dataset(
     assert isinstance(config, SeriesConfig)
     row = {"dataset": dataset, "system": config.system, "window": window, "horizon": HORIZON}
     row |= {"aimed_coverage": COVERAGE, "protocol": "honest", "configuration": config.to_record()}
-    done = {line["seed"] for line in read_lines(path) if all(line[key] == value for key, value in row.items())}
-    left = [seed for seed in seeds if seed not in done]
+    left = missing_seeds(path, row, seeds)
     if left:
-        parts = _train(dataset, config, window, left, placement)
+        held_out = _train(dataset, config, window, left, placement)
         shared = row | describe_environment(placement.device)
-        append_lines(
-            path,
-            [{"seed": seed} | _measure(*part) | shared for seed, part in zip(left, parts, strict=True)],
-        )
+        lines = [{"seed": seed} | _measure(*subsets) | shared for seed, subsets in zip(left, held_out, strict=True)]
+        append_lines(path, lines)
 
 
 def summarize_coverage(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int, str], Float[np.ndarray, " horizon"]]:
-    """Mean coverage over the seeds by step of the horizon, by dataset, window and kind of interval."""
+    """Return the mean coverage over seeds, per step of the horizon, by dataset, window and kind of interval."""
     reached: dict[tuple[str, int, str], list[list[float]]] = {}
     for line in lines:
         for kind in ("split", "adaptive"):
@@ -83,12 +81,12 @@ def summarize_coverage(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, in
 def adaptive_widths(
     validation: HeldOut, test: HeldOut, step_size: float = 0.02
 ) -> Float[np.ndarray, "windows horizon nodes targets"]:
-    """The width of each interval as it was known when its forecast was made: nothing of the future is in it."""
+    """Return the width of each interval as it was when its forecast was made, without knowledge of the future."""
     intervals = AdaptiveIntervals.start(validation.residuals, COVERAGE, step_size)
     widths = []
     for origin in range(len(test.forecasts)):
         widths.append(intervals.widths)
-        # What is observed now was forecast one step ago as the first step, two steps ago as the second, and so on.
+        # The value observed now was forecast one step ago as the first step, two steps ago as the second, and so on.
         now = np.full(intervals.levels.shape, np.nan)
         for ahead in range(min(origin + 1, len(now))):
             now[ahead] = test.residuals[origin - ahead, ahead]
@@ -102,12 +100,10 @@ def _measure(validation: HeldOut, test: HeldOut) -> dict[str, Any]:
         "split": np.broadcast_to(split.widths, test.forecasts.shape),
         "adaptive": adaptive_widths(validation, test),
     }
-    outcome: dict[str, Any] = {"test_mse": np.nanmean(test.residuals**2, axis=(0, 2, 3)).tolist()}
+    outcome: dict[str, Any] = {"test_mse": mean_squared_error(test.forecasts, test.observed, per="horizon").tolist()}
     for kind, widths in by_kind.items():
         low, high = test.forecasts - widths, test.forecasts + widths
-        outcome[f"{kind}_coverage"] = [
-            measure_coverage(low[:, step], high[:, step], test.observed[:, step]) for step in range(HORIZON)
-        ]
+        outcome[f"{kind}_coverage"] = interval_coverage(low, high, test.observed, per="horizon").tolist()
         finite = np.where(np.isfinite(widths), widths, np.nan)
         outcome[f"{kind}_width"] = (2 * np.nanmean(finite, axis=(0, 2, 3))).tolist()
         outcome[f"{kind}_unbounded"] = float(np.mean(~np.isfinite(widths)))
@@ -117,7 +113,7 @@ def _measure(validation: HeldOut, test: HeldOut) -> dict[str, Any]:
 def _train(
     dataset: str, config: SeriesConfig, window: int, seeds: Sequence[int], placement: Placement
 ) -> list[tuple[HeldOut, HeldOut]]:
-    """Forecasts of each seed on the validation and on the test part."""
+    """Return the forecasts of each seed on the validation and on the test steps."""
     panel = load_panel(dataset)
     assert panel.graph is not None  # every series of the catalogue has one
     split = split_chronologically(panel.num_steps, PAPER_WINDOW)
@@ -139,8 +135,8 @@ def _train(
         placement=placement,
     )
     fit(trained, num_steps=config.num_steps, validate_every=max(1, config.num_steps // 30))
-    forecasts = [maker.to_units(trained.forecast(part).double().cpu().numpy()) for part in (validation, test)]
-    observed = [maker.to_units(part.targets.double().cpu().numpy()) for part in (validation, test)]
+    forecasts = [maker.to_units(trained.forecast(subset).double().cpu().numpy()) for subset in (validation, test)]
+    observed = [maker.to_units(subset.targets.double().cpu().numpy()) for subset in (validation, test)]
     return [
         (HeldOut(forecasts[0][member], observed[0]), HeldOut(forecasts[1][member], observed[1]))
         for member in range(len(seeds))

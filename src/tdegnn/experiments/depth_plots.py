@@ -32,7 +32,7 @@ ROWS = {"states": "size of the states (rms)", "gradients": "norm of the loss's g
 
 @styled
 def plot_depth(chosen: Mapping[tuple[str, System], Sequence[Mapping[str, Any]]]) -> Figure:
-    """A column a task: test accuracy, and states and gradients by layer, median over the splits.
+    """Plot one column per task: test accuracy, and states and gradients by layer, as medians over the splits.
 
     Args:
         chosen: From `choose_lines`.
@@ -93,7 +93,7 @@ def _draw_norms(panel: Axes, by_system: Mapping[System, Sequence[Mapping[str, An
 
 
 def _median(rows: Sequence[Sequence[float | None]]) -> Float[np.ndarray, " layers"]:
-    """Median by layer; what is no number counts as infinitely large, and what has no logarithm is left out."""
+    """Return the median by layer. NaN counts as infinite, and values without a logarithm are left out."""
     numbers = np.array([[np.inf if value is None else value for value in row] for row in rows])
     median = np.median(numbers, axis=0)
     return np.where(np.isfinite(median) & (median > 0), median, np.nan)

@@ -22,7 +22,7 @@ class Gain:
 
     @classmethod
     def of(cls, differences: Sequence[float]) -> Gain:
-        """The mean of differences, with a t interval."""
+        """Return the mean of differences, with a t interval."""
         mean = float(np.mean(differences))
         if len(differences) < 2:
             return cls(mean, -math.inf, math.inf)
@@ -33,6 +33,6 @@ class Gain:
         return self.text(2)
 
     def text(self, digits: int) -> str:
-        """The mean and, in brackets, the interval."""
+        """Return the mean and, in parentheses, the interval."""
         mean, low, high = (f"{number:+.{digits}f}" for number in (self.mean, self.low, self.high))
         return f"{mean} ({low} to {high})"

@@ -32,7 +32,7 @@ class KnownOrderResult:
     nested: NestedFits
 
     def to_records(self) -> list[dict[str, Any]]:
-        """One result line a fit. Weights were chosen on validation trajectories, shares are those of the test ones."""
+        """Return one result line per fit. Weights were chosen on validation trajectories; shares are of test ones."""
         setting = {
             "experiment": "known orders",
             "protocol": "honest",
@@ -58,7 +58,7 @@ def run_known_order(
         system: A name in `SYSTEMS`.
         seed: Seed of the graph, the initial states and the initial weights.
         orders: History lengths to fit.
-        device: Where to compute; the CPU by default.
+        device: Where to compute. Default: the CPU.
         make_network: See `fit_nested_orders`.
         on_fit: Called after each fit.
     """

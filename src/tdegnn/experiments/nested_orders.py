@@ -1,8 +1,8 @@
-"""What order do data have? Networks on physical states, with longer and longer histories, and what each explains.
+"""Which order do data have? Networks on physical states, with longer and longer histories, and what each explains.
 
-For each history length o a network is trained on some trajectories and judged on others, by the explained share. Near
-one at the true order, clearly lower below it: so the smallest o that explains the o-th differences is the order of the
-data. One-step errors would not do: on smooth data a longer history extrapolates better for any system.
+For each history length o, a network is trained on some trajectories and judged on others by the explained share. The
+share is near one at the true order and clearly lower below it, so the order of the data is the smallest o that explains
+the o-th differences. One-step errors cannot tell: on smooth data a longer history extrapolates better for any system.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tdegnn.data.windows import OneStepWindows, backward_difference, one_step_wi
 from tdegnn.errors import InputError, check_finite
 from tdegnn.graph import Graph
 from tdegnn.nets.physical import PhysicalNetwork
+from tdegnn.parts import drawing_weights
 from tdegnn.training.devices import single_thread
 from tdegnn.training.loop import ClosureTrainee, fit
 from tdegnn.training.optimizers import QuasiNewton
@@ -63,7 +64,7 @@ class NestedFits:
 
     @property
     def dynamics_order(self) -> int | None:
-        """The order of the data: the smallest that explains enough; `None` where none does."""
+        """The order of the data: the smallest one that explains enough. None if none does."""
         return find_dynamics_order(self.shares)
 
 
@@ -80,8 +81,8 @@ def fit_nested_orders(
     """Fit every history length in `orders`.
 
     Args:
-        states: Observed trajectories; float64 is advised. Two thirds are trained on, a sixth chooses the weights, the
-            rest judges. Cut one long series into pieces to get trajectories.
+        states: Observed trajectories, preferably in float64. Two thirds are for training, a sixth chooses the weights,
+            and the rest judges. Cut a long series into pieces to get trajectories.
         graph: The graph on which the states live.
         step_size: Time between two observations.
         orders: History lengths to fit.
@@ -98,8 +99,8 @@ def fit_nested_orders(
     check_finite(step_size=step_size)
     fits = []
     for order in orders:
-        torch.manual_seed(seed)
-        network = make_network(order, states.shape[-1], HIDDEN_CHANNELS, step_size)
+        with drawing_weights(seed):
+            network = make_network(order, states.shape[-1], HIDDEN_CHANNELS, step_size)
         fits.append(_fit(network.to(states.device, states.dtype), states, graph))
         if on_fit is not None:
             on_fit()
@@ -107,7 +108,7 @@ def fit_nested_orders(
 
 
 def describe_effort() -> dict[str, Any]:
-    """How each history length is trained, for a result line."""
+    """Return how each history length is trained, for a result line."""
     return {"num_steps": TRAINING_STEPS, "descents": [repr(QuasiNewton())], "hidden_channels": HIDDEN_CHANNELS}
 
 
@@ -115,9 +116,9 @@ def _fit(network: PhysicalNetwork, states: Tensor, graph: Graph) -> OrderFit:
     num_validation = max(1, len(states) // 6)
     num_training = min(max(1, len(states) * 2 // 3), len(states) - num_validation - 1)
     sizes = [num_training, num_validation, len(states) - num_training - num_validation]
-    training, validation, test = (one_step_windows(part, network.order) for part in states.split(sizes))
+    training, validation, test = (one_step_windows(subset, network.order) for subset in states.split(sizes))
     optimizer, scheduler = QuasiNewton().build(network.parameters(), TRAINING_STEPS)
-    # In units of the difference that is to be explained, the loss is one minus the explained share.
+    # In units of the variance to explain, the loss is one minus the explained share.
     unit = float(backward_difference(training).var())
 
     def unexplained(windows: OneStepWindows) -> Tensor:

@@ -1,8 +1,8 @@
 """Is the order of a system found from its data alone, and up to which noise? `find_order` on simulated systems.
 
-One procedure with one set of constants for all of them: it sees the states and the graph, never the name. White noise
-is added to every observation, of a standard deviation that is a share of the states' own. Systems are observed as many
-short trajectories, as in `known_orders`, or as one long series; and chance, which has no order, is tried too.
+One procedure with one set of constants serves all systems: it sees the states and the graph, never the name. White
+noise is added to every observation; its standard deviation is a share of that of the states. Systems are observed as
+many short trajectories, as in `known_orders`, or as one long series. Pure chance, which has no order, is tried too.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from tdegnn.experiments.records import append_lines, describe_environment, read_
 from tdegnn.graph import Graph
 
 NUM_SEEDS = 20
-# The constants of the search were set while looking at lower seeds. These were looked at once.
+# The constants of the search were chosen on lower seeds. The seeds from here on were used once.
 FIRST_SEED = 400
-# Shares of the standard deviation of the states: as measurements have it, and then more, to see where it breaks.
+# Shares of the standard deviation of the states: as in measurements, and then more, to see where the search fails.
 NOISES = (0.0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-# Number of right verdicts among 20 from which on a system counts as found.
+# A system counts as found if at least this many of 20 verdicts are right.
 ENOUGH_RIGHT = 18
-# Frequencies that are left of noise, where 1 is half of one a step.
+# The band of frequencies that a filter leaves of noise, in units of half a cycle per step.
 BAND = (0.05, 0.1)
-# A pendulum that is let go higher may turn over, and its angle then grows without bound.
+# A pendulum released higher may turn over; its angle then grows without bound.
 INITIAL_ANGLES = (0.5, 2.0)
 
 
 @dataclass(frozen=True)
 class Observed:
-    """What was observed of a system.
+    """The observations of a system.
 
     Attributes:
         states: The observations, before noise is added.
-        graph: The graph they live on.
-        step_size: Time between two of them.
-        true_order: The order of the system; `None` for chance.
+        graph: The graph on which the states live.
+        step_size: Time between two observations.
+        true_order: The order of the system. None for chance.
     """
 
     states: Float[np.ndarray, "trajectories time nodes channels"]
@@ -58,7 +58,7 @@ class Observed:
 
     @classmethod
     def of_simulation(cls, simulation: Simulation) -> Observed:
-        """A simulated system."""
+        """Return the observations of a simulated system."""
         states = simulation.states.numpy()
         return cls(states, simulation.graph, simulation.step_size, simulation.dynamics_order)
 
@@ -69,7 +69,7 @@ class System:
 
     Attributes:
         observe: Makes its observations from a seed.
-        noises: At which noises it is tried.
+        noises: The noises at which it is tried.
     """
 
     observe: Callable[[int], Observed]
@@ -81,25 +81,25 @@ def _observe_trajectories(simulate: Callable[..., Simulation], seed: int) -> Obs
 
 
 def _observe_one_series(simulate: Callable[..., Simulation], seed: int) -> Observed:
-    """520 steps on 20 nodes from one initial state: what a user's table looks like."""
+    """Observe 520 steps on 20 nodes from one initial state, as in a user's table."""
     graph = random_graph(20, seed)
     return Observed.of_simulation(simulate(graph, num_trajectories=1, num_steps=520, seed=seed))
 
 
 def _observe_pendulum(seed: int) -> Observed:
-    """The pendulum of the paper from an initial angle that depends on the seed."""
+    """Observe the pendulum of the paper from an initial angle that depends on the seed."""
     angle = float(np.random.default_rng(seed).uniform(*INITIAL_ANGLES))
     return Observed.of_simulation(simulate_pendulum(initial_angle=angle))
 
 
 def _observe_chance(shape: Callable[[np.ndarray], np.ndarray], seed: int) -> Observed:
-    """White noise, made into something else: 24 trajectories of 60 steps on 16 nodes, as those of the systems."""
+    """Shape white noise: 24 trajectories of 60 steps on 16 nodes, as those of the systems."""
     white = np.random.default_rng(seed).standard_normal((24, 60, 16, 1))
     return Observed(shape(white), random_graph(seed=seed), 1.0, None)
 
 
 def _observe_band(seed: int) -> Observed:
-    """An octave of white noise, 520 steps on 20 nodes: what is slower or faster is filtered away."""
+    """Filter white noise, 520 steps on 20 nodes, down to one octave."""
     white = np.random.default_rng(seed).standard_normal((1, 520, 20, 1))
     filtered = sosfiltfilt(butter(4, BAND, "bandpass", output="sos"), white, axis=1)
     return Observed(filtered, random_graph(20, seed), 1.0, None)
@@ -132,7 +132,7 @@ class OrderRun:
     found: OrderFound
 
     def to_record(self) -> dict[str, Any]:
-        """A result line."""
+        """Return a result line."""
         found = self.found
         return {
             "experiment": "order found",
@@ -176,7 +176,7 @@ def run_order(system: str, seed: int = 0, noise: float = 0.0) -> OrderRun:
     if noise < 0:
         raise InputError(f"Expected noise to be at least 0, got {noise}.")
     observed = SYSTEMS[system].observe(seed)
-    # Another stream than the initial states', which are drawn with the plain seed.
+    # Not the stream of the initial states, which are drawn with the plain seed.
     disturbance = np.random.default_rng([seed, 1]).standard_normal(observed.states.shape)
     noisy = observed.states + noise * observed.states.std() * disturbance
     found = find_order(noisy, observed.graph, step_size=observed.step_size, seed=seed)
@@ -184,7 +184,7 @@ def run_order(system: str, seed: int = 0, noise: float = 0.0) -> OrderRun:
 
 
 def count_runs(systems: Iterable[str], num_seeds: int) -> int:
-    """Number of runs of these systems."""
+    """Return the number of runs of these systems."""
     return num_seeds * sum(len(SYSTEMS[system].noises) for system in systems)
 
 
@@ -194,7 +194,7 @@ def run_missing(
     seeds: Sequence[int] = range(FIRST_SEED, FIRST_SEED + NUM_SEEDS),
     on_run: Callable[[str], None] | None = None,
 ) -> None:
-    """Run what has no line in `path` yet, and add the lines one by one."""
+    """Run all that has no line in `path` yet, and add the lines one by one."""
     done = {(line["system"], line["noise"], line["seed"]) for line in read_lines(path)}
     environment = describe_environment(torch.device("cpu"))
     for system in systems:
@@ -212,8 +212,8 @@ class OrderCell:
 
     Attributes:
         num_runs: Number of seeds.
-        num_right: Verdicts with the true order; of chance, those that say that there is none.
-        num_wrong: Verdicts with another order. The rest said that the data cannot tell.
+        num_right: Number of verdicts with the true order; for chance, of those that say that there is none.
+        num_wrong: Number of verdicts with another order. The other verdicts say that the data cannot tell.
     """
 
     num_runs: int
@@ -222,7 +222,7 @@ class OrderCell:
 
 
 def summarize_orders(lines: Iterable[Mapping[str, Any]]) -> dict[tuple[str, float], OrderCell]:
-    """Cells by system and noise, in the order of `SYSTEMS`."""
+    """Return cells by system and noise, in the order of `SYSTEMS`."""
     groups: dict[tuple[str, float], list[Mapping[str, Any]]] = {
         (name, noise): [] for name, system in SYSTEMS.items() for noise in system.noises
     }
@@ -240,7 +240,7 @@ def summarize_orders(lines: Iterable[Mapping[str, Any]]) -> dict[tuple[str, floa
 
 
 def breaking_noises(cells: Mapping[tuple[str, float], OrderCell]) -> dict[str, float | None]:
-    """The lowest noise at which fewer than 18 of 20 verdicts are right, by system; `None` where there is none."""
+    """Return the lowest noise at which fewer than 18 of 20 verdicts are right, by system. None if there is none."""
     broken: dict[str, float | None] = {}
     for (system, noise), cell in cells.items():
         broken.setdefault(system, None)
@@ -250,5 +250,5 @@ def breaking_noises(cells: Mapping[tuple[str, float], OrderCell]) -> dict[str, f
 
 
 def _round(value: float | None) -> float | None:
-    """Five significant digits: result lines are many."""
+    """Round to five significant digits, because there are many result lines."""
     return None if value is None else float(f"{value:.5g}")

@@ -1,8 +1,8 @@
-"""The paper's Example 1: which models can predict a pendulum, and what order do they say it has?
+"""The paper's Example 1: which models can predict a pendulum, and which order do they find?
 
-Naive, an LSTM that sees one state, an LSTM that sees two, and TDE-GNN of orders 1 to 5 predict the next angle.
-All see the same data and get the same effort: full batches, the same number of steps, the same ways to descend to
-choose from by validation. Pivot and bob are two nodes; the pivot does not move.
+A naive forecast, an LSTM that sees one state, an LSTM that sees two, and TDE-GNN of orders 1 to 5 predict the next
+angle. All have the same data and the same effort: full batches, the same number of steps, and the same ways to descend,
+among which validation chooses. Pivot and bob are two nodes; the pivot does not move.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from tdegnn.core.combination import History
 from tdegnn.data.simulators.physics import PendulumFeatures, Simulation, simulate_pendulum
 from tdegnn.data.windows import OneStepWindows, backward_difference, one_step_windows
 from tdegnn.errors import InputError
+from tdegnn.metrics import mean_squared_error
 from tdegnn.nets.physical import PhysicalNetwork
 from tdegnn.nets.rollout import PinnedPredictor, roll_out
-from tdegnn.rivals.naive import NaivePredictor
-from tdegnn.rivals.series.graph_lstm import GraphLSTM
+from tdegnn.parts import drawing_weights
+from tdegnn.rivals.next_state import GraphLSTM, NaivePredictor
 from tdegnn.training.devices import single_thread
 from tdegnn.training.loop import ClosureTrainee, FitResult, fit
 from tdegnn.training.optimizers import CosineAdam, Descent, QuasiNewton
@@ -40,7 +41,7 @@ ORDERS = (1, 2, 3, 4, 5)
 
 @dataclass(frozen=True)
 class Effort:
-    """What every trained model gets alike: steps, ways to descend to choose from, hidden channels."""
+    """What every trained model gets: steps, ways to descend to choose from, hidden channels."""
 
     num_steps: int = 1000
     descents: tuple[Descent, ...] = (CosineAdam(0.003), CosineAdam(0.01), CosineAdam(0.03))
@@ -48,7 +49,7 @@ class Effort:
 
     @classmethod
     def quasi_newton(cls) -> Effort:
-        """As many iterations as the default, but of L-BFGS: the most that precise optimization can get."""
+        """Return as many iterations as the default, but of L-BFGS: the best that precise optimization can reach."""
         descent = QuasiNewton()
         return cls(num_steps=1000 // descent.iterations_per_step, descents=(descent,))
 
@@ -67,7 +68,7 @@ class PendulumData:
 
     @property
     def bounds(self) -> dict[str, tuple[int, int]]:
-        """First and last-plus-one predicted step of each part."""
+        """The first predicted step of each subset, and the one after its last."""
         num_steps = self.simulation.states.shape[1]
         training, validation = int(0.6 * num_steps), int(0.8 * num_steps)
         return {
@@ -76,13 +77,13 @@ class PendulumData:
             "test": (validation, num_steps),
         }
 
-    def windows(self, part: str, order: int) -> OneStepWindows:
-        """Histories whose next state lies in the part; only inputs may reach back before it."""
-        start, stop = self.bounds[part]
+    def windows(self, subset: str, order: int) -> OneStepWindows:
+        """Return the histories whose next state lies in the subset. Only inputs may lie before it."""
+        start, stop = self.bounds[subset]
         return one_step_windows(self.states[:, max(0, start - order) : stop], order)
 
     def roll_out_starts(self, order: int, num_steps: int) -> tuple[History, Float[Tensor, "steps starts channels"]]:
-        """Histories at every start in the test part that leaves room for `num_steps`, and the bob's true path."""
+        """Return the histories at every test step that leaves room for `num_steps`, and the true path of the bob."""
         start, stop = self.bounds["test"]
         starts = range(start, stop - num_steps + 1)
         states = self.states[0]
@@ -93,22 +94,22 @@ class PendulumData:
 
 @dataclass(frozen=True)
 class ModelResult:
-    """How one model did.
+    """The result of one model.
 
     Attributes:
         model: Its name.
-        order: Number of states it sees.
+        order: Number of states that it sees.
         num_parameters: Number of trained parameters.
         descent: The way to descend that validation chose.
         validation_mse: One-step error by which it was chosen.
-        one_step_mse: One-step error on the test part.
-        roll_out_mse: Error over 100 free-running steps, mean over all starts in the test part.
-        explained_share: For TDE-GNN, the share of the o-th difference of the test part that it explains.
+        one_step_mse: One-step error on the test steps.
+        roll_out_mse: Error over 100 free-running steps, mean over all starts among the test steps.
+        explained_share: For TDE-GNN, the share of the o-th differences of the test steps that it explains.
         coefficients: For TDE-GNN, the learned c.
         seconds: Training time over all ways to descend.
         curve_steps: Steps at which validation was measured, for the chosen way.
-        curve: The one-step validation error there.
-        roll_out: One free run from the start of the test part, for the figure.
+        curve: The one-step validation error at these steps.
+        roll_out: One free run from the first test step, for the figure.
     """
 
     model: str
@@ -126,11 +127,11 @@ class ModelResult:
     roll_out: Float[np.ndarray, "steps channels"] = field(repr=False)
 
     def report(self) -> CoefficientReport | None:
-        """The analysis of the learned c, where there is one."""
+        """Return the analysis of the learned c; None for models without one."""
         return None if self.coefficients is None else explain(self.coefficients, LOOSE_TOLERANCE)
 
     def to_record(self) -> dict[str, Any]:
-        """The numbers, without curves and runs."""
+        """Return the numbers, without curves and runs."""
         report = self.report()
         record = {
             name: value for name, value in asdict(self).items() if name not in ("curve_steps", "curve", "roll_out")
@@ -170,12 +171,12 @@ class PendulumResult:
 
     @property
     def has_unconverged_orders(self) -> bool:
-        """Whether a fit above the order of the data explains less than that order does: it could explain as much."""
+        """Whether a fit above the order of the data explains less than it could, which is as much as that order."""
         order = self.dynamics_order
         return order is not None and any(o > order and s < EXPLAINED_ENOUGH for o, s in self.shares.items())
 
     def to_records(self) -> list[dict[str, Any]]:
-        """One result line a model. Weights were chosen on validation, errors are those of the test part."""
+        """Return one result line per model. Weights were chosen on validation; errors are those of the test steps."""
         setting = {
             "experiment": "pendulum",
             "protocol": "honest",
@@ -187,7 +188,7 @@ class PendulumResult:
         return [setting | model.to_record() for model in self.models]
 
     def verdict(self) -> str:
-        """What the experiment says about the pendulum, in a few sentences."""
+        """Return what the experiment says about the pendulum, in a few sentences."""
         shares, order = self.shares, self.dynamics_order
         if order is None:
             return "No order explains the data: " + ", ".join(f"{o}: {share:.3f}" for o, share in shares.items())
@@ -250,12 +251,12 @@ def run_pendulum(
 
 
 def count_steps(effort: Effort, orders: tuple[int, ...] = ORDERS) -> int:
-    """Number of training steps `run_pendulum` makes."""
+    """Return the number of training steps that `run_pendulum` makes."""
     return effort.num_steps * len(effort.descents) * (2 + len(orders))
 
 
 def pin(predictor: nn.Module, data: PendulumData) -> PinnedPredictor:
-    """A predictor whose pivot stays where it is, in the numbers and on the device of the data."""
+    """Return a predictor whose pivot does not move, in the precision and on the device of the data."""
     is_pinned = torch.tensor([True, False])
     return PinnedPredictor(predictor, is_pinned).to(data.device, torch.float64)
 
@@ -267,20 +268,20 @@ def train_best(
     seed: int,
     on_step: Callable[[], None] | None,
 ) -> tuple[PinnedPredictor, Descent, float, FitResult]:
-    """Train in every way and keep the model with the lowest validation error."""
+    """Train with every way to descend, and return the model with the lowest validation error."""
     started = time.perf_counter()
     trials: list[tuple[FitResult, PinnedPredictor, Descent]] = []
     for descent in effort.descents:
-        torch.manual_seed(seed)
-        model = pin(make(), data)
+        with drawing_weights(seed):
+            model = pin(make(), data)
         optimizer, scheduler = descent.build(model.parameters(), effort.num_steps)
         training, validation = data.windows("training", model.order), data.windows("validation", model.order)
-        # In units of a naive step the loss is of the size that optimizers expect.
-        naive = float(_mean_square(training.target - training.history[0]))
+        # In units of the naive error, the loss has the size that optimizers expect.
+        naive = float(mean_squared_error(training.history[0][..., BOB, :], training.target[..., BOB, :]))
         trainee = ClosureTrainee(
             model,
-            partial(_one_step_mse, model, training, data, unit=naive),
-            partial(_one_step_mse, model, validation, data),
+            partial(_loss, model, training, data, unit=naive),
+            partial(_loss, model, validation, data),
             optimizer,
             scheduler,
         )
@@ -290,13 +291,10 @@ def train_best(
     return model, descent, time.perf_counter() - started, best
 
 
-def _mean_square(errors: Tensor) -> Tensor:
-    """Mean square over everything but the pivot."""
-    return errors[..., BOB, :].square().mean()
-
-
-def _one_step_mse(model: nn.Module, windows: OneStepWindows, data: PendulumData, unit: float = 1.0) -> Tensor:
-    return _mean_square(model(windows.history, data.simulation.graph) - windows.target) / unit
+def _loss(model: nn.Module, windows: OneStepWindows, data: PendulumData, unit: float = 1.0) -> Tensor:
+    errors = model(windows.history, data.simulation.graph) - windows.target
+    loss: Tensor = errors[..., BOB, :].square().mean() / unit
+    return loss
 
 
 def measure_model(
@@ -307,38 +305,37 @@ def measure_model(
     seconds: float,
     fitted: FitResult | None,
 ) -> ModelResult:
-    """The errors of a model on the test part, one step and many steps ahead, and what it learned.
+    """Return the errors of a model on the test steps, one step and many steps ahead, and what it learned.
 
     Args:
         name: Its name in the result.
         model: The model, trained or not.
         data: The pendulum.
-        descent: How it was trained; `None` where it was not.
-        seconds: How long that took.
-        fitted: What the training came to; `None` where there was none.
+        descent: How it was trained. None if it was not.
+        seconds: Seconds of the training.
+        fitted: Result of the training. None if there was none.
     """
     graph, order = data.simulation.graph, model.order
     test, validation = data.windows("test", order), data.windows("validation", order)
     history, truth = data.roll_out_starts(order, ROLL_OUT_STEPS)
     run = roll_out(model, history, graph, ROLL_OUT_STEPS)[..., BOB, :]
     with torch.no_grad():
-        errors = model(test.history, graph) - test.target
-        validation_mse = float(_one_step_mse(model, validation, data))
+        predicted, validated = model(test.history, graph), model(validation.history, graph)
     network = model.predictor
     coefficients = share = None
     if isinstance(network, PhysicalNetwork):
         with torch.no_grad():
             coefficients = tuple(network.coefficients(test.history, 0).tolist())
         differences = backward_difference(test)
-        share = explained_share(errors[..., BOB, :], differences[..., BOB, :])
+        share = explained_share((predicted - test.target)[..., BOB, :], differences[..., BOB, :])
     return ModelResult(
         model=name,
         order=order,
         num_parameters=sum(parameter.numel() for parameter in model.parameters()),
         descent=None if descent is None else repr(descent),
-        validation_mse=validation_mse,
-        one_step_mse=float(_mean_square(errors)),
-        roll_out_mse=float((run - truth).square().mean()),
+        validation_mse=float(mean_squared_error(validated[..., BOB, :], validation.target[..., BOB, :])),
+        one_step_mse=float(mean_squared_error(predicted[..., BOB, :], test.target[..., BOB, :])),
+        roll_out_mse=float(mean_squared_error(run, truth)),
         explained_share=share,
         coefficients=coefficients,
         seconds=seconds,

@@ -28,7 +28,7 @@ COLORS = {"naive": GRAY, "LSTM, one state": RED, "LSTM, two states": ORANGE, "TD
 
 @styled
 def plot_prediction(result: PendulumResult) -> Figure:
-    """Free runs from the start of the test part, their errors, and how fast each model learned."""
+    """Plot free runs from the first test step, their errors, and how fast each model learned."""
     figure, (run, error, learning) = new_figure(3, (5.0, 4.0))
     start, _ = result.data.bounds["test"]
     truth = result.data.states[0, start : start + ROLL_OUT_STEPS, BOB, -1].cpu().numpy()
@@ -56,7 +56,7 @@ def plot_prediction(result: PendulumResult) -> Figure:
 
 @styled
 def plot_order(result: PendulumResult) -> Figure:
-    """How much each history length explains, and the coefficients it learned."""
+    """Plot how much each history length explains, and the coefficients it learned."""
     figure, (share, coefficients) = new_figure(2, (5.2, 3.8))
     orders = sorted(result.shares)
     shares = [max(result.shares[order], 0.0) for order in orders]

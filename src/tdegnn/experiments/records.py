@@ -1,23 +1,31 @@
-"""Result lines: one JSON object a training, with what is needed to make it again."""
+"""Result lines: one JSON object per training, with what is needed to train it again.
+
+Lines are appended to `NAME.jsonl`. `pack_lines` moves them to `NAME.parquet`, which is some twenty times smaller; both
+files together are the results of that name, the packed lines first.
+"""
 
 from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tdegnn.errors import InputError
-from tdegnn.runs.safe_files import finite_or_null
+from tdegnn.runs.safe_files import append_records, explained, locked, not_a_record, to_json_line, write_whole
 from tdegnn.version import describe_versions
 
 if TYPE_CHECKING:
     import torch
 
+LINES, PACKED = ".jsonl", ".parquet"
+# The only column of a packed file: the JSON text of each line. Columns per entry could not tell null from missing.
+COLUMN = "line"
+
 
 def describe_environment(device: torch.device) -> dict[str, Any]:
-    """Versions and the device, for a result line."""
+    """Return the versions and the device, for a result line."""
     import torch
 
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
@@ -25,45 +33,107 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
 
 
 def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write the lines to `path`, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".unfinished")
-    unfinished.write_text("".join(json.dumps(finite_or_null(record), allow_nan=False) + "\n" for record in records))
-    unfinished.replace(path)
+    """Write the lines to `path`, in place of what it held, completely or not at all."""
+    content = b"".join(to_json_line(record) for record in records)
+    with locked(path):
+        write_whole(path, content)
+
+
+def append_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
+    """Add result lines. Several processes may add to the same file.
+
+    Args:
+        path: The file. Lines of a packed file are added to the `.jsonl` file beside it.
+        lines: The lines to add.
+    """
+    append_records(_plain_file(path), lines)
 
 
 def read_lines(path: Path, **asked: Collection[Any]) -> list[dict[str, Any]]:
-    """Result lines; none where there is no file yet. A last line that was cut off is left out.
+    """Return result lines, packed ones included; an empty list if there is no file yet.
+
+    An incomplete last line, as a killed process leaves it, is skipped.
 
     Args:
-        path: The file.
-        asked: What may stand under a name, as in `dataset=["cora"]`; other lines are left out.
+        path: The `.jsonl` file or the `.parquet` file. Both are read if they exist.
+        asked: The values that an entry may have, as in `dataset=["cora"]`. Other lines are skipped.
     """
-    texts = path.read_text("utf-8").splitlines(keepends=True) if path.exists() else []
-    lines = []
-    for number, text in enumerate(texts, start=1):
-        try:
-            line = json.loads(text)
-        except ValueError:
-            line = None
-        if isinstance(line, dict):
-            lines.append(line)
-        elif number < len(texts) or text.endswith("\n"):
-            raise InputError(f"Expected result lines in {path}, line {number} is none. Choose another file.")
+    lines = [*_read_packed(path.with_suffix(PACKED)), *_read_plain(_plain_file(path))]
     return [line for line in lines if all(line.get(name) in values for name, values in asked.items())]
 
 
-def append_lines(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
-    """Add result lines."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    texts = [json.dumps(finite_or_null(line), allow_nan=False) + "\n" for line in lines]
-    _cut_unfinished_line(path)
-    with path.open("a", encoding="utf-8") as file:
-        file.writelines(texts)
+def missing_seeds(path: Path, row: Mapping[str, Any], seeds: Iterable[int]) -> list[int]:
+    """Return the seeds that have no line with the entries of `row` in a file yet."""
+    lines = [line for line in read_lines(path) if all(line.get(name) == value for name, value in row.items())]
+    done = {line["seed"] for line in lines}
+    return [seed for seed in seeds if seed not in done]
 
 
-def _cut_unfinished_line(path: Path) -> None:
-    """Cut off what a process that was killed had begun to write."""
-    if path.exists():
-        with path.open("rb+") as file:
-            file.truncate(file.read().rfind(b"\n") + 1)
+def pack_lines(path: Path) -> Path:
+    """Move all lines of a `.jsonl` file to the `.parquet` file beside it, after those that are packed already.
+
+    Returns:
+        The packed file.
+    """
+    import pyarrow
+    import pyarrow.parquet
+
+    packed, plain = path.with_suffix(PACKED), _plain_file(path)
+    with locked(plain):
+        # A process killed after it wrote the packed file leaves its lines in both files.
+        texts = list(dict.fromkeys(json.dumps(line) for line in read_lines(path)))
+        stream = pyarrow.BufferOutputStream()
+        pyarrow.parquet.write_table(
+            pyarrow.table({COLUMN: pyarrow.array(texts, pyarrow.string())}),
+            stream,
+            # One page for all lines: they repeat each other's settings, which compresses best together.
+            row_group_size=max(len(texts), 1),
+            data_page_size=2**30,
+            use_dictionary=False,
+            write_statistics=False,
+            compression="zstd",
+            compression_level=19,
+        )
+        write_whole(packed, stream.getvalue().to_pybytes())
+        with explained(plain):
+            plain.unlink(missing_ok=True)
+    return packed
+
+
+def _plain_file(path: Path) -> Path:
+    return path.with_suffix(LINES) if path.suffix == PACKED else path
+
+
+def _read_packed(path: Path) -> Iterator[dict[str, Any]]:
+    if not path.exists():
+        return
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        texts = pyarrow.parquet.read_table(path, columns=[COLUMN]).column(COLUMN).to_pylist()
+    except (pyarrow.ArrowException, KeyError) as error:
+        raise InputError(f"Expected packed result lines in {path}, got {error}. Choose another file.") from error
+    for number, text in enumerate(texts, start=1):
+        yield _read_object(text, path, number)
+
+
+def _read_plain(path: Path) -> Iterator[dict[str, Any]]:
+    texts = path.read_text("utf-8").split("\n") if path.exists() else []
+    for number, text in enumerate(texts, start=1):
+        try:
+            yield _read_object(text, path, number)
+        except InputError:
+            # What follows the last line break is nothing, or incomplete.
+            if number < len(texts):
+                raise
+
+
+def _read_object(text: str, path: Path, number: int) -> dict[str, Any]:
+    try:
+        line = json.loads(text)
+    except ValueError:
+        line = None
+    if not isinstance(line, dict):
+        raise not_a_record(path, number)
+    return line

@@ -1,7 +1,7 @@
 """What the graph, learned coefficients and the order each add to a forecast: one thing changed at a time.
 
-The full forecaster is TDE-GNN_D of order 4. Beside it: the same without edges, with attention, with shorter histories;
-order 1 is c = [1]. Seeds are paired: networks of one seed start with the same weights where they have the same parts.
+The full forecaster is TDE-GNN_D of order 4. The variants have no edges, attention, or shorter histories; order 1 is
+c = [1]. Seeds are paired: parts that two networks of one seed share start with the same weights.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from tdegnn.experiments.gain import Gain
-from tdegnn.experiments.records import append_lines, describe_environment, read_lines
-from tdegnn.experiments.table2 import NUM_SEEDS, TASKS, prepare_series, train_honestly
+from tdegnn.experiments.records import append_lines, describe_environment, missing_seeds
+from tdegnn.experiments.series_rows import prepare_series, train_honestly
+from tdegnn.experiments.series_tasks import NUM_SEEDS, TASKS
 from tdegnn.forecasting.settings import SeriesConfig
 from tdegnn.graph import Graph
 from tdegnn.training.devices import Placement
@@ -29,7 +30,7 @@ class Variant:
 
     Attributes:
         config: Its settings.
-        has_edges: Whether it sees the graph.
+        has_edges: Whether it sees the graph. Default: True.
     """
 
     config: SeriesConfig
@@ -37,7 +38,7 @@ class Variant:
 
 
 def variants(dataset: str, window: int) -> dict[str, Variant]:
-    """The variants on a dataset, by name."""
+    """Return the variants on a dataset, by name."""
     full = TASKS[dataset].config("TDE-GNN_D", window)
     assert isinstance(full, SeriesConfig)
     return {
@@ -56,14 +57,13 @@ def train_variant(
     """Train one variant with the seeds that have no line in `path` yet, all together, and add their lines."""
     variant = variants(dataset, window)[name]
     row = {"dataset": dataset, "variant": name, "window": window, "configuration": variant.config.to_record()}
-    done = {line["seed"] for line in read_lines(path) if all(line[key] == value for key, value in row.items())}
-    left = [seed for seed in seeds if seed not in done]
+    left = missing_seeds(path, row, seeds)
     if not left:
         return
     prepared = prepare_series(dataset, window, placement)
     if not variant.has_edges:
-        nobody = Graph(np.zeros((2, 0), dtype=np.int64), prepared.graph.num_nodes)
-        prepared = replace(prepared, graph=nobody)
+        no_edges = np.zeros((2, 0), dtype=np.int64)
+        prepared = replace(prepared, graph=Graph(no_edges, prepared.graph.num_nodes))
     outcomes = train_honestly(prepared, variant.config, left, placement)
     shared = row | {"protocol": "honest"} | describe_environment(placement.device)
     append_lines(path, [{"seed": seed} | outcome | shared for seed, outcome in zip(left, outcomes, strict=True)])
@@ -83,7 +83,7 @@ class VariantCell:
 
 
 def summarize_variants(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int, str], VariantCell]:
-    """Cells by dataset, window and variant. Only lines of the present settings count."""
+    """Return cells by dataset, window and variant. Only lines of the current settings count."""
     errors: dict[tuple[str, int, str], dict[int, float]] = {}
     for line in lines:
         dataset, window, name = line["dataset"], line["window"], line["variant"]

@@ -1,9 +1,9 @@
 """The pendulum at order 5, where the paper's c is unstable: relearned with stable coefficients, and with free ones.
 
 Data, split, network, effort and choice by validation are those of `pendulum.py`; only the rule for c differs. Stable
-coefficients have 1 as a double root, which is what a pendulum needs, or as a simple one. Beside them stands the c that
-the paper prints, with a spatial term learned anew and without one. After training each model runs on its own
-predictions, ten times as long as the pendulum was observed.
+coefficients have 1 as a double root, which a pendulum needs, or as a simple one. They are compared with the c that the
+paper prints, with a new spatial term and without one. After training, each model runs on its own predictions, ten times
+as long as the pendulum was observed.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from tdegnn.experiments.pendulum import (
     pin,
     train_best,
 )
+from tdegnn.metrics import mean_squared_error
 from tdegnn.nets.physical import PhysicalNetwork
 from tdegnn.nets.rollout import PinnedPredictor, roll_out
 from tdegnn.operators.hidden_diffusion import HiddenDiffusionOperator
@@ -40,9 +41,9 @@ from tdegnn.training.devices import single_thread
 
 ORDER = 5
 RUN_STEPS, LONG_RUN_STEPS = 1000, 10_000
-# Beyond so many times the true amplitude a run is not bounded.
+# A run is bounded while it stays within this many times the true amplitude.
 BOUND = 2.0
-# Longer than a swing, which takes 67 steps.
+# Longer than one swing, which takes 67 steps.
 SWING_STEPS = 100
 
 
@@ -52,8 +53,8 @@ class Contestant:
 
     Attributes:
         make_rule: Makes the rule.
-        num_fixed_roots: How often the rule has 1 as a root, whatever it learns.
-        has_operator: Whether a spatial term is learned; without it nothing is.
+        num_fixed_roots: How often the rule always has 1 as a root.
+        has_operator: Whether a spatial term is learned. If not, nothing is learned.
     """
 
     make_rule: Callable[[], TemporalCoefficients]
@@ -73,10 +74,10 @@ CONTESTANTS = {
 
 @dataclass(frozen=True)
 class FreeRun:
-    """A model on its own predictions, from the first window of the test part on, beside the true pendulum.
+    """A model on its own predictions, from the first test window on, and the true pendulum.
 
     Attributes:
-        angles: The bob's predicted angle.
+        angles: The predicted angle of the bob.
         truth: Its true angle.
     """
 
@@ -85,39 +86,39 @@ class FreeRun:
 
     @property
     def relative_angles(self) -> Float[np.ndarray, " steps"]:
-        """Predicted angles without their sign, in units of the true amplitude."""
+        """Absolute values of the predicted angles, in units of the true amplitude."""
         return np.asarray(np.abs(self.angles) / np.abs(self.truth).max())
 
     def largest_angle(self, num_steps: int) -> float:
-        """The largest of the first so many relative angles."""
+        """Return the largest of the first `num_steps` relative angles."""
         return float(self.relative_angles[:num_steps].max())
 
     def last_swing(self, num_steps: int) -> float:
-        """The largest relative angle just before so many steps are over: whether the swing grew or died."""
+        """Return the largest relative angle of the last swing within `num_steps`: whether swings grow or die."""
         return float(self.relative_angles[:num_steps][-SWING_STEPS:].max())
 
     @property
     def num_bounded_steps(self) -> int:
-        """Steps before the run is beyond the bound for the first time; all where it never is."""
-        is_beyond = ~(self.relative_angles <= BOUND)  # so that what is no number is beyond
+        """Number of steps before the run first exceeds the bound; all steps if it never does."""
+        is_beyond = ~(self.relative_angles <= BOUND)  # NaN exceeds the bound too
         return int(np.argmax(is_beyond)) if is_beyond.any() else len(is_beyond)
 
     def mse(self, num_steps: int) -> float:
-        """Mean squared error of the first so many steps."""
-        return float(np.square(self.angles[:num_steps] - self.truth[:num_steps]).mean())
+        """Return the mean squared error of the first `num_steps` steps."""
+        return float(mean_squared_error(self.angles[:num_steps], self.truth[:num_steps]))
 
 
 @dataclass(frozen=True)
 class StablePendulumResult:
-    """How one contestant did with one seed.
+    """The result of one contestant with one seed.
 
     Attributes:
         contestant: Its name.
-        rule: Its rule for c, in words.
-        seed: Seed of the initial weights; none where nothing was learned.
-        effort: What it got.
+        rule: Its rule for c, as text.
+        seed: Seed of the initial weights. None if nothing was learned.
+        effort: The effort of its training.
         model: Errors and c, as in the pendulum experiment.
-        run: It on its own predictions.
+        run: The model on its own predictions.
     """
 
     contestant: str
@@ -135,18 +136,18 @@ class StablePendulumResult:
 
     @property
     def max_free_root_modulus(self) -> float:
-        """Largest modulus of a root, apart from those that the rule holds at 1."""
+        """Largest modulus of the roots that the rule does not hold at 1."""
         roots = np.array(self.report.roots)
         nearest_first = roots[np.argsort(np.abs(roots - 1), kind="stable")]
         return float(np.abs(nearest_first[CONTESTANTS[self.contestant].num_fixed_roots :]).max())
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the run of 1,000 steps never goes beyond the bound."""
+        """Whether the run of 1,000 steps never exceeds the bound."""
         return self.run.num_bounded_steps >= min(RUN_STEPS, len(self.run.angles))
 
     def to_record(self) -> dict[str, Any]:
-        """A result line. Weights were chosen on validation; errors are those of the test part and of what follows."""
+        """Return a result line. Weights were chosen on validation; errors are of the test steps and of later ones."""
         report, model = self.report, self.model
         return {
             "experiment": "stable pendulum",
@@ -189,13 +190,13 @@ def run_contestant(
     effort: Effort | None = None,
     on_step: Callable[[str], None] | None = None,
 ) -> StablePendulumResult:
-    """Train one contestant as the models of the pendulum experiment are trained, and let it run.
+    """Train one contestant like the models of the pendulum experiment, and let it run.
 
     Args:
         name: One of `CONTESTANTS`.
-        data: From `make_pendulum`; the angle is observed.
+        data: Result of `make_pendulum`, with observed angles.
         seed: Seed of the initial weights.
-        effort: What the contestant gets.
+        effort: The effort of the training.
         on_step: Called with the name after every training step.
     """
     if name not in CONTESTANTS:
@@ -220,14 +221,14 @@ def run_stable_pendulum(
     effort: Effort | None = None,
     on_step: Callable[[str], None] | None = None,
 ) -> list[StablePendulumResult]:
-    """All contestants with all seeds; what learns nothing has no seed, and is run once."""
+    """Run all contestants with all seeds. A contestant that learns nothing has no seed and is run once."""
     trained = [name for name, contestant in CONTESTANTS.items() if contestant.has_operator]
     results = [run_contestant(name, data, seed, effort, on_step) for seed in seeds for name in trained]
     return results + [run_contestant(name, data, 0, effort) for name in CONTESTANTS if name not in trained]
 
 
 def count_steps(effort: Effort, num_seeds: int) -> int:
-    """Number of training steps `run_stable_pendulum` makes."""
+    """Return the number of training steps that `run_stable_pendulum` makes."""
     num_trained = sum(contestant.has_operator for contestant in CONTESTANTS.values())
     return effort.num_steps * len(effort.descents) * num_trained * num_seeds
 
@@ -243,7 +244,7 @@ def _run_freely(model: PinnedPredictor, data: PendulumData, num_steps: int) -> F
     start, _ = data.bounds["test"]
     history = tuple(data.states[0, start - 1 - past] for past in range(model.order))
     predicted = roll_out(model, history, data.simulation.graph, num_steps)
-    # The observed pendulum ends long before the run does: it is let swing on.
+    # The observations end long before the run does, so the pendulum is simulated further.
     longer = simulate_pendulum(start + num_steps, data.simulation.step_size).states
     return FreeRun(_angles_of(predicted), _angles_of(longer[0, start:]))
 

@@ -31,7 +31,7 @@ NAMES = {FREE: "free c", STABLE: "stable c, 1 is a double root", PRINTED: "c as 
 
 @styled
 def plot_stable_pendulum(results: Sequence[StablePendulumResult]) -> Figure:
-    """Free runs of the first seed; the roots of all seeds; the swing of all seeds, ten times as long."""
+    """Plot free runs of the first seed, the roots of all seeds, and the swings of all seeds over ten times as long."""
     by_name = {name: [result for result in results if result.contestant == name] for name in COLORS}
     missing = [name for name, found in by_name.items() if not found]
     if missing:
@@ -58,7 +58,7 @@ def _draw_run(panel: Axes, result: StablePendulumResult, printed: StablePendulum
     steps = np.arange(min(RUN_STEPS, len(result.run.angles)))
     panel.plot(steps, result.run.truth[steps], color=INK, linewidth=4, alpha=0.25)
     panel.plot(steps, result.run.angles[steps], color=COLORS[result.contestant], linewidth=1.3)
-    # What grows without bound is drawn until it has left the picture.
+    # A run that grows without bound is drawn until it has left the picture.
     left_at = printed.run.num_bounded_steps
     drawn = steps[: left_at + 2]
     panel.plot(drawn, printed.run.angles[drawn], color=RED, linewidth=1.8)
@@ -90,7 +90,7 @@ def _draw_roots(panel: Axes, by_name: Mapping[str, list[StablePendulumResult]]) 
     for name, results in by_name.items():
         roots = np.concatenate([result.report.roots for result in results])
         if name == STABLE:
-            # All have 1 as a root: a ring shows around those of the others.
+            # All have 1 as a root: a ring stays visible around the marks of the others.
             panel.scatter(roots.real, roots.imag, 95, facecolors="none", edgecolors=BLUE, linewidths=1.8, zorder=3)
         else:
             marker = "X" if name == PRINTED else "o"
@@ -103,7 +103,7 @@ def _draw_swings(panel: Axes, by_name: Mapping[str, list[StablePendulumResult]])
         for result in by_name[name]:
             angles = result.run.relative_angles
             swings = angles[: len(angles) // SWING_STEPS * SWING_STEPS].reshape(-1, SWING_STEPS).max(axis=1)
-            # What has left the picture may be too large to draw.
+            # Values outside of the picture may be too large to draw.
             drawn = np.fmin(swings, 100.0)
             panel.loglog(SWING_STEPS * np.arange(1, len(drawn) + 1), drawn, color=COLORS[name], linewidth=1.5)
     panel.axhline(1.0, color=INK, linewidth=5, alpha=0.25, zorder=1)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from tdegnn.data.panel import Panel
 from tdegnn.data.scalers import Scaler
-from tdegnn.data.times.seasons import Season, season_waves
+from tdegnn.data.times.seasons import Season
 from tdegnn.errors import InputError, check_count
 from tdegnn.forecasting.baselines.naive import ForecastMethod, MeanForecast, SeasonalNaive, SeriesInputs
 from tdegnn.forecasting.baselines.ridge import Feature, KnownChannels, NeighborLags, OwnLags, RidgeForecast
@@ -121,15 +121,9 @@ def _num_held_out(num_steps: int, window: int, horizon: int) -> int:
 
 def _as_inputs(panel: Panel, seasons: tuple[Season, ...], training: range) -> SeriesInputs:
     """Series in units of the training part, so that nodes of any size count the same, and their seasons."""
-    num_steps = panel.num_steps
-    waves = [season_waves(range(num_steps), *season) for season in seasons]
-    known = None
-    if waves:
-        joined = np.concatenate(waves, axis=1)
-        known = np.broadcast_to(joined[:, None], (num_steps, panel.num_nodes, joined.shape[1]))
     targets = panel.values[..., : panel.num_targets]
     scaler = Scaler.standard(targets[: training.stop])
-    return SeriesInputs(scaler.transform(targets), known, panel.graph)
+    return SeriesInputs.with_seasons(scaler.transform(targets), seasons, panel.graph)
 
 
 def _windows_of(values: np.ndarray, steps: range, horizon: int) -> np.ndarray:

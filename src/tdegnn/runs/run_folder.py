@@ -1,9 +1,9 @@
-"""The folder of a training: with which settings it runs, how far it is, what came out.
+"""The folder of a training: its settings, its progress, its result.
 
-`config.json` says what is trained, `metrics.jsonl` grows by a line a validation, `weights.safetensors` and
+`config.json` says what is trained, `metrics.jsonl` grows by one line per validation, `weights.safetensors` and
 `coefficients.npz` are the best so far, `checkpoint.safetensors` is what a resumed training needs, and `summary.json`
-makes it a finished one. A process killed at any moment leaves a folder that can be read and resumed; the files of a
-resumed training are those of an uninterrupted one. A lock keeps a second process from writing.
+marks a finished training. A process killed at any moment leaves a folder that can be read and resumed, and a resumed
+training writes the same files as an uninterrupted one. A lock keeps a second process from writing.
 """
 
 from __future__ import annotations
@@ -11,17 +11,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
 from filelock import BaseFileLock, FileLock, Timeout
 from numpy.typing import NDArray
-from torch import Tensor
+
 from tdegnn.errors import InputError
+from tdegnn.runs.safe_files import (
+    UNFINISHED,
+    append_whole,
+    cut,
+    explained,
+    finite_or_null,
+    from_json,
+    read_arrays,
+    read_tensors,
+    read_whole,
+    remove_unfinished,
+    sync_folder,
+    to_json,
+    to_json_line,
+    write_arrays,
+    write_tensors,
+    write_whole,
+)
 from tdegnn.version import describe_versions
-from tdegnn.runs.safe_files import finite_or_null
-from tdegnn.runs.safe_files import UNFINISHED, append_whole, cut, explained, from_json, read_arrays, read_tensors, read_whole, remove_unfinished, sync_folder, to_json, write_arrays, write_tensors, write_whole
 
+if TYPE_CHECKING:
+    from torch import Tensor
 
-FORMAT = 1
+# The format that is written. Older ones are read: `RunFolder.format` tells, and estimators upgrade their settings.
+FORMAT = 2
 CONFIG = "config.json"
 WEIGHTS = "weights.safetensors"
 COEFFICIENTS = "coefficients.npz"
@@ -29,7 +49,7 @@ METRICS = "metrics.jsonl"
 CHECKPOINT = "checkpoint.safetensors"
 SUMMARY = "summary.json"
 LOCK = ".lock"
-# What config.json says besides the settings.
+# Entries of config.json that are not settings.
 RESERVED = ("format", "versions")
 ELSEWHERE = "Choose another folder."
 
@@ -37,6 +57,11 @@ ELSEWHERE = "Choose another folder."
 @dataclass(frozen=True)
 class Checkpoint:
     """What a training needs to go on as if it had not been interrupted.
+
+    To keep one more tensor of a training, add it to the `state()` of the class that owns it: `Members`
+    (`training/members.py`) for the optimizer, a trainee's `_numbers_to_resume` for its scores, `FitResult`
+    (`training/loop.py`) for the loop. Nothing else changes: `load_state` copies by name. To keep one more plain value,
+    pass it in `values` where `training/loop.py` writes the checkpoint, and read it in `resume` there.
 
     Attributes:
         step: Number of finished steps.
@@ -50,20 +75,27 @@ class Checkpoint:
 
 
 class RunFolder:
-    """The folder of one training; `create` and `resume` give one to write to, `open` one to read.
+    """The folder of one training. `create` and `resume` return one to write to, `open` returns one to read.
 
-    As a context manager it gives the lock back at the end.
+    As a context manager it releases the lock at the end.
 
     Attributes:
-        path: Where it is.
+        path: The path of the folder.
         config: What is trained, as JSON keeps it.
-        versions: With which versions the training was started.
+        versions: The versions of packages with which the training was started.
+        format: The format of the folder: `FORMAT`, or an older one that can only be read.
     """
 
     def __init__(
-        self, path: Path, config: dict[str, Any], versions: dict[str, Any], lock: BaseFileLock | None = None
+        self,
+        path: Path,
+        config: dict[str, Any],
+        versions: dict[str, Any],
+        *,
+        written_format: int = FORMAT,
+        lock: BaseFileLock | None = None,
     ) -> None:
-        self.path, self.config, self.versions = path, config, versions
+        self.path, self.config, self.versions, self.format = path, config, versions, written_format
         self._lock = lock
         self._num_metrics = 0
 
@@ -72,16 +104,16 @@ class RunFolder:
         """Begin a training in a new or empty folder.
 
         Args:
-            path: The folder; it is made where there is none.
+            path: The folder. It is made if it does not exist.
             config: Everything that decides what is trained: kind of model, settings, seed, checksum of the data.
         """
         path, config, versions = Path(path), _plain(config), describe_versions()
         _check_free(path)
         with explained(path):
             path.mkdir(parents=True, exist_ok=True)
-        run = cls(path, config, versions, _acquire(path))
+        run = cls(path, config, versions, lock=_acquire(path))
         try:
-            # Another process may have begun, and ended, between the first look and the lock.
+            # Another process may have begun, and finished, between the first check and the lock.
             _check_free(path)
             remove_unfinished(path)
             content = {"format": FORMAT, "versions": versions, **config}
@@ -94,17 +126,17 @@ class RunFolder:
 
     @classmethod
     def begin(cls, path: Path | str, config: Mapping[str, Any], *, resume: bool) -> RunFolder:
-        """Go on with the training in a folder, if that is wanted and there is one; else begin it."""
+        """Resume the training in a folder if `resume` is set and there is one; otherwise begin it."""
         return cls.resume(path, config) if resume and cls.is_begun(path) else cls.create(path, config)
 
     @staticmethod
     def is_begun(path: Path | str) -> bool:
-        """Whether there is a training in the folder."""
+        """Return whether there is a training in the folder."""
         return (Path(path) / CONFIG).exists()
 
     @classmethod
     def check_free(cls, path: Path | str, *, resume: bool) -> None:
-        """Raise an `InputError` where `begin` could not begin: before any long work."""
+        """Raise an `InputError` if `begin` would. Call it before any long work."""
         if not (resume and cls.is_begun(path)):
             _check_free(Path(path))
 
@@ -113,32 +145,34 @@ class RunFolder:
         """Read the folder of a training, finished or not."""
         path = Path(path)
         config = _read_config(path)
-        versions = config.pop("versions")
-        del config["format"]
-        return cls(path, config, versions)
+        return cls(path, config, config.pop("versions"), written_format=config.pop("format"))
 
     @classmethod
     def open_finished(cls, path: Path, kind: str) -> RunFolder:
-        """Read the folder of a finished training of one kind of estimator."""
+        """Read the folder of a finished training of one kind of estimator, in this format or an older one."""
         folder = cls.open(path)
-        came = folder.config.get("kind")
-        if came != kind:
-            raise InputError(f"Expected the run folder of a {kind}, got {path} of a {came}. Choose another.")
+        found = folder.config.get("kind")
+        if found != kind:
+            raise InputError(f"Expected the run folder of a {kind}, got {path} of a {found}. Choose another.")
         if not folder.is_finished:
             raise InputError(f"Expected a finished training, got {path}, which is not. Go on with --resume.")
         return folder
 
     @classmethod
     def resume(cls, path: Path | str, config: Mapping[str, Any]) -> RunFolder:
-        """Go on with a training where its last checkpoint was written, or from the start where there is none.
+        """Go on with a training from its last checkpoint, or from the start if there is none.
 
-        Metrics that came after the checkpoint are removed. A finished training stays as it is; see `is_finished`.
+        Metrics written after the checkpoint are removed. A finished training stays as it is; see `is_finished`.
 
         Args:
-            path: Its folder.
-            config: The same as when it was created; versions may differ.
+            path: The folder.
+            config: The same settings as when it was created. Versions of packages may differ.
+
+        Raises:
+            InputError: The settings differ, another process is training there, or the folder has an older format.
         """
         run = cls.open(path)
+        _check_current(run)
         _check_same(run.path, run.config, _plain(config))
         run._lock = _acquire(run.path)
         try:
@@ -149,7 +183,7 @@ class RunFolder:
         return run
 
     def close(self) -> None:
-        """Let others write to the folder."""
+        """Release the lock, so that others can write to the folder."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -165,62 +199,62 @@ class RunFolder:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the training came to its end."""
+        """Whether the training reached its end."""
         return _is_file(self.path / SUMMARY)
 
     def write_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Keep these weights as the best."""
+        """Write the best weights."""
         self._check_writable()
         write_tensors(self.path / WEIGHTS, weights)
 
     def read_weights(self) -> dict[str, Tensor]:
-        """The best weights, on the CPU."""
+        """Return the best weights, on the CPU."""
         return read_tensors(self._existing(WEIGHTS))[0]
 
     def write_coefficients(self, coefficients: NDArray[Any], **others: NDArray[Any]) -> None:
-        """Keep the learned coefficients, layers x order, and other arrays beside them."""
+        """Write the learned coefficients, of shape (layers, order), and other arrays beside them."""
         self._check_writable()
         if coefficients.ndim != 2:
             raise InputError(f"Expected coefficients of shape (layers, order), got {coefficients.shape}.")
         write_arrays(self.path / COEFFICIENTS, {"coefficients": coefficients, **others})
 
     def read_coefficients(self) -> dict[str, NDArray[Any]]:
-        """The learned coefficients and the arrays beside them, by name."""
+        """Return the learned coefficients and the arrays beside them, by name."""
         return read_arrays(self._existing(COEFFICIENTS))
 
     def append_metrics(self, record: Mapping[str, Any]) -> None:
-        """Add the line of a validation; what is not finite becomes null."""
+        """Add the line of a validation. Numbers that are not finite become null."""
         self._check_writable()
-        append_whole(self.path / METRICS, f"{to_json(finite_or_null(record))}\n".encode())
+        append_whole(self.path / METRICS, to_json_line(record))
         self._num_metrics += 1
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """The records of the validations so far."""
+        """Return the records of the validations so far."""
         path = self.path / METRICS
         return [from_json(line, f"{path}, line {number}") for number, line in enumerate(self._metric_lines(), start=1)]
 
     def write_checkpoint(self, checkpoint: Checkpoint) -> None:
-        """Keep what is needed to go on from here; the metrics so far belong to it."""
+        """Write what is needed to go on from here. The metrics so far belong to it."""
         self._check_writable()
         header = {"step": checkpoint.step, "num_metrics": self._num_metrics, "values": dict(checkpoint.values)}
         write_tensors(self.path / CHECKPOINT, checkpoint.tensors, header)
 
     def read_checkpoint(self) -> Checkpoint | None:
-        """The last checkpoint; None where there is none yet, or none any more."""
+        """Return the last checkpoint; None before the first one and after the end of the training."""
         if not _is_file(self.path / CHECKPOINT):
             return None
         tensors, header = read_tensors(self.path / CHECKPOINT)
         return Checkpoint(header["step"], tensors, header["values"])
 
     def finish(self, summary: Mapping[str, Any]) -> None:
-        """Write the summary, which makes the training a finished one, and remove the checkpoint."""
+        """Write the summary, which marks the training as finished, and remove the checkpoint."""
         self._check_writable()
         text = to_json(finite_or_null(summary), indent=2)
         write_whole(self.path / SUMMARY, f"{text}\n".encode())
         self._remove_checkpoint()
 
     def read_summary(self) -> dict[str, Any]:
-        """What the training came to, once it is finished."""
+        """Return the summary of a finished training."""
         return _read_object(self._existing(SUMMARY))
 
     def _existing(self, name: str) -> Path:
@@ -233,17 +267,17 @@ class RunFolder:
 
     def _metric_lines(self) -> list[bytes]:
         path = self.path / METRICS
-        # One that was killed before its first line may have no such file; a finished one has lost it.
+        # A training killed before its first line may lack the file. A finished one must have it.
         if not self.is_finished and not _is_file(path):
             return []
-        # What follows the last line break was cut by a kill.
+        # A killed process may have left an incomplete last line.
         return read_whole(path).split(b"\n")[:-1]
 
     def _clean_up(self) -> None:
         """Go back to the last checkpoint."""
         remove_unfinished(self.path)
         if self.is_finished:
-            self._remove_checkpoint()  # a kill may have come between the summary and this
+            self._remove_checkpoint()  # the process may have been killed after it wrote the summary
             return
         path = self.path / METRICS
         has_checkpoint = _is_file(self.path / CHECKPOINT)
@@ -254,7 +288,7 @@ class RunFolder:
                 f"Expected at least {num_metrics} lines in {path}, which its checkpoint has seen, got {len(lines)}. "
                 "Restore it from a copy or train again in another folder."
             )
-        append_whole(path, b"")  # it may not be there yet
+        append_whole(path, b"")  # makes the file if there is none
         cut(path, sum(len(line) + 1 for line in lines[:num_metrics]))
         self._num_metrics = num_metrics
 
@@ -271,7 +305,7 @@ class RunFolder:
 
 
 def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings as they will be read again."""
+    """Return the settings as they will be read."""
     for name in RESERVED:
         if name in config:
             raise InputError(f"Expected settings of a training, got one named {name!r}. Rename it.")
@@ -289,7 +323,7 @@ def _check_free(path: Path) -> None:
             f"Expected a new folder for the run, got {path} with {what} training. "
             "Add --resume or choose another folder."
         )
-    # A training killed before it had begun leaves its lock and, hidden, a half-written file.
+    # A training killed before it had begun leaves its lock and perhaps an unfinished file.
     others = [name for name in names if name != LOCK and not (name.startswith(".") and name.endswith(UNFINISHED))]
     if others:
         raise InputError(
@@ -342,6 +376,16 @@ def _read_config(path: Path) -> dict[str, Any]:
     return config
 
 
+def _check_current(run: RunFolder) -> None:
+    """Raise an `InputError` for a folder of an older format, whose settings cannot be compared."""
+    if run.format < FORMAT:
+        raise InputError(
+            f"Expected a training of format {FORMAT}, got {run.path} of format {run.format}, written by tdegnn "
+            f"{run.versions.get('tdegnn')}. {'Load it, or start' if run.is_finished else 'Start'} it again in another "
+            "folder."
+        )
+
+
 def _check_same(path: Path, kept: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     difference = _first_difference(kept, given)
     if difference is not None:
@@ -353,15 +397,15 @@ def _check_same(path: Path, kept: Mapping[str, Any], given: Mapping[str, Any]) -
 
 
 def _first_difference(kept: Any, given: Any, name: str = "") -> tuple[str, str, str] | None:
-    """The name of the first setting that differs, what it was and what it is."""
+    """Return the name of the first setting that differs, what it was and what it is."""
     if not (isinstance(kept, dict) and isinstance(given, dict)):
         return None if kept == given else (name, to_json(kept), to_json(given))
-    for part in [*kept, *(part for part in given if part not in kept)]:
-        full_name = f"{name}.{part}" if name else part
-        if part not in kept or part not in given:
-            texts = [to_json(side[part]) if part in side else "nothing" for side in (kept, given)]
+    for key in [*kept, *(key for key in given if key not in kept)]:
+        full_name = f"{name}.{key}" if name else key
+        if key not in kept or key not in given:
+            texts = [to_json(side[key]) if key in side else "nothing" for side in (kept, given)]
             return full_name, texts[0], texts[1]
-        difference = _first_difference(kept[part], given[part], full_name)
+        difference = _first_difference(kept[key], given[key], full_name)
         if difference is not None:
             return difference
     return None

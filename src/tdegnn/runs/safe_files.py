@@ -1,9 +1,9 @@
-"""Files that are whole or not there, and that notice damage.
+"""Files that are written completely or not at all, and that notice damage.
 
-A file is written beside its place, flushed to the disk and renamed: a kill meanwhile leaves what was there before.
-Tensors and arrays carry their own SHA-256 inside, so that content and checksum cannot be of two different moments;
-reading looks at it first. Nothing that is read can run code: safetensors, JSON, and NumPy without pickles.
-Problems of the disk become an `InputError` of one line.
+A file is written beside its place, flushed to the disk and renamed, so a process killed meanwhile leaves the old file.
+Lines are appended under a lock, so several processes can share a file. Tensors and arrays carry their own SHA-256
+checksum, which is compared on reading. Reading never runs code: files are safetensors, JSON, or NumPy without pickles.
+Errors of the disk become an `InputError` of one line.
 """
 
 from __future__ import annotations
@@ -12,33 +12,32 @@ import errno
 import hashlib
 import io
 import json
+import math
 import os
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
-import numpy as np
-import torch
-from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.torch import load, save
-from torch import Tensor
-from tdegnn.errors import InputError
-import math
-from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from tdegnn.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 UNFINISHED = ".unfinished"
-# Where a file keeps its checksum; the checksum is that of the file with zeros in its place.
+# Precedes the checksum in a file. The checksum is computed with zeros in its own place.
 MARK = b"tdegnn-sha256:"
 ZEROS = b"0" * 64
 
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn what the system says about writing to `path` into an `InputError`."""
+    """Turn errors of the system about writing to `path` into an `InputError`."""
     try:
         yield
     except OSError as error:
@@ -55,8 +54,9 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write the file, or leave everything as it was."""
-    unfinished = path.with_name(f".{path.name}{UNFINISHED}")
+    """Write the file completely, or leave everything as it was."""
+    # Two processes that write the same file must not write into each other's unfinished one.
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}{UNFINISHED}")
     with explained(path):
         try:
             with unfinished.open("wb") as stream:
@@ -72,10 +72,13 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def append_whole(path: Path, line: bytes) -> None:
-    """Append the line, or leave the file as it was. A process killed meanwhile may leave a line without its end."""
+    """Append the line, or leave the file as it was. A process that is killed meanwhile may leave an incomplete line.
+
+    The caller must be the only writer of the file. See `append_records` for files that several processes share.
+    """
     with explained(path):
         is_new = not path.exists()
-        # Unbuffered: what a full disk did not take must not be tried again when the file is closed.
+        # Unbuffered, so that closing the file does not try again to write what a full disk refused.
         with path.open("ab", buffering=0) as stream:
             size = stream.seek(0, os.SEEK_END)
             try:
@@ -89,6 +92,63 @@ def append_whole(path: Path, line: bytes) -> None:
             sync_folder(path.parent)
 
 
+def append_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Append records as JSON lines, all of them or none. Any number of processes may append to the same file.
+
+    A last line without a line break is completed if it is a record, and removed if a killed process left it incomplete.
+
+    Raises:
+        InputError: The file ends in something else than JSON lines.
+    """
+    content = b"".join(to_json_line(record) for record in records)
+    with locked(path):
+        _finish_last_line(path)
+        append_whole(path, content)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Wait until no other process holds the lock of `path`, and hold it. The folder is made if there is none."""
+    from filelock import FileLock
+
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path.with_name(f".{path.name}.lock"))
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _finish_last_line(path: Path) -> None:
+    """Complete or remove a last line without a line break. A file that holds something else is left alone."""
+    *lines, last = read_whole(path).split(b"\n") if path.exists() else [b""]
+    if not last:
+        return
+    if _is_record(last):
+        append_whole(path, b"\n")
+        return
+    is_ours = [*map(_is_record, lines), last.startswith(b"{")]  # an incomplete record begins with a brace too
+    if not all(is_ours):
+        raise not_a_record(path, is_ours.index(False) + 1)
+    cut(path, sum(len(line) + 1 for line in lines))
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def not_a_record(path: Path, line_number: int) -> InputError:
+    """The error for a file of JSON lines in which a line is something else."""
+    return InputError(
+        f"Expected result lines in {path}, got something else in line {line_number}. Choose another file."
+    )
+
+
 def cut(path: Path, size: int) -> None:
     """Keep the first `size` bytes of a file."""
     with explained(path), path.open("r+b") as stream:
@@ -97,15 +157,15 @@ def cut(path: Path, size: int) -> None:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what a killed process left beside the files of `folder`."""
+    """Remove the incomplete files that a killed process left in `folder`."""
     with explained(folder):
         for path in folder.glob(f".*{UNFINISHED}"):
             path.unlink(missing_ok=True)
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush the names in a folder: a renamed or removed file is so only after that."""
-    if os.name == "nt":  # it cannot open folders, and needs no such call
+    """Flush the names in a folder. Only then is a file renamed or removed for good."""
+    if os.name == "nt":  # Windows cannot open folders, and needs no such call
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -115,7 +175,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def read_whole(path: Path) -> bytes:
-    """The content of a file that should be there."""
+    """Return the content of a file that should exist."""
     try:
         return path.read_bytes()
     except FileNotFoundError as error:
@@ -127,28 +187,33 @@ def read_whole(path: Path) -> bytes:
 
 
 def to_json(value: Any, *, indent: int | None = None, is_strict: bool = True) -> str:
-    """The value as JSON text.
+    """Return the value as JSON text.
 
     Args:
-        value: What to write.
-        indent: Spaces a level, for people; None for one line.
-        is_strict: Refuse infinite numbers and NaN, which Python reads and others do not.
+        value: The value to write.
+        indent: Spaces per level. If None, all is written in one line.
+        is_strict: Whether to refuse infinite numbers and NaN, which Python can read and others cannot. Default: True.
     """
     try:
         return json.dumps(value, indent=indent, allow_nan=not is_strict, default=_plain_number)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"Expected values that JSON can say, got one it cannot ({error}).") from error
+        raise InputError(f"Expected values that JSON can hold, got one that it cannot ({error}).") from error
+
+
+def to_json_line(record: Mapping[str, Any]) -> bytes:
+    """Return a record as one line of JSON, with null for numbers that are not finite."""
+    return f"{to_json(finite_or_null(record))}\n".encode()
 
 
 def _plain_number(value: Any) -> Any:
-    """A number of NumPy as one of Python."""
+    """Return a number of NumPy as a number of Python."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
 def from_json(text: bytes | str, source: str) -> dict[str, Any]:
-    """The JSON object in `text`; errors call it `source`."""
+    """Return the JSON object in `text`. Errors call the text `source`."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -161,23 +226,30 @@ def from_json(text: bytes | str, source: str) -> dict[str, Any]:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str, Any] | None = None) -> None:
-    """Write tensors, and plain values beside them, as safetensors."""
+    """Write tensors, and plain values in the header, as safetensors."""
+    import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import save
+
     for name, tensor in tensors.items():
         if tensor.layout is not torch.strided:
             raise InputError(f"Expected dense tensors, got {name!r} as {tensor.layout}. Make it dense.")
-    # Copies: safetensors refuses tensors that share memory, as tied weights do.
+    # Copies, because safetensors refuses tensors that share memory, as tied weights do.
     copies = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}
-    # One entry: safetensors writes several in no fixed order, and the same training should give the same file.
+    # One entry of metadata: safetensors writes several in no fixed order, and equal trainings must give equal files.
     text = to_json({"checksum": (MARK + ZEROS).decode(), **(header or {})}, is_strict=False)
     try:
         content = save(copies, {"tdegnn": text})
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"Expected tensors that safetensors can store, got one it cannot ({error}).") from error
+        raise InputError(f"Expected tensors that safetensors can store, got one that it cannot ({error}).") from error
     write_whole(path, _seal(content))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read what `write_tensors` wrote: tensors by name, and the plain values."""
+    """Read what `write_tensors` wrote: tensors by name, and the plain values of the header."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
     content = _read_sealed(path)
     try:
         tensors = load(content)
@@ -195,7 +267,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
         if array.dtype.hasobject:
             raise InputError(f"Expected numbers or text in the array {name!r}, got {array.dtype} objects.")
     stream = io.BytesIO()
-    # Not `np.savez`: it has arguments of its own, which an array may be named like.
+    # Not `np.savez`, because an array may have the name of one of its arguments.
     with zipfile.ZipFile(stream, "w") as archive:
         archive.comment = MARK + ZEROS
         for name, array in arrays.items():
@@ -239,9 +311,9 @@ def _damaged(path: Path) -> InputError:
 
 
 def finite_or_null(value: Any) -> Any:
-    """The value with every number that JSON cannot say (infinite, not a number) as null."""
+    """Return the value with None in place of infinite numbers and NaN, which JSON cannot hold."""
     if isinstance(value, Mapping):
-        return {name: finite_or_null(part) for name, part in value.items()}
+        return {name: finite_or_null(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [finite_or_null(part) for part in value]
+        return [finite_or_null(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

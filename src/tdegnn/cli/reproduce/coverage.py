@@ -27,7 +27,7 @@ def coverage(
     """Coverage of 90 % intervals one to four steps ahead: fixed widths, and widths that adapt."""
     from tdegnn.experiments.coverage import measure_dataset, summarize_coverage
     from tdegnn.experiments.records import read_lines
-    from tdegnn.experiments.table2 import TASKS
+    from tdegnn.experiments.series_tasks import TASKS
     from tdegnn.training.devices import choose_placement
 
     datasets = choose_names(dataset or ["chickenpox"], tuple(TASKS), "dataset")

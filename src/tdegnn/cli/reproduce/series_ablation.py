@@ -34,7 +34,7 @@ def series_ablation(
     """The forecaster without edges, with attention, with shorter histories; order 1 is c = [1]. Honest protocol."""
     from tdegnn.experiments.records import read_lines
     from tdegnn.experiments.series_ablation import summarize_variants, train_variant, variants
-    from tdegnn.experiments.table2 import TASKS
+    from tdegnn.experiments.series_tasks import TASKS
     from tdegnn.training.devices import choose_placement
 
     datasets = choose_names(dataset, tuple(TASKS), "dataset")

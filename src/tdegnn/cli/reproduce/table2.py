@@ -38,7 +38,8 @@ def table2(
 ) -> None:
     """Table 2: mean squared errors one step ahead, for our systems, rivals and classical forecasts."""
     from tdegnn.experiments.records import read_lines
-    from tdegnn.experiments.table2 import CLASSICAL, PROTOCOLS, SYSTEMS, TASKS, solve_classical, summarize, train_row
+    from tdegnn.experiments.series_tasks import CLASSICAL, SYSTEMS, TASKS
+    from tdegnn.experiments.table2 import PROTOCOLS, solve_classical, summarize, train_row
     from tdegnn.training.devices import choose_placement
 
     datasets = choose_names(dataset, tuple(TASKS), "dataset")

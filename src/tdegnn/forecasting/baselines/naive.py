@@ -7,12 +7,14 @@ the units they are given: scale series of different sizes first where a method l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 
+from tdegnn.data.times.seasons import Season, season_waves
 from tdegnn.errors import InputError, check_count, check_finite
 from tdegnn.graph import Graph
 
@@ -49,6 +51,16 @@ class SeriesInputs:
             raise InputError("Expected finite known channels, got NaN or infinity. Fill them or leave them out.")
         if self.graph is not None and self.graph.num_nodes != self.num_nodes:
             raise InputError(f"Expected a graph of {self.num_nodes} nodes, got one of {self.graph.num_nodes}.")
+
+    @classmethod
+    def with_seasons(
+        cls, values: Float[np.ndarray, "time nodes targets"], seasons: Sequence[Season], graph: Graph | None = None
+    ) -> SeriesInputs:
+        """Return series whose known channels are the waves of these seasons, the same for all nodes."""
+        if not seasons:
+            return cls(values, None, graph)
+        waves = np.concatenate([season_waves(range(len(values)), *season) for season in seasons], axis=1)
+        return cls(values, np.broadcast_to(waves[:, None], (*values.shape[:2], waves.shape[1])), graph)
 
     @property
     def num_steps(self) -> int:

@@ -1,4 +1,4 @@
-"""The settings of a rival in full, as `NodeConfig` has those of our systems: sizes, dropout, how it learns."""
+"""All settings of a rival for nodes, as `NodeConfig` has those of our systems: sizes, dropout, how it learns."""
 
 from __future__ import annotations
 
@@ -6,30 +6,29 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import torch
-
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError
-from tdegnn.nets.node_network import NodeNetwork
+from tdegnn.parts import drawing_weights
+from tdegnn.rivals.nodes.base import RivalNodeNetwork
 from tdegnn.rivals.nodes.registry import NODE_NETWORKS
 from tdegnn.training.members import GroupDescent, GroupedAdam
 
 
 @dataclass(frozen=True)
 class RivalConfig:
-    """Everything that decides the training of a rival besides data, split and seed.
+    """Everything that decides the training of a rival, except data, split and seed.
 
     Attributes:
-        system: Its name, as in `rivals/nodes/registry.py`.
+        system: Name of the rival in `rivals/nodes/registry.py`.
         hidden_channels: Channels of a hidden layer.
         num_layers: Number of layers.
         normalized_features: Whether the features of a node are scaled to sum to one.
-        outer_dropout: Part of the input that is dropped in training.
-        hidden_dropout: Part of hidden layers that is dropped in training.
-        embedding: How its weights learn.
-        spatial: How the weights of its graph layers learn, where it tells them apart (GCNII, FAGCN).
-        num_steps: Number of steps of the optimizer at most.
-        own_settings: What only this rival has (alpha and theta of GCNII, eps of FAGCN), where not as published.
+        outer_dropout: Fraction of the input that is dropped in training.
+        hidden_dropout: Fraction of the hidden layers that is dropped in training.
+        embedding: How the weights learn.
+        spatial: How the weights of graph layers learn, in rivals that treat them differently (GCNII, FAGCN).
+        num_steps: Largest number of steps of the optimizer.
+        own_settings: Settings of this rival only (alpha and theta of GCNII, eps of FAGCN) that are not as published.
     """
 
     system: str
@@ -49,7 +48,7 @@ class RivalConfig:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """What configurations must share to be trained in one batch."""
+        """The settings that configurations must share to be trained in one batch."""
         return self.system, self.hidden_channels, self.num_layers, self.normalized_features, self.num_steps
 
     @property
@@ -58,24 +57,24 @@ class RivalConfig:
         return GroupedAdam(embedding=self.embedding, spatial=self.spatial)
 
     def prepare(self, dataset: NodeDataset) -> NodeDataset:
-        """The dataset with the features this configuration asks for."""
+        """Return the dataset with the features that this configuration asks for."""
         return dataset.with_normalized_features() if self.normalized_features else dataset
 
-    def build(self, dataset: NodeDataset, seed: int) -> NodeNetwork:
-        """A network for a prepared dataset, its weights drawn from the seed."""
-        torch.manual_seed(seed)
-        return NODE_NETWORKS[self.system](
-            dataset.num_features,
-            dataset.num_classes,
-            dataset.num_nodes,
-            hidden_channels=self.hidden_channels,
-            num_layers=self.num_layers,
-            outer_dropout=self.outer_dropout,
-            hidden_dropout=self.hidden_dropout,
-            seed=seed,
-            **self.own_settings,
-        )
+    def build(self, dataset: NodeDataset, seed: int) -> RivalNodeNetwork:
+        """Return a network for a prepared dataset, with weights drawn from the seed."""
+        with drawing_weights(seed):
+            return NODE_NETWORKS[self.system](
+                dataset.num_features,
+                dataset.num_classes,
+                dataset.num_nodes,
+                hidden_channels=self.hidden_channels,
+                num_layers=self.num_layers,
+                outer_dropout=self.outer_dropout,
+                hidden_dropout=self.hidden_dropout,
+                seed=seed,
+                **self.own_settings,
+            )
 
     def to_record(self) -> dict[str, Any]:
-        """Settings for a result line."""
+        """Return the settings for a result line."""
         return asdict(self)

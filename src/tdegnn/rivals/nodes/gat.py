@@ -1,8 +1,8 @@
-"""The graph attention network (Velickovic et al., 2018), `F[l+1]_i = elu(sum_j a_ij W_l F[l]_j + b_l)` for each head.
+"""The graph attention network (Velickovic et al., 2018), `F[l+1]_i = elu(sum_j a_ij W_l F[l]_j + b_l)` per head.
 
-`a_ij = softmax_j(leaky_relu(u W F_i + v W F_j))` over what node i receives and itself. Heads are joined, in the last
-layer averaged. Layers are PyG's `GATConv`, taken apart so that features stay sparse and that the attention is dropped,
-as published, by masks of ours. Edge weights are not used.
+`a_ij = softmax_j(leaky_relu(u W F_i + v W F_j))` over the nodes that node i receives from, and itself. Heads are
+concatenated, and averaged in the last layer. Edge weights are not used. Layers are PyG's `GATConv`; its forward pass is
+written out here, so that features stay sparse and the attention is dropped, as published, by our masks.
 """
 
 from __future__ import annotations
@@ -16,53 +16,36 @@ from torch_geometric.nn import GATConv
 from tdegnn.errors import InputError, check_count
 from tdegnn.graph import Graph
 from tdegnn.nets.dropout import PassDropout
-from tdegnn.nets.node_network import Features, NodeNetwork
-from tdegnn.rivals.series.adjacency import looped_messages
+from tdegnn.nets.node_network import Features
+from tdegnn.rivals.adjacency import looped_messages
+from tdegnn.rivals.nodes.base import RivalNodeNetwork
 from tdegnn.sparse import SparseMatrix
 
 
-class GraphAttentionNetwork(NodeNetwork):
+class GraphAttentionNetwork(RivalNodeNetwork):
     """Attention over neighbors.
 
+    Hidden dropout applies to the input of every layer but the first, and to the attention.
+
     Args:
-        num_features: Features of a node.
-        num_outputs: Numbers a node gets: classes, or targets of a regression.
-        hidden_channels: Channels between layers, of all heads together.
-        num_layers: Number of layers.
-        num_heads: Heads of each layer; they share the hidden channels.
-        outer_dropout: Part of the input that is dropped in training.
-        hidden_dropout: Part of the input of every other layer, and of the attention, that is dropped in training.
-        seed: Seed of the dropout.
+        num_heads: Heads per layer, which share the hidden channels. Default: 8.
     """
 
-    def __init__(
-        self,
-        num_features: int,
-        num_outputs: int,
-        hidden_channels: int,
-        num_layers: int,
-        *,
-        num_heads: int = 8,
-        outer_dropout: float = 0.0,
-        hidden_dropout: float = 0.0,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(num_features, num_outputs, hidden_channels, num_layers, outer_dropout, hidden_dropout, seed)
+    def _make_layers(self, num_heads: int = 8) -> None:
         check_count(num_heads=num_heads)
-        if hidden_channels % num_heads:
+        if self.hidden_channels % num_heads:
             raise InputError(
-                f"Expected hidden_channels to be a multiple of the {num_heads} heads, got {hidden_channels}. "
+                f"Expected hidden_channels to be a multiple of the {num_heads} heads, got {self.hidden_channels}. "
                 "Change one of them."
             )
         *inner_sizes, last_size = self._state_sizes[:-1]
-        width = hidden_channels // num_heads
+        width = self.hidden_channels // num_heads
         self.convolutions = nn.ModuleList(
             [
                 *[GATConv(size, width, num_heads, add_self_loops=False) for size in inner_sizes],
-                GATConv(last_size, num_outputs, num_heads, concat=False, add_self_loops=False),
+                GATConv(last_size, self.num_outputs, num_heads, concat=False, add_self_loops=False),
             ]
         )
-        self.reset_parameters()
 
     def forward(self, features: Features, graph: Graph) -> Float[Tensor, "nodes outputs"]:
         """Return the scores of each node."""
@@ -78,7 +61,7 @@ class GraphAttentionNetwork(NodeNetwork):
 def _attend(
     convolution: GATConv, state: SparseMatrix | Tensor, edges: Int[Tensor, "2 messages"], drop: PassDropout
 ) -> Float[Tensor, "nodes channels"]:
-    """The forward pass of `GATConv`, for dense and sparse states."""
+    """Compute the forward pass of `GATConv`, for dense and sparse states."""
     # Shape (nodes, heads, channels of a head).
     mapped = (state @ convolution.lin.weight.T).unflatten(1, (convolution.heads, convolution.out_channels))
     scores = [torch.sum(mapped * vector, dim=-1) for vector in (convolution.att_src, convolution.att_dst)]

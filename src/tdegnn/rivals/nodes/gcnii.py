@@ -1,8 +1,8 @@
-"""GCNII (Chen et al., 2020): deep convolutions that keep hold of the first state and stay near the identity.
+"""GCNII (Chen et al., 2020): deep convolutions that keep the first state in view and stay near the identity.
 
 `F[l+1] = relu(H ((1 - b_l) I + b_l W_l))`, `H = (1 - a) P F[l] + a F[0]`, `b_l = log(theta / l + 1)`, l from 1 on, with
-a linear map and relu before the layers and a linear map after them; P is that of `rivals/nodes/gcn.py`. PyG's `GCN2Conv` is the
-same for one layer; here a and theta are buffers, so that networks that differ in them can be trained together.
+a linear map and relu before the layers and a linear map after them. P is that of `gcn.py`. One layer is the same as
+PyG's `GCN2Conv`; here a and theta are buffers, so that networks that differ in them can be trained together.
 """
 
 from __future__ import annotations
@@ -13,54 +13,35 @@ from torch import Tensor, nn
 
 from tdegnn.errors import InputError
 from tdegnn.graph import Graph
-from tdegnn.nets.node_network import Features, NodeNetwork, apply_linear
-from tdegnn.rivals.series.adjacency import convolution_matrix
+from tdegnn.nets.node_network import Features, apply_linear
+from tdegnn.rivals.adjacency import convolution_matrix
+from tdegnn.rivals.nodes.base import RivalNodeNetwork
 
 
-class InitialResidualNetwork(NodeNetwork):
+class InitialResidualNetwork(RivalNodeNetwork):
     """Convolutions with initial residual and identity mapping.
 
+    Outer dropout applies to the last state too, hidden dropout to the state before each layer.
+
     Args:
-        num_features: Features of a node.
-        num_outputs: Numbers a node gets: classes, or targets of a regression.
-        hidden_channels: Channels of a state.
-        num_layers: Number of convolutions.
-        alpha: Part a of the first state in each layer, from 0 to 1.
-        theta: How far the layers are from the identity; called lambda in the paper. Positive.
-        outer_dropout: Part of the input, and of the last state, that is dropped in training.
-        hidden_dropout: Part of the state that is dropped before each layer in training.
-        seed: Seed of the dropout.
+        alpha: Weight a of the first state in each layer, from 0 to 1. Default: 0.1.
+        theta: How far the layers are from the identity, positive; called lambda in the paper. Default: 0.5.
     """
 
     alpha: Tensor
     theta: Tensor
 
-    def __init__(
-        self,
-        num_features: int,
-        num_outputs: int,
-        hidden_channels: int,
-        num_layers: int,
-        *,
-        alpha: float = 0.1,
-        theta: float = 0.5,
-        outer_dropout: float = 0.0,
-        hidden_dropout: float = 0.0,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(num_features, num_outputs, hidden_channels, num_layers, outer_dropout, hidden_dropout, seed)
+    def _make_layers(self, alpha: float = 0.1, theta: float = 0.5) -> None:
         if not 0.0 <= alpha <= 1.0:
             raise InputError(f"Expected alpha to be from 0 to 1, got {alpha}.")
         if not theta > 0.0:
             raise InputError(f"Expected theta to be positive, got {theta}.")
         self._register_setting("alpha", alpha)
         self._register_setting("theta", theta)
-        self.embedding = nn.Linear(num_features, hidden_channels)
-        self.operator = nn.ModuleList(
-            nn.Linear(hidden_channels, hidden_channels, bias=False) for _ in range(num_layers)
-        )
-        self.readout = nn.Linear(hidden_channels, num_outputs)
-        self.reset_parameters()
+        channels = self.hidden_channels
+        self.embedding = nn.Linear(self.num_features, channels)
+        self.operator = nn.ModuleList(nn.Linear(channels, channels, bias=False) for _ in range(self.num_layers))
+        self.readout = nn.Linear(channels, self.num_outputs)
 
     def forward(self, features: Features, graph: Graph) -> Float[Tensor, "nodes outputs"]:
         """Return the scores of each node."""

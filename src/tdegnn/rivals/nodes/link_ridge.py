@@ -1,8 +1,8 @@
 """LINK-ridge: `scores = A' W`, `W = argmin |A'_train W - Y_train|^2 + lambda |W|^2`, Y being one-hot labels.
 
-Whom a node receives from, and nothing else: no features, no network, no randomness (LINK: Zheleva & Getoor, 2009; with
-the ridge in place of a logistic loss). Solved in closed form, in the dual, `W = A'_train^T (K + lambda I)^-1 Y_train`,
-`K = A'_train A'_train^T`; the lambda that is best on validation is taken.
+It sees whom a node receives from, and nothing else: no features, no network, no randomness (LINK: Zheleva & Getoor,
+2009, with a ridge in place of a logistic loss). Solved in closed form, in the dual,
+`W = A'_train^T (K + lambda I)^-1 Y_train` with `K = A'_train A'_train^T`; lambda is chosen on validation.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ import torch
 from jaxtyping import Bool, Int
 
 from tdegnn.errors import InputError
+from tdegnn.metrics import accuracy
+from tdegnn.ridge import solve_ridge
 
 LAMBDAS = tuple(float(10.0**power) for power in range(-3, 4))
 
 
 @dataclass(frozen=True, eq=False)
 class LinkRidge:
-    """What LINK-ridge found on one split.
+    """The result of LINK-ridge on one split.
 
     Attributes:
         predicted: The class of each node.
-        chosen_lambda: The lambda that was best on validation; of several the smallest.
-        validation_accuracy: Its part of validation nodes whose class is right, from 0 to 1.
+        chosen_lambda: The best lambda on validation; of several, the smallest.
+        validation_accuracy: Its accuracy on the validation nodes, from 0 to 1.
     """
 
     predicted: Int[np.ndarray, " nodes"]
@@ -45,8 +47,8 @@ def fit_link_ridge(
     """Fit on the training nodes, choose lambda on the validation nodes, and predict all nodes.
 
     Args:
-        adjacency: One row a node: `Graph.received` of an unweighted graph, with other columns joined to it or not.
-        labels: The class of each node, from 0 on; where it is in neither mask it is not looked at.
+        adjacency: One row per node: `Graph.received` of an unweighted graph, perhaps with more columns.
+        labels: The class of each node, from 0 on. Labels outside of both masks are not used.
         training_mask: The nodes to fit.
         validation_mask: The nodes to choose lambda by.
         lambdas: Strengths of the ridge to choose from, positive.
@@ -58,14 +60,12 @@ def fit_link_ridge(
     kernel = torch.from_numpy((training_rows @ training_rows.T).toarray())
     best: LinkRidge | None = None
     for strength in sorted(lambdas):
-        shifted = kernel.clone()
-        shifted.diagonal().add_(strength)
-        # A factorization for each lambda takes half the time of one eigendecomposition for all of them.
-        dual_weights = torch.cholesky_solve(targets, torch.linalg.cholesky(shifted)).numpy()
+        # Solving for each lambda takes half the time of one eigendecomposition for all of them.
+        dual_weights = solve_ridge(kernel, targets, strength).numpy()
         predicted = (rows @ (training_rows.T @ dual_weights)).argmax(axis=1)
-        accuracy = float(np.mean(predicted[validation_mask] == labels[validation_mask]))
-        if best is None or accuracy > best.validation_accuracy:
-            best = LinkRidge(predicted, float(strength), accuracy)
+        share = accuracy(predicted, labels, validation_mask)
+        if best is None or share > best.validation_accuracy:
+            best = LinkRidge(predicted, float(strength), share)
     assert best is not None  # there is a lambda
     return best
 
@@ -78,7 +78,7 @@ def _check(
     lambdas: Sequence[float],
 ) -> None:
     if rows.shape[0] != len(labels):
-        raise InputError(f"Expected one row of the adjacency matrix a node, got {rows.shape[0]} for {len(labels)}.")
+        raise InputError(f"Expected one row of the adjacency matrix per node, got {rows.shape[0]} for {len(labels)}.")
     for name, mask in dict(training_mask=training_mask, validation_mask=validation_mask).items():
         if not mask.any():
             raise InputError(f"Expected {name} to hold at least one node, got none.")

@@ -1,8 +1,8 @@
 """AGCRN (Bai et al., 2020): a GRU whose convolutions learn the graph, and have weights of their own for each node.
 
-`conv(F) = (I + softmax(relu(E E^T))) F (E W) + E b`, the softmax over rows, E one learned embedding a node, with which
-a node picks its weights from the pool W. Gates and readout are those of `rivals/series/recurrent.py`. The edges of the graph are
-not looked at, and the network is bound to the nodes it was made for.
+`conv(F) = (I + softmax(relu(E E^T))) F (E W) + E b`, the softmax over rows. E is one learned embedding per node, which
+picks the weights of the node from the pool W. The gates are those of `recurrent.py`. The edges of the graph are not
+used, and the network is bound to the nodes it was made for.
 
 Deviation: the paper stacks two such layers; here is one, as in the other rivals.
 """
@@ -17,41 +17,30 @@ from torch import Tensor, nn
 
 from tdegnn.errors import check_count
 from tdegnn.graph import Graph
-from tdegnn.nets.series_network import Frames, SeriesSizes
-from tdegnn.rivals.series.recurrent import RecurrentNetwork, run_gru
+from tdegnn.nets.series_network import Frames
+from tdegnn.rivals.series.base import RivalSeriesNetwork
+from tdegnn.rivals.series.recurrent import run_gru
 
 
-class AdaptiveRecurrentNetwork(RecurrentNetwork):
+class AdaptiveRecurrentNetwork(RivalSeriesNetwork):
     """A GRU with node-adaptive convolutions.
 
     Args:
-        sizes: The sizes of the task.
-        hidden_channels: Channels of a state.
-        embedding_channels: Channels of the embedding of a node.
-        dropout: Part of the last state that is dropped in training.
-        seed: Seed of the dropout.
+        embedding_channels: Channels of the embedding of a node. Default: 10.
     """
 
-    def __init__(
-        self,
-        sizes: SeriesSizes,
-        hidden_channels: int,
-        *,
-        embedding_channels: int = 10,
-        dropout: float = 0.0,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(sizes, hidden_channels, dropout=dropout, seed=seed)
+    def _make_layers(self, embedding_channels: int = 10) -> None:
         check_count(embedding_channels=embedding_channels)
+        sizes, channels = self.sizes, self.hidden_channels
         self.embedding = nn.Parameter(torch.empty(sizes.num_nodes, embedding_channels))
-        self.input_pool = nn.Parameter(torch.empty(embedding_channels, sizes.num_channels, 3 * hidden_channels))
-        self.bias_pool = nn.Parameter(torch.empty(embedding_channels, 3 * hidden_channels))
-        self.gate_pool = nn.Parameter(torch.empty(embedding_channels, hidden_channels, 2 * hidden_channels))
-        self.candidate_pool = nn.Parameter(torch.empty(embedding_channels, hidden_channels, hidden_channels))
+        self.input_pool = nn.Parameter(torch.empty(embedding_channels, sizes.num_channels, 3 * channels))
+        self.bias_pool = nn.Parameter(torch.empty(embedding_channels, 3 * channels))
+        self.gate_pool = nn.Parameter(torch.empty(embedding_channels, channels, 2 * channels))
+        self.candidate_pool = nn.Parameter(torch.empty(embedding_channels, channels, channels))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew: embeddings of length one or so, so that a node's weights are as large as a pool's."""
+        """Draw all weights anew. Embeddings have a length of about 1, so that weights are as large as in the pools."""
         super().reset_parameters()
         nn.init.normal_(self.embedding, std=self.embedding.shape[1] ** -0.5)
         for pool in (self.input_pool, self.gate_pool, self.candidate_pool):
@@ -72,7 +61,7 @@ class AdaptiveRecurrentNetwork(RecurrentNetwork):
         return self._read(frames, drop.hidden(states[:, -1]))
 
     def _pick(self, pool: Float[Tensor, "embedding_channels _ _"]) -> Float[Tensor, "nodes _ _"]:
-        """`E W`, the weights of each node."""
+        """Return `E W`, the weights of each node."""
         return torch.einsum("ne,eio->nio", self.embedding, pool)
 
 
@@ -81,5 +70,5 @@ def _convolve(
     adjacency: Float[Tensor, "nodes nodes"],
     weights: Float[Tensor, "nodes in_channels out_channels"],
 ) -> Float[Tensor, "*batch nodes out_channels"]:
-    """`(I + A) F W`, with another W for each node."""
+    """Return `(I + A) F W`, with another W for each node."""
     return torch.einsum("...ni,nio->...no", state + adjacency @ state, weights)

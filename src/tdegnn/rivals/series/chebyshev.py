@@ -1,7 +1,7 @@
 """Chebyshev convolutions (Defferrard et al., 2016), `sum_k T_k(L') F W_k + b`.
 
-`T_0 = I`, `T_1 = L'`, `T_k = 2 L' T_(k-1) - T_(k-2)`, with the scaled Laplacian `L' = 2 L / lambda_max - I`. For the
-normalized Laplacian `L = I - P` no eigenvalue is above 2, so that `L' = -P` with `lambda_max = 2`.
+`T_0 = I`, `T_1 = L'`, `T_k = 2 L' T_(k-1) - T_(k-2)`, with the scaled Laplacian `L' = 2 L / lambda_max - I`. No
+eigenvalue of the normalized Laplacian `L = I - P` is above 2, so `lambda_max = 2` gives `L' = -P`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class ChebyshevConvolution(nn.Module):
     Args:
         in_channels: Channels of a state.
         out_channels: Channels of the result.
-        num_hops: The largest k. Papers speak of order K for `num_hops + 1` terms.
-        bias: Whether there is a b.
+        num_hops: The largest k. Papers call `num_hops + 1` terms the order K.
+        bias: Whether to add b. Default: True.
     """
 
     def __init__(self, in_channels: int, out_channels: int, num_hops: int, *, bias: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""The classical forecasts by the names they have in tables: no network, no randomness, seconds."""
+"""The classical forecasts of Table 2, by their names there: no network, no randomness, solved in seconds."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ LAST_VALUE = SeasonalNaive(period=1)
 
 
 def pooled_autoregression(num_lags: int) -> RidgeForecast:
-    """Least squares with an intercept on the newest values, the same for all nodes."""
+    """Return least squares with an intercept on the newest values, with the same weights for all nodes."""
     return RidgeForecast((OwnLags(num_lags),), per="all", lambdas=(0.0,))
 
 
 def classical_forecasts(period: int, num_lags: int = 4, num_neighbor_lags: int = 4) -> dict[str, ForecastMethod]:
-    """Each classical forecast by its name.
+    """Return each classical forecast by its name.
 
-    Those with a season look at the known channels of the series, from `season_waves` or the calendar; the one with
+    Forecasts with a season use the known channels of the series, from `season_waves` or the calendar. The one with
     neighbors needs a graph too.
 
     Args:
         period: Steps from one season to the next, for the seasonal naive forecast: 7 for days, 52 for weeks.
-        num_lags: Number of own values an autoregression sees.
-        num_neighbor_lags: Number of values of each kind (own, of neighbors, of all nodes) that the one with neighbors
-            sees. It learns from all nodes together and can do with many.
+        num_lags: Number of its own values that an autoregression sees. Default: 4.
+        num_neighbor_lags: Number of values of each kind (own, of neighbors, of all nodes) that the forecast with
+            neighbors sees. It learns from all nodes together, so it can use many. Default: 4.
     """
     check_count(period=period, num_lags=num_lags, num_neighbor_lags=num_neighbor_lags)
     own, known = OwnLags(num_lags), KnownChannels()

@@ -1,6 +1,6 @@
-"""The settings of a network for series in full: which system, its sizes, how it learns; and the network they make.
+"""All settings of a rival for series: its name, its sizes, how it learns; and the network they make.
 
-Configurations of one `shape` can be trained together (`members.py`), on the same windows.
+Configurations of the same `shape` can be trained together (`training/members.py`), on the same windows.
 """
 
 from __future__ import annotations
@@ -8,26 +8,26 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
-import torch
-
 from tdegnn.errors import InputError
 from tdegnn.forecasting.settings import SeriesConfig
-from tdegnn.nets.series_network import SeriesNetwork, SeriesSizes
+from tdegnn.nets.series_network import SeriesSizes
+from tdegnn.parts import drawing_weights
+from tdegnn.rivals.series.base import RivalSeriesNetwork
 from tdegnn.rivals.series.registry import SERIES_NETWORKS
 from tdegnn.training.members import GroupDescent, GroupedAdam
 
 
 @dataclass(frozen=True)
 class SeriesRivalConfig:
-    """Everything that decides the training of a rival besides data, windows and seed.
+    """Everything that decides the training of a rival, except data, windows and seed.
 
     Attributes:
-        system: Its name, as in `rivals/series/registry.py`.
+        system: Name of the rival in `rivals/series/registry.py`.
         hidden_channels: Channels of a state.
-        dropout: Part of states that is dropped in training.
-        embedding: How its weights learn.
-        num_steps: Number of steps of the optimizer at most.
-        batch_size: Windows a step; all without it.
+        dropout: Fraction of the states that is dropped in training.
+        embedding: How the weights learn.
+        num_steps: Largest number of steps of the optimizer.
+        batch_size: Windows per step. If None, all windows.
     """
 
     system: str
@@ -43,22 +43,21 @@ class SeriesRivalConfig:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """What configurations must share to be trained in one batch."""
+        """The settings that configurations must share to be trained in one batch."""
         return self.system, self.hidden_channels, self.num_steps, self.batch_size
 
     @property
     def descent(self) -> GroupedAdam:
-        """How the network learns: all of its weights alike."""
+        """How the network learns: all weights in the same way."""
         return GroupedAdam(self.embedding, self.embedding, self.embedding)
 
-    def build(self, sizes: SeriesSizes, seed: int) -> SeriesNetwork:
-        """A network of these sizes, its weights drawn from the seed."""
-        torch.manual_seed(seed)
-        build = SERIES_NETWORKS[self.system]
-        return build(sizes, hidden_channels=self.hidden_channels, dropout=self.dropout, seed=seed)
+    def build(self, sizes: SeriesSizes, seed: int) -> RivalSeriesNetwork:
+        """Return a network of these sizes, with weights drawn from the seed."""
+        with drawing_weights(seed):
+            return SERIES_NETWORKS[self.system](sizes, self.hidden_channels, dropout=self.dropout, seed=seed)
 
     def to_record(self) -> dict[str, Any]:
-        """Settings for a result line."""
+        """Return the settings for a result line."""
         return asdict(self)
 
 

@@ -1,7 +1,7 @@
 """DCRNN (Li et al., 2018): a GRU whose products are diffusion convolutions.
 
 `conv(F) = F W_0 + sum_(k=1..K) ((D_O^-1 A)^k F A_k + (D_I^-1 A^T)^k F B_k)`: K steps of random walks along the edges
-and against them. Gates and readout are those of `rivals/series/recurrent.py`.
+and against them. The gates are those of `recurrent.py`.
 
 Deviation: the paper decodes by a second GRU that is fed with its own forecasts; here, as for all rivals, a linear
 readout forecasts the whole horizon. The two terms of k = 0, which are the same, have one weight.
@@ -9,27 +9,24 @@ readout forecasts the whole horizon. The two terms of k = 0, which are the same,
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from tdegnn.errors import check_count
 from tdegnn.graph import Graph
-from tdegnn.nets.series_network import SeriesSizes
-from tdegnn.rivals.series.adjacency import diffusion_matrices
+from tdegnn.rivals.adjacency import diffusion_matrices
 from tdegnn.rivals.series.recurrent import ConvolutionalGRU
 
 
 class DiffusionConvolution(nn.Module):
-    """Random walks both ways, each number of steps with its own map.
+    """Random walks in both directions, with a map of its own for each number of steps.
 
     Args:
         in_channels: Channels of a state.
         out_channels: Channels of the result.
         num_hops: K, the steps of the longest walk.
-        bias: Whether a bias is added.
+        bias: Whether to add a bias. Default: True.
     """
 
     def __init__(self, in_channels: int, out_channels: int, num_hops: int, *, bias: bool = True) -> None:
@@ -58,18 +55,6 @@ class DiffusionConvolution(nn.Module):
 
 
 class DiffusionRecurrentNetwork(ConvolutionalGRU):
-    """A GRU with diffusion convolutions.
+    """A GRU with diffusion convolutions. K is `num_hops`."""
 
-    Args:
-        sizes: The sizes of the task.
-        hidden_channels: Channels of a state.
-        num_hops: K, the steps of the longest random walk.
-        dropout: Part of the last state that is dropped in training.
-        seed: Seed of the dropout.
-    """
-
-    def __init__(
-        self, sizes: SeriesSizes, hidden_channels: int, *, num_hops: int = 2, dropout: float = 0.0, seed: int = 0
-    ) -> None:
-        convolution = partial(DiffusionConvolution, num_hops=num_hops)
-        super().__init__(sizes, hidden_channels, convolution, dropout=dropout, seed=seed)
+    convolution = DiffusionConvolution

@@ -1,7 +1,7 @@
 """DyGrAE (Taheri & Berger-Wolf, 2019), its encoder: a gated graph convolution of each frame, then an LSTM over them.
 
-Gated graph convolution (Li et al., 2016): from `F = X_t W + b` on, some rounds of `F' = GRU(M F V, F)`, the GRU of
-`rivals/series/recurrent.py`, with M the mean of what a node receives. The LSTM and the readout are of that file too.
+Gated graph convolution (Li et al., 2016): starting from `F = X_t W + b`, some rounds of `F' = GRU(M F V, F)`, with M
+the mean of what a node receives. GRU and LSTM are those of `recurrent.py`.
 
 Deviation: the paper's decoder rebuilds the adjacency, which does not change here; it pools nodes before the LSTM, while
 a forecast needs each of them. Frames are mapped to hidden channels where the paper pads them with zeros.
@@ -14,17 +14,18 @@ from torch import Tensor, nn
 
 from tdegnn.errors import check_count
 from tdegnn.graph import Graph
-from tdegnn.nets.series_network import Frames, SeriesSizes
-from tdegnn.rivals.series.adjacency import averaging_matrix
-from tdegnn.rivals.series.recurrent import RecurrentNetwork, States, run_lstm, update_gru
+from tdegnn.nets.series_network import Frames
+from tdegnn.rivals.adjacency import averaging_matrix
+from tdegnn.rivals.series.base import RivalSeriesNetwork
+from tdegnn.rivals.series.recurrent import States, run_lstm, update_gru
 
 
 class GatedGraphConvolution(nn.Module):
-    """Rounds of messages, each taken in by a GRU; all rounds have the same weights.
+    """Rounds of messages, each an update of a GRU. All rounds have the same weights.
 
     Args:
         channels: Channels of a state.
-        num_rounds: How often nodes hear from each other.
+        num_rounds: Number of rounds.
     """
 
     def __init__(self, channels: int, num_rounds: int) -> None:
@@ -49,25 +50,19 @@ class GatedGraphConvolution(nn.Module):
         return f"num_rounds={self.num_rounds}"
 
 
-class DynamicGraphEncoder(RecurrentNetwork):
+class DynamicGraphEncoder(RivalSeriesNetwork):
     """An LSTM over gated graph convolutions of the frames.
 
     Args:
-        sizes: The sizes of the task.
-        hidden_channels: Channels of a state, in the convolution and in the LSTM.
-        num_rounds: Rounds of messages in each frame.
-        dropout: Part of the last state that is dropped in training.
-        seed: Seed of the dropout.
+        num_rounds: Rounds of messages per frame. Default: 2.
     """
 
-    def __init__(
-        self, sizes: SeriesSizes, hidden_channels: int, *, num_rounds: int = 2, dropout: float = 0.0, seed: int = 0
-    ) -> None:
-        super().__init__(sizes, hidden_channels, dropout=dropout, seed=seed)
-        self.embedding = nn.Linear(sizes.num_channels, hidden_channels)
-        self.convolution = GatedGraphConvolution(hidden_channels, num_rounds)
-        self.input_product = nn.Linear(hidden_channels, 4 * hidden_channels)
-        self.hidden_product = nn.Linear(hidden_channels, 4 * hidden_channels, bias=False)
+    def _make_layers(self, num_rounds: int = 2) -> None:
+        channels = self.hidden_channels
+        self.embedding = nn.Linear(self.sizes.num_channels, channels)
+        self.convolution = GatedGraphConvolution(channels, num_rounds)
+        self.input_product = nn.Linear(channels, 4 * channels)
+        self.hidden_product = nn.Linear(channels, 4 * channels, bias=False)
 
     def forward(self, frames: Frames, graph: Graph) -> Float[Tensor, "batch horizon nodes targets"]:
         """Return the forecasts of each window."""

@@ -1,12 +1,12 @@
 """EvolveGCN-O (Pareja et al., 2020): a graph convolutional network whose weights are the states of LSTMs over time.
 
-`F[l+1]_t = relu(P F[l]_t W[l]_t)`, `W[l]_t = LSTM_l(W[l]_(t-1))`, P that of `rivals/nodes/gcn.py`. A column of W is a state of
-the LSTM; its input and its hidden state are the same, so they have one product, with a bias for each entry. Every
-window starts at the learned `W[l]_0`, with a cell state of zeros.
+`F[l+1]_t = relu(P F[l]_t W[l]_t)`, `W[l]_t = LSTM_l(W[l]_(t-1))`, P that of `rivals/nodes/gcn.py`. A column of W is a
+state of the LSTM of `recurrent.py`. Its input and its hidden state are the same, so they have one product, with a bias
+for each entry. Every window starts at the learned `W[l]_0`, with a cell state of zeros.
 
-Deviation: weights evolve alike whatever the frames are, and a convolution has no memory, so that a readout from the
-last frame would be blind to all others; it gets the states of all frames. Frames are mapped to hidden channels first,
-for with one channel, a weight of one row, there would be an LSTM of a single number.
+Deviation: the weights evolve independently of the frames, and a convolution has no memory, so a readout from the last
+frame would not see the others; here it gets the states of all frames. Frames are mapped to hidden channels first,
+because a weight of one channel would make an LSTM of a single number.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from torch import Tensor, nn
 
 from tdegnn.errors import check_count
 from tdegnn.graph import Graph
-from tdegnn.nets.series_network import Frames, SeriesSizes
-from tdegnn.rivals.series.adjacency import convolution_matrix
-from tdegnn.rivals.series.recurrent import RecurrentNetwork, update_lstm
+from tdegnn.nets.series_network import Frames
+from tdegnn.rivals.adjacency import convolution_matrix
+from tdegnn.rivals.series.base import RivalSeriesNetwork
+from tdegnn.rivals.series.recurrent import update_lstm
 
 
 class EvolvingWeight(nn.Module):
@@ -39,7 +40,7 @@ class EvolvingWeight(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the first weight and the LSTM anew; its biases are zero."""
+        """Draw the first weight and the LSTM anew, with biases of zero."""
         nn.init.xavier_uniform_(self.first)
         self.product.reset_parameters()
         nn.init.zeros_(self.bias)
@@ -59,26 +60,21 @@ class EvolvingWeight(nn.Module):
         return f"channels={self.channels}"
 
 
-class EvolvingConvolutionalNetwork(RecurrentNetwork):
+class EvolvingConvolutionalNetwork(RivalSeriesNetwork):
     """Graph convolutions of each frame, with weights that evolve.
 
     Args:
-        sizes: The sizes of the task.
-        hidden_channels: Channels of a state.
-        num_layers: Number of convolutions one after another.
-        dropout: Part of the states that is dropped before the readout in training.
-        seed: Seed of the dropout.
+        num_layers: Number of convolutions in sequence. Default: 2.
     """
 
-    def __init__(
-        self, sizes: SeriesSizes, hidden_channels: int, *, num_layers: int = 2, dropout: float = 0.0, seed: int = 0
-    ) -> None:
-        super().__init__(
-            sizes, hidden_channels, read_channels=sizes.window * hidden_channels, dropout=dropout, seed=seed
-        )
+    @property
+    def _read_channels(self) -> int:
+        return self.sizes.window * self.hidden_channels
+
+    def _make_layers(self, num_layers: int = 2) -> None:
         check_count(num_layers=num_layers)
-        self.embedding = nn.Linear(sizes.num_channels, hidden_channels)
-        self.weights = nn.ModuleList(EvolvingWeight(hidden_channels) for _ in range(num_layers))
+        self.embedding = nn.Linear(self.sizes.num_channels, self.hidden_channels)
+        self.weights = nn.ModuleList(EvolvingWeight(self.hidden_channels) for _ in range(num_layers))
 
     def forward(self, frames: Frames, graph: Graph) -> Float[Tensor, "batch horizon nodes targets"]:
         """Return the forecasts of each window."""

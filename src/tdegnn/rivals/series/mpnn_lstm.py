@@ -1,8 +1,8 @@
-"""MPNN-LSTM (Panagopoulos et al., 2021): two graph convolutions of each frame, then two LSTMs on each other.
+"""MPNN-LSTM (Panagopoulos et al., 2021): two graph convolutions of each frame, then two LSTMs in sequence.
 
-`F[l+1] = drop(norm(relu(P F[l] W_l + b_l)))`, P that of `rivals/nodes/gcn.py`; the first LSTM runs over `[F[1], F[2]]` of the
-frames, the second over the states of the first. The readout gets the last states of both and all frames themselves.
-Batch norm is over the nodes of all frames and windows. The LSTM is that of `rivals/series/recurrent.py`.
+`F[l+1] = drop(norm(relu(P F[l] W_l + b_l)))`, P that of `rivals/nodes/gcn.py`. The first LSTM runs over `[F[1], F[2]]`
+of the frames, the second over the states of the first. The readout gets the last states of both, and all frames. Batch
+norm is over the nodes of all frames and windows. The LSTM is that of `recurrent.py`.
 
 Deviation: the paper's readout has two layers; here, as for all rivals, it is linear.
 """
@@ -16,33 +16,26 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tdegnn.graph import Graph
-from tdegnn.nets.series_network import Frames, SeriesSizes
-from tdegnn.rivals.series.adjacency import convolution_matrix
-from tdegnn.rivals.series.recurrent import RecurrentNetwork, States, run_lstm
+from tdegnn.nets.series_network import Frames
+from tdegnn.rivals.adjacency import convolution_matrix
+from tdegnn.rivals.series.base import RivalSeriesNetwork
+from tdegnn.rivals.series.recurrent import States, run_lstm
 
 
-class MessagePassingLSTM(RecurrentNetwork):
-    """Two LSTMs over graph convolutions of the frames.
+class MessagePassingLSTM(RivalSeriesNetwork):
+    """Two LSTMs over graph convolutions of the frames. Dropout applies after each convolution too."""
 
-    Args:
-        sizes: The sizes of the task.
-        hidden_channels: Channels of a state, of convolutions and LSTMs.
-        dropout: Part of the states that is dropped in training: after each convolution, and before the readout.
-        seed: Seed of the dropout.
-    """
+    @property
+    def _read_channels(self) -> int:
+        return 2 * self.hidden_channels + self.sizes.window * self.sizes.num_channels
 
-    def __init__(self, sizes: SeriesSizes, hidden_channels: int, *, dropout: float = 0.0, seed: int = 0) -> None:
-        read_channels = 2 * hidden_channels + sizes.window * sizes.num_channels
-        super().__init__(sizes, hidden_channels, read_channels=read_channels, dropout=dropout, seed=seed)
-        state_sizes = (sizes.num_channels, hidden_channels, hidden_channels)
+    def _make_layers(self) -> None:
+        channels = self.hidden_channels
+        state_sizes = (self.sizes.num_channels, channels, channels)
         self.convolutions = nn.ModuleList(nn.Linear(*in_out) for in_out in pairwise(state_sizes))
-        self.norms = nn.ModuleList(nn.BatchNorm1d(hidden_channels) for _ in range(2))
-        self.input_products = nn.ModuleList(
-            nn.Linear(channels, 4 * hidden_channels) for channels in (2 * hidden_channels, hidden_channels)
-        )
-        self.hidden_products = nn.ModuleList(
-            nn.Linear(hidden_channels, 4 * hidden_channels, bias=False) for _ in range(2)
-        )
+        self.norms = nn.ModuleList(nn.BatchNorm1d(channels) for _ in range(2))
+        self.input_products = nn.ModuleList(nn.Linear(size, 4 * channels) for size in (2 * channels, channels))
+        self.hidden_products = nn.ModuleList(nn.Linear(channels, 4 * channels, bias=False) for _ in range(2))
 
     def forward(self, frames: Frames, graph: Graph) -> Float[Tensor, "batch horizon nodes targets"]:
         """Return the forecasts of each window."""
@@ -61,6 +54,6 @@ class MessagePassingLSTM(RecurrentNetwork):
 
 
 def _normalize(norm: nn.Module, states: States) -> States:
-    """Batch norm, which knows rows and channels only: nodes, frames and windows are all rows."""
+    """Apply batch norm, which takes rows of channels: nodes, frames and windows are all rows."""
     normalized: Tensor = norm(states.flatten(0, -2))
     return normalized.reshape(states.shape)

@@ -1,90 +1,48 @@
-"""What the recurrent networks for series share: gates, the loop over frames, and the readout.
+"""The GRU and the LSTM of the rivals for series: gates, and the loop over frames.
 
 GRU: `z, r = s(X_t + G(H))`, `C = tanh(X_t + K(r . H))`, `H' = z . H + (1 - z) . C`. LSTM: `i, f, o = s(X_t + G(H))`,
 `c' = f . c + i . tanh(X_t + G(H))`, `H' = o . tanh(c')`.
 
-X_t is what a network makes of frame t, one part a gate, biases included; since it needs no state it comes for all
-frames at once. G and K are products of the state, any kind of convolution, which is what the networks differ in.
+X_t is what a network makes of frame t, one block of channels per gate, biases included. It needs no state, so it is
+computed for all frames at once. G and K are products of the state with weights or with any kind of convolution; they
+are what the networks differ in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from tdegnn.graph import Graph
-from tdegnn.nets.series_network import Frames, SeriesNetwork, SeriesSizes, as_frames
+from tdegnn.nets.series_network import Frames
+from tdegnn.rivals.series.base import RivalSeriesNetwork
 
 Product: TypeAlias = Callable[[Tensor], Tensor]
 States: TypeAlias = Float[Tensor, "batch window nodes channels"]
 
 
-class RecurrentNetwork(SeriesNetwork):
-    """A network with a linear readout from states and from what is known of the future.
-
-    Args:
-        sizes: The sizes of the task.
-        hidden_channels: Channels of a state.
-        read_channels: Channels the readout gets, besides those of the future; `hidden_channels` without it.
-        dropout: Part of the states that is dropped in training.
-        seed: Seed of the dropout.
-    """
-
-    def __init__(
-        self,
-        sizes: SeriesSizes,
-        hidden_channels: int,
-        *,
-        read_channels: int | None = None,
-        dropout: float = 0.0,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(sizes, hidden_channels, dropout=dropout, seed=seed)
-        known_channels = sizes.horizon * sizes.num_known
-        self.readout = nn.Linear((read_channels or hidden_channels) + known_channels, sizes.horizon * sizes.num_targets)
-
-    def reset_parameters(self) -> None:
-        """Draw all weights anew."""
-        for part in self.modules():
-            if part is not self and hasattr(part, "reset_parameters"):
-                part.reset_parameters()  # type: ignore[operator]
-
-    def _read(
-        self, frames: Frames, *states: Float[Tensor, "batch nodes _"]
-    ) -> Float[Tensor, "batch horizon nodes targets"]:
-        """The forecast from `[*states, future]`."""
-        return as_frames(self.readout(torch.cat([*states, self._flat_future(frames)], dim=-1)), self.sizes)
-
-
-class ConvolutionalGRU(RecurrentNetwork):
+class ConvolutionalGRU(RivalSeriesNetwork):
     """A GRU whose products, of the frame and of the state, are convolutions of one kind.
 
     Args:
-        sizes: The sizes of the task.
-        hidden_channels: Channels of a state.
-        make_convolution: From channels before, channels after and `bias` to a module `convolution(state, graph)`.
-        dropout: Part of the last state that is dropped in training.
-        seed: Seed of the dropout.
+        num_hops: Number of edges that a convolution reaches. Default: 2.
+
+    Attributes:
+        convolution: The class of the convolutions, made from the channels before and after, `num_hops` and `bias`.
     """
 
-    def __init__(
-        self,
-        sizes: SeriesSizes,
-        hidden_channels: int,
-        make_convolution: Callable[..., nn.Module],
-        *,
-        dropout: float = 0.0,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(sizes, hidden_channels, dropout=dropout, seed=seed)
-        self.input_product = make_convolution(sizes.num_channels, 3 * hidden_channels)
-        self.gate_product = make_convolution(hidden_channels, 2 * hidden_channels, bias=False)
-        self.candidate_product = make_convolution(hidden_channels, hidden_channels, bias=False)
+    convolution: ClassVar[type[nn.Module]]
+
+    def _make_layers(self, num_hops: int = 2) -> None:
+        make, channels = partial(self.convolution, num_hops=num_hops), self.hidden_channels
+        self.input_product = make(self.sizes.num_channels, 3 * channels)
+        self.gate_product = make(channels, 2 * channels, bias=False)
+        self.candidate_product = make(channels, channels, bias=False)
 
     def forward(self, frames: Frames, graph: Graph) -> Float[Tensor, "batch horizon nodes targets"]:
         """Return the forecasts of each window."""
@@ -100,14 +58,14 @@ class ConvolutionalGRU(RecurrentNetwork):
 def run_gru(
     inputs: Float[Tensor, "batch window nodes three_times_channels"], gate_product: Product, candidate_product: Product
 ) -> States:
-    """The state of a GRU after each frame, from a state of zeros on.
+    """Return the state of a GRU after each frame, starting from zeros.
 
     Args:
         inputs: `X_t` for z, r and C, side by side.
         gate_product: G, for z and r side by side.
         candidate_product: K.
     """
-    hidden = _zeros_like_part(inputs[:, 0], num_parts=3)
+    hidden = _zero_state(inputs, num_gates=3)
     states = []
     for frame in inputs.unbind(1):
         hidden = update_gru(frame, hidden, gate_product, candidate_product)
@@ -121,7 +79,7 @@ def update_gru(
     gate_product: Product,
     candidate_product: Product,
 ) -> Float[Tensor, "*batch channels"]:
-    """One update of a GRU; see `run_gru`."""
+    """Return the state after one update of a GRU. Arguments as in `run_gru`."""
     keep_input, reset_input, candidate_input = inputs.chunk(3, dim=-1)
     keep_product, reset_product = gate_product(hidden).chunk(2, dim=-1)
     keep, reset = torch.sigmoid(keep_input + keep_product), torch.sigmoid(reset_input + reset_product)
@@ -130,13 +88,13 @@ def update_gru(
 
 
 def run_lstm(inputs: Float[Tensor, "batch window nodes four_times_channels"], product: Product) -> States:
-    """The state of an LSTM after each frame, from states of zeros on.
+    """Return the state of an LSTM after each frame, starting from zeros.
 
     Args:
         inputs: `X_t` for i, f, o and the candidate, side by side.
-        product: G, likewise.
+        product: G, for the same.
     """
-    hidden = cell = _zeros_like_part(inputs[:, 0], num_parts=4)
+    hidden = cell = _zero_state(inputs, num_gates=4)
     states = []
     for frame in inputs.unbind(1):
         hidden, cell = update_lstm(frame + product(hidden), cell)
@@ -147,11 +105,11 @@ def run_lstm(inputs: Float[Tensor, "batch window nodes four_times_channels"], pr
 def update_lstm(
     products: Float[Tensor, "*batch four_times_channels"], cell: Float[Tensor, "*batch channels"]
 ) -> tuple[Float[Tensor, "*batch channels"], Float[Tensor, "*batch channels"]]:
-    """Hidden and cell state after one update of an LSTM, from `X_t + G(H)`."""
+    """Return the hidden state and the cell state after one update of an LSTM, from `X_t + G(H)`."""
     take, keep, show, candidate = products.chunk(4, dim=-1)
     cell = torch.sigmoid(keep) * cell + torch.sigmoid(take) * torch.tanh(candidate)
     return torch.sigmoid(show) * torch.tanh(cell), cell
 
 
-def _zeros_like_part(inputs: Tensor, num_parts: int) -> Tensor:
-    return torch.zeros_like(inputs[..., : inputs.shape[-1] // num_parts])
+def _zero_state(inputs: Float[Tensor, "batch window nodes gate_channels"], num_gates: int) -> Tensor:
+    return torch.zeros_like(inputs[:, 0, :, : inputs.shape[-1] // num_gates])

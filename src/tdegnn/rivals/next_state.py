@@ -1,7 +1,7 @@
-"""A recurrent graph network: an LSTM whose products are graph convolutions (GConvLSTM, Seo et al., 2018).
+"""Rivals on the pendulum: predictors of the next state of a system, `predictor(history, graph) -> state`.
 
-The states of the history go in one after the other, oldest first, with hidden and cell state passed on. The
-readout predicts the change of the newest state, which is easier than the state itself: no handicap for a rival.
+`NaivePredictor` is `F[l+1] = F[l]`, which every model has to beat. `GraphLSTM` is an LSTM whose products are graph
+convolutions (GConvLSTM, Seo et al., 2018).
 """
 
 from __future__ import annotations
@@ -13,17 +13,29 @@ from tdegnn.core.combination import History
 from tdegnn.core.integrator import as_history
 from tdegnn.errors import check_count
 from tdegnn.graph import Graph, State
+from tdegnn.rivals.series.recurrent import update_lstm
+
+
+class NaivePredictor(nn.Module):
+    """Predict that nothing changes."""
+
+    order = 1
+
+    def forward(self, history: History, graph: Graph) -> State:  # noqa: ARG002
+        """Return the newest state."""
+        return history[0]
 
 
 class GraphLSTM(nn.Module):
-    """Predict the next state by an LSTM over the last `order` states.
+    """Predict the next state by an LSTM over the last `order` states, oldest first.
 
-    Every gate is an affine map of `[F, P F]` and `[H, P H]`, with P the propagation of the graph.
+    Every gate is an affine map of `[F, P F]` and `[H, P H]`, with P the propagation of the graph. The readout predicts
+    the change of the newest state, which is easier than the state itself, so that the rival has no handicap.
 
     Args:
-        order: Number of states it looks at.
+        order: Number of states that it sees.
         channels: Channels of a state.
-        hidden_channels: Channels of hidden and cell state.
+        hidden_channels: Channels of the hidden state and of the cell state.
     """
 
     def __init__(self, order: int, channels: int, hidden_channels: int) -> None:
@@ -38,14 +50,10 @@ class GraphLSTM(nn.Module):
         """Return the newest state plus the change that the LSTM predicts."""
         history = as_history(history, self.order)
         newest = history[0]
-        hidden = newest.new_zeros(*newest.shape[:-1], self.hidden_channels)
-        cell = hidden
+        hidden = cell = newest.new_zeros(*newest.shape[:-1], self.hidden_channels)
         for state in reversed(history):
-            products = self.input_map(_with_neighbors(state, graph))
-            products = products + self.hidden_map(_with_neighbors(hidden, graph))
-            input_gate, forget_gate, output_gate, candidate = products.chunk(4, dim=-1)
-            cell = torch.sigmoid(forget_gate) * cell + torch.sigmoid(input_gate) * torch.tanh(candidate)
-            hidden = torch.sigmoid(output_gate) * torch.tanh(cell)
+            products = self.input_map(_with_neighbors(state, graph)) + self.hidden_map(_with_neighbors(hidden, graph))
+            hidden, cell = update_lstm(products, cell)
         change: Tensor = self.readout(hidden)
         return newest + change
 

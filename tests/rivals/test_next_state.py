@@ -2,8 +2,7 @@ import pytest
 import torch
 
 from tdegnn import InputError
-from tdegnn.rivals.naive import NaivePredictor
-from tdegnn.rivals.series.graph_lstm import GraphLSTM
+from tdegnn.rivals.next_state import GraphLSTM, NaivePredictor
 from tests.core.checkers import CHANNELS, random_history, small_graph
 
 

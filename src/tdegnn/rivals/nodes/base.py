@@ -1,0 +1,51 @@
+"""The constructor that all rivals for nodes share. Their own files hold equations and layers."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from tdegnn.errors import check_count
+from tdegnn.nets.node_network import NodeNetwork
+
+
+class RivalNodeNetwork(NodeNetwork):
+    """A published network for nodes.
+
+    Its weights are drawn from torch's generator. The classes say where they drop, and list their own settings.
+
+    Args:
+        num_features: Features per node.
+        num_outputs: Outputs per node: classes, or targets of a regression.
+        num_nodes: Nodes of the graph. Only networks with weights per node use it.
+        hidden_channels: Channels of a state.
+        num_layers: Number of layers.
+        outer_dropout: Fraction of the input that is dropped in training. Default: 0.
+        hidden_dropout: Fraction of the states that is dropped in training. Default: 0.
+        seed: Seed of the dropout. Default: 0.
+        settings: Settings of this network only, with the published values as defaults.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        num_outputs: int,
+        num_nodes: int,
+        *,
+        hidden_channels: int,
+        num_layers: int,
+        outer_dropout: float = 0.0,
+        hidden_dropout: float = 0.0,
+        seed: int = 0,
+        **settings: Any,
+    ) -> None:
+        super().__init__(num_features, num_outputs, hidden_channels, num_layers, outer_dropout, hidden_dropout, seed)
+        check_count(num_nodes=num_nodes)
+        self.num_nodes = num_nodes
+        self._make_layers(**settings)
+        self.reset_parameters()
+
+    # `*args` only so that the arguments of an override may differ: settings come by name.
+    @abstractmethod
+    def _make_layers(self, *args: Any, **settings: Any) -> None:
+        """Make the layers of this network, from the sizes and its own settings."""
