@@ -1,1 +1,1 @@
-"""Speed, measured as ratios within one run."""
+"""Speed benchmarks, measured as ratios within one run."""

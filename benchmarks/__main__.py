@@ -1,7 +1,7 @@
 """Measure speed: `make bench`. Prints a table and writes `benchmarks/latest.json`.
 
-Every number that has a goal is a ratio within this run, from medians of interleaved repetitions: machines are noisy.
-`python -m benchmarks series_training node_training` measures some of it alone.
+Contestants are compared by ratios within this run, from medians of interleaved repetitions, because machines are noisy.
+`python -m benchmarks series_training node_training` runs only these two benchmarks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MODULES = ("attention_cost", "command_line", "data_loading", "node_training", "r
 
 @dataclass(frozen=True)
 class Line:
-    """One measured number; `goal` is the most it may be, where there is one."""
+    """One measured number. `goal` is its upper limit, or `None` if it has no goal."""
 
     name: str
     value: float
@@ -31,12 +31,12 @@ class Line:
 
     @property
     def met(self) -> bool | None:
-        """Whether the goal is met."""
+        """Whether the goal is met. `None` if there is no goal."""
         return None if self.goal is None else self.value <= self.goal
 
 
 def main(names: Sequence[str]) -> None:
-    """Run these benchmarks."""
+    """Run the named benchmarks, print their table and write `latest.json`."""
     modules = [importlib.import_module(f"benchmarks.{name}") for name in names]
     lines = [Line(*numbers) for module in modules for numbers in module.measure()]
     width = max(len(line.name) for line in lines)
@@ -52,7 +52,7 @@ def main(names: Sequence[str]) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure speed.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"Of {', '.join(MODULES)}; all without.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"Among {', '.join(MODULES)}. Default: all.")
     chosen = parser.parse_args().names
     if unknown := set(chosen).difference(MODULES):
         parser.error(f"Expected names among {', '.join(MODULES)}, got {', '.join(sorted(unknown))}.")

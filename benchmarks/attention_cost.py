@@ -1,9 +1,10 @@
-"""What attention costs over the direct rule, in a training step of the paper's network at the size of Cora.
+"""Measure the cost of attention over the direct rule, in a training step of the paper's network at the size of Cora.
 
 n = 2,708 nodes, k = 64 channels, L = o = 8, the paper's Algorithm 1: a shared embedding of 1,433 sparse features, o
 initial maps, L layers with dropout before each, dropout, a readout; cross-entropy, backward, Adam. (Dropout of the
-features is left out.) Beside it the same without dropout, whose random numbers are dear on a CPU, the layers alone, and
-the paper's attention written out plainly (every state projected, an o x o map a node), whose numbers ours must equal.
+features is left out.) For comparison: the same step without dropout, whose random numbers are expensive on a CPU; the
+layers alone; and the paper's attention written out plainly, with every state projected and an o x o map per node. Our
+attention must give the same numbers as the plain one.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ ORDER, STEP_SIZE = LAYERS, 0.1
 
 
 class PlainAttention(AttentionCoefficients):
-    """The paper's attention as it is printed: all pairs of states, of which the current row is kept."""
+    """The paper's attention as printed: a map of all pairs of states. Only the row of the current state is used."""
 
     def combine(self, history: History, layer: int) -> tuple[State, Coefficients]:  # noqa: ARG002
         """Return the weighted sum and the weights."""
@@ -38,7 +39,7 @@ class PlainAttention(AttentionCoefficients):
         return torch.einsum("p,npk->nk", coefficients, stacked), coefficients
 
     def prepare(self) -> Combine:
-        """Nothing: the paper computes everything in every layer."""
+        """Return `combine`. Nothing is prepared, because the paper computes everything in every layer."""
         return self.combine
 
 

@@ -1,4 +1,4 @@
-"""How long a person waits for the command line."""
+"""Measure how long a user waits for the command line."""
 
 from __future__ import annotations
 

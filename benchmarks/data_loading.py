@@ -1,7 +1,8 @@
-"""How long a person waits for data: benchmarks that are on this machine, and a long table of two million rows.
+"""Measure how long a user waits for data: benchmark datasets on this machine, and a long table of two million rows.
 
-2,000 nodes x 1,000 steps, `id,time,value`, 96 MB of CSV, read in a process of its own whose peak memory is asked of the
-system (imports included). Windows over the panel are views: what they cost is the growth of that process.
+The table holds 2,000 nodes x 1,000 steps as `id,time,value`, 96 MB of CSV. A separate process reads it, and the system
+reports the peak memory of that process, imports included. Windows over the panel are views: their cost is the growth of
+that process.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from tdegnn.data.benchmarks.catalogue import find_benchmark
 from tdegnn.data.benchmarks.fetch import locate
 
 NODES, STEPS = 2000, 1000
-# Most seconds a load may take, files being on this machine.
+# Longest time that a load may take, in seconds, with the files on this machine.
 LIMITS = {"cora": 0.15, "pubmed": 0.7, "squirrel": 0.5}
 
 READ = """
 import json, sys, time
 
 def memory(kind):
-    # Not what getrusage calls the peak: a child process inherits that of its parent.
+    # getrusage would not do: a child process inherits the peak of its parent.
     lines = dict(line.split(":") for line in open("/proc/self/status"))
     return int(lines[kind].split()[0]) * 1024 / 1e6
 

@@ -1,9 +1,9 @@
-"""Training for node classification: an epoch against a plain transcription of the paper, and many runs at once.
+"""Measure training for node classification: an epoch against a plain transcription of the paper, and many runs at once.
 
-On the CPU, an epoch with an evaluation at the size of Cora (k = 64, L = o = 8) by the library, and by the paper's
-Algorithm 1 written down as it is printed: dense features, the Laplacian made of the edges in every layer, an o x o
-attention map for every node, `nn.Dropout`, Adam with three groups. On a CUDA device, 250 epochs of 40 runs of Chameleon
-trained together. Where the datasets are not on this machine, random graphs of their size stand in.
+On the CPU: an epoch with an evaluation at the size of Cora (k = 64, L = o = 8), by the library and by the paper's
+Algorithm 1 as printed, with dense features, the Laplacian built from the edges in every layer, an o x o attention map
+per node, `nn.Dropout`, and Adam with three groups. On a CUDA device: 250 epochs of 40 runs of Chameleon trained
+together. If a dataset is not on this machine, a random graph of its size replaces it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CONFIGS, SPLITS, EPOCHS = 4, 10, 250
 
 
 class PlainNetwork(nn.Module):
-    """The paper's Algorithm 1, as a reader would write it down."""
+    """The paper's Algorithm 1, as a reader would implement it."""
 
     def __init__(self, num_features: int, num_classes: int, *, is_attending: bool) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class PlainNetwork(nn.Module):
         return scores
 
     def coefficients(self, stacked: Tensor) -> Tensor:
-        """Return c, from states of shape (nodes, order, channels)."""
+        """Return c from states of shape (nodes, order, channels)."""
         if self.raw is not None:
             return self.raw / self.raw.sum()
         assert self.query is not None
@@ -71,7 +71,7 @@ class PlainNetwork(nn.Module):
         return row / row.sum()
 
     def groups(self) -> list[dict[str, object]]:
-        """Embeddings and readout, coefficients, spatial term."""
+        """Return the parameter groups: embeddings and readout, coefficients, spatial term."""
         temporal = [self.raw] if self.raw is not None else [*self.query.parameters(), *self.key.parameters()]  # type: ignore[union-attr]
         outer = [self.embedding, self.initial_maps, self.readout]
         return [
@@ -82,7 +82,7 @@ class PlainNetwork(nn.Module):
 
 
 def laplacian(state: Tensor, edges: Tensor) -> Tensor:
-    """`L F` with L made of the edges, as in the authors' layers."""
+    """Return `L F` with L built from the edges, as in the authors' layers."""
     targets, sources = edges
     degrees = state.new_zeros(len(state)).scatter_add_(0, targets, state.new_ones(targets.numel()))
     scale = degrees.clamp(min=1).rsqrt()
@@ -99,10 +99,10 @@ def measure() -> Iterator[tuple[str, float, str] | tuple[str, float, str, float]
         for contestant, median in seconds.items():
             yield f"epoch on Cora, {name}, {contestant}", 1e3 * median, "ms"
         ratio = seconds["ours"] / seconds["plain"]
-        # The goal, five times faster, is for the paper's map of all pairs of states; the direct rule has no such map.
+        # The goal, five times faster, concerns the paper's map of all pairs of states. The direct rule has no map.
         yield (f"epoch on Cora, {name}, ours / plain", ratio, "x", *([0.2] if name == "attention" else []))
     if not torch.cuda.is_available():
-        print("left out: 40 runs of Chameleon together, there is no CUDA device")
+        print("left out: 40 runs of Chameleon together need a CUDA device")
         return
     yield f"{EPOCHS} epochs of {CONFIGS * SPLITS} runs of Chameleon", _train_many(_load("chameleon")), "s", 6.0
 
@@ -152,7 +152,7 @@ def _plain_epoch(dataset: NodeDataset, *, is_attending: bool) -> Callable[[], ob
 
 
 def _train_many(dataset: NodeDataset) -> float:
-    # They differ in what a sweep would have them differ in.
+    # The configurations differ as those of a sweep do.
     configs = [
         NodeConfig("TDE-GNN_D", 128, 4, order=4, step_size=step_size, num_steps=EPOCHS)
         for step_size in np.linspace(0.1, 1.0, CONFIGS).tolist()
@@ -166,12 +166,12 @@ def _train_many(dataset: NodeDataset) -> float:
         torch.cuda.synchronize()
         return time.perf_counter() - started
 
-    run(configs)  # libraries set themselves up in the first
+    run(configs)  # warm-up: libraries initialize in the first run
     return min(run(configs) for _ in range(3))
 
 
 def _load(name: str) -> NodeDataset:
-    """The dataset where its files are here, else one of its size."""
+    """Load the dataset if its files are on this machine, else make a random one of its size."""
     benchmark = find_benchmark(name, "nodes")
     if all(locate(file) for file in benchmark.files):
         return load_nodes(name)

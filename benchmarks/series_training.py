@@ -1,10 +1,11 @@
-"""Training for forecasting: an incremental epoch of Chickenpox against a plain transcription, and ten seeds at once.
+"""Measure training for forecasting: an incremental epoch of Chickenpox against a plain transcription, and ten seeds.
 
-One window a step, in the order of time, as the paper trains: 465 steps at L = 8, k = 64, o = 4, attention. The plain
-one is the paper's Algorithm 2 as a reader would write it down: the Laplacian made of the edges in every layer, an o x o
-attention map for every node, `nn.Dropout`, Adam. Both run on a CUDA device where there is one, for which the goals are.
-On a CPU a recorded step is 700 operations of a few microseconds, a third of which is computing, and ten seeds compute
-ten times as much. Where the dataset is not on this machine, a random one of its size stands in.
+As in the paper, training takes one window per step, in the order of time: 465 steps at L = 8, k = 64, o = 4, attention.
+The plain transcription is the paper's Algorithm 2 as a reader would implement it: the Laplacian built from the edges in
+every layer, an o x o attention map per node, `nn.Dropout`, Adam. Both run on a CUDA device if there is one; the goals
+are meant for it. On a CPU, a recorded step takes 700 operations of a few microseconds each. Only a third of that time
+is computing, and ten seeds compute ten times as much. If the dataset is not on this machine, a random one of its size
+replaces it.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from tdegnn.training.devices import choose_placement
 
 CHANNELS, LAYERS, WINDOW, STEP_SIZE, DROPOUT, LEARNING_RATE = 64, 8, 4, 0.5, 0.3, 1e-3
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-STEPS = 60  # of 465: the rest of an epoch is more of the same
+STEPS = 60  # of 465: the other steps of an epoch take just as long
 
 
 class PlainForecaster(nn.Module):
-    """The paper's Algorithm 2, as a reader would write it down."""
+    """The paper's Algorithm 2, as a reader would implement it."""
 
     def __init__(self, num_channels: int, num_known: int) -> None:
         super().__init__()
@@ -46,7 +47,7 @@ class PlainForecaster(nn.Module):
         self.dropout = nn.Dropout(DROPOUT)
 
     def forward(self, window: Tensor, future: Tensor, edges: Tensor) -> Tensor:
-        """Return the next frame, from frames (window, nodes, channels)."""
+        """Return the next frame from frames of shape (window, nodes, channels)."""
         history = [torch.relu(self.embedding(frame)) for frame in reversed(window)]
         past = torch.relu(self.past_embedding(torch.cat(list(window), dim=-1)))
         moment = self.time_embedding(future)
@@ -66,7 +67,7 @@ class PlainForecaster(nn.Module):
 
 
 def laplacian(state: Tensor, edges: Tensor) -> Tensor:
-    """`L F` as a dense matrix made of the edges: degrees, normalization, product."""
+    """Return `L F` with a dense L built from the edges: degrees, normalization, product."""
     num_nodes = len(state)
     adjacency = state.new_zeros(num_nodes, num_nodes)
     adjacency[edges[0], edges[1]] = 1.0
@@ -148,13 +149,13 @@ def _time(step: Callable[[], object]) -> float:
 
 
 def _wait() -> None:
-    """Until the device has done what it was asked to do."""
+    """Wait until the device has finished its work."""
     if DEVICE.type == "cuda":
         torch.cuda.synchronize()
 
 
 def _load() -> Panel:
-    """The dataset where its file is here, else one of its size."""
+    """Load the dataset if its files are on this machine, else make a random one of its size."""
     if all(locate(file) for file in find_benchmark("chickenpox", "series").files):
         return load_panel("chickenpox")
     draw = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Interleaved timing: each contestant in turn, again and again, so that noise hits all alike."""
+"""Time contestants in turns, so that noise affects all of them alike."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 def interleaved_medians(
     contestants: Mapping[str, Callable[[], object]], repetitions: int, warm_up: int = 5
 ) -> dict[str, float]:
-    """Median seconds of each contestant."""
+    """Return the median time of each contestant, in seconds."""
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for repetition in range(warm_up + repetitions):
         for name, run in contestants.items():

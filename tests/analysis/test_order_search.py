@@ -139,7 +139,7 @@ def test_the_pendulum_is_of_second_order_in_coordinates_too():
 
 
 def test_two_species_of_first_order_are_not_one_of_second():
-    """F' = -G, G' = F: each channel alone is of second order, the two together are of first."""
+    """For F' = -G, G' = F, each channel alone is of second order, and both together are of first order."""
     times = 0.1 * np.arange(300)
     circle = np.stack([np.cos(times), np.sin(times)], axis=-1)[:, None]
     assert find_order(circle, **FAST).order == 1
@@ -170,7 +170,7 @@ def test_gaps_are_filled_or_left_out_and_said(damped_series):
 
 
 def test_a_gap_is_not_taken_for_a_value():
-    """Windows that touch a long gap are left out: what stands there has no influence."""
+    """Windows that touch a long gap are left out, so the values in the gap have no influence."""
     simulation = simulate_heat(seed=0)
     states = simulation.states.numpy().copy()
     states[:, 30:40, 2] = np.nan
@@ -181,7 +181,7 @@ def test_a_gap_is_not_taken_for_a_value():
 
 @pytest.mark.parametrize("name", ["heat", "wave"])
 def test_a_node_that_was_never_observed_is_not_taken_for_a_silent_one(name):
-    """What its neighbors see of it is not known, and zero would be wrong."""
+    """Its influence on its neighbors is unknown, and zero would be wrong."""
     simulate = {"heat": simulate_heat, "wave": simulate_wave}[name]
     simulation = simulate(random_graph(16, 0), seed=0)
     states = simulation.states.numpy().copy()
@@ -233,14 +233,14 @@ def test_the_unit_may_be_anything(unit):
 
 
 def test_filtered_chance_is_not_called_an_equation():
-    """An octave of noise is so smooth that lower derivatives explain 99 % of the fourth; no equation made it."""
+    """An octave of noise follows no equation, but is so smooth that lower derivatives explain 99 % of the fourth."""
     runs = [run_order("an octave of noise", seed) for seed in range(6)]
     assert [run.found.order for run in runs] == [None] * 6
     assert any("what is left is not noise: filtered chance looks like this too" in run.found.verdict for run in runs)
 
 
 def test_what_acts_from_outside_is_said():
-    """Oscillators under forces of their own that nobody observed."""
+    """Each oscillator is driven by a force that is not observed."""
     random = np.random.default_rng(0)
     force = 0.004 * np.sin(0.13 * np.arange(600)[:, None] + random.uniform(0, 6, 12))
     series = np.zeros((600, 12))
@@ -256,7 +256,7 @@ def test_what_acts_from_outside_is_said():
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("kind", ["plain", "random walk"])
 def test_other_laplacians_are_seen_too(kind, order, noise):
-    """`F' = -L F` and `F'' = -L F`, with D - A and with that of a random walk, solved exactly."""
+    """`F' = -L F` and `F'' = -L F`, solved exactly, for L = D - A and for the Laplacian of a random walk."""
     graph = random_graph(16, 1)
     received = graph.received.toarray()
     degrees = received.sum(axis=1)
@@ -287,7 +287,7 @@ def test_silent_nodes_are_seen_but_not_judged():
     ready = make_ready(simulation.states, simulation.graph, 13)
     assert all(not piece.is_known[..., 0].any() for piece in ready.pieces)
     assert len(ready.pieces) == NUM_PIECES
-    assert ready.notes == ("1 of 2 nodes never change: only their neighbors were judged.",)
+    assert ready.notes == ("1 of 2 nodes never change: only the other nodes were judged.",)
 
 
 def test_the_same_seed_gives_the_same_answer(damped_series):
@@ -319,13 +319,13 @@ def test_kernels_measure_differences_of_polynomials(order, half_width):
     for j in range(1, order + 1):
         for power in range(j):
             assert kernels[j] @ (times / reach) ** power == pytest.approx(0.0, abs=1e-12)
-        # The j-th difference of t^j is j!: nothing of psi is cut off, and its mean is a mean.
+        # The j-th difference of t^j is j!: psi is not cut off, and its weights sum to one.
         assert kernels[j] @ times**j == pytest.approx(factorial(j))
 
 
 def test_longer_kernels_let_less_noise_through():
     norms = [np.square(difference_kernels(3, width)[3]).sum() for width in (8, 16, 32)]
-    # As w^-7, in variance.
+    # The variance falls as w^-7.
     assert norms[0] / norms[1] == pytest.approx(2**7, rel=0.2)
     assert norms[1] / norms[2] == pytest.approx(2**7, rel=0.1)
 
@@ -339,12 +339,12 @@ def test_monomials_are_those_up_to_degree_three():
 
 
 def test_solve_takes_noise_out_of_the_weights():
-    """y = 2 x with both measured with noise: plain least squares gives 1, half of it."""
+    """For y = 2 x with noise on both, plain least squares gives a weight of 1, half of the true one."""
     noise = np.diag([1.0, 1.0])
     observed = np.array([[1.0, 2.0], [2.0, 4.0]]) + noise
     assert solve(observed, 0 * noise) == pytest.approx([1.0], rel=1e-6)
     assert solve(observed, noise) == pytest.approx([2.0], rel=1e-6)
-    # What is lost in noise keeps as much as the noise is, and gets a small weight.
+    # A direction lost in noise keeps as much as the noise, and gets a small weight.
     lost = np.array([[0.1, 0.2], [0.2, 0.4]]) + noise
     assert solve(lost, noise) == pytest.approx([0.2], rel=1e-6)
 
@@ -376,8 +376,11 @@ def test_pictures_of_every_outcome_can_be_drawn(wave):
         (lambda: find_order(np.zeros(100)), r"\(time, nodes\), .* got \(100,\)"),
         (lambda: find_order("abc"), "an array of numbers, got str"),
         (lambda: find_order(np.zeros((20, 3))), r"at least 52 steps \(4 pieces of 13.*got 20"),
-        (lambda: find_order(np.zeros((100, 3)), Graph([[0], [1]])), "2 nodes, as the graph has, got 3"),
-        (lambda: find_order(np.zeros((100, 3)), "graph"), "graph to be a tdegnn.Graph, got 'graph'. Make one of it"),
+        (lambda: find_order(np.zeros((100, 3)), Graph([[0], [1]])), "2 nodes, as in the graph, got 3"),
+        (
+            lambda: find_order(np.zeros((100, 3)), "graph"),
+            "graph to be a tdegnn.Graph, got 'graph'. Make a Graph from it",
+        ),
         (lambda: find_order(np.zeros((100, 3)), max_order=7), "max_order to be at most 6, got 7"),
         (lambda: find_order(np.zeros((100, 3)), max_order=0), "max_order to be at least 1, got 0"),
         (lambda: find_order(np.zeros((100, 3)), step_size=0.0), "step_size to be positive, got 0.0"),

@@ -20,7 +20,7 @@ GRID = np.linspace(-4.5, 1.5, 41), np.linspace(-2.5, 2.5, 41)
 
 
 def random_vectors(count, order):
-    """Half of them any, which are seldom stable; half of them stable."""
+    """Return random vectors: half of them arbitrary, which are seldom stable, and half of them stable."""
     random = np.random.default_rng(order)
     free = random.uniform(-1, 1, (count // 2, order))
     free[:, 0] += 1 - free.sum(axis=1)
@@ -34,7 +34,7 @@ def test_region_of_euler_is_the_disc_around_minus_one():
     is_clear = np.abs(distance - 1) > 1e-3
     region = stability_region([1.0], real, imaginary)
     assert (region == (distance < 1))[is_clear].all()
-    # States of no weight add roots at 0 and nothing else.
+    # States with weight zero only add roots at 0.
     assert (region == stability_region([1.0, 0.0, 0.0], real, imaginary)).all()
 
 
@@ -55,7 +55,7 @@ def test_region_is_where_the_recursion_stays_bounded(vector):
         for _ in range(4000):
             states = [np.tensordot(c, states, 1) + grid * states[0], *states[:-1]]
     stays = np.abs(states[0]) < 1e4
-    # Next to the edge 4,000 steps do not decide.
+    # Near the edge, 4,000 steps are too few to decide.
     curve = boundary(vector, 4001)
     is_clear = np.abs(grid[..., None] - curve).min(axis=-1) > 0.02
     assert (stability_region(vector, real, imaginary) == stays)[is_clear].all()
@@ -97,7 +97,7 @@ def test_real_limit_is_where_the_region_on_the_real_axis_ends(order):
     for vector in random_vectors(30, order):
         region = stability_region(vector, fine, [0.0])[0]
         first_outside = fine[np.argmin(region)] if not region.all() else -6.0
-        # A few steps of the grid: near the end a root may leave the disc by less than is looked at.
+        # Allow a few steps of the grid: near the end, a root may leave the disc by less than the tolerance.
         limits.append(real_limit(vector))
         assert limits[-1] == pytest.approx(first_outside, abs=0.015)
         if not satisfies_root_condition(vector, 1e-6):

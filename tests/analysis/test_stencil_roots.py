@@ -8,7 +8,7 @@ from tests.golden import CASES
 @pytest.mark.parametrize("case", CASES["analysis"], ids=lambda case: str(case["coefficients"]))
 def test_root_moduli_agree_with_golden_cases(case):
     moduli = np.abs(characteristic_roots(case["coefficients"]))
-    # The multiple roots among these are all at 1, which is divided out exactly.
+    # All multiple roots here are at 1, which is divided out exactly.
     np.testing.assert_allclose(moduli, case["root_moduli"], rtol=0, atol=1e-9)
 
 

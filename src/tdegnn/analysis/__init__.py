@@ -1,1 +1,1 @@
-"""What a coefficient vector c says about the differential equation behind it. Plain arrays in, dataclasses out."""
+"""Analyze coefficient vectors c and the order of data. Functions take plain arrays and return dataclasses."""

@@ -1,7 +1,7 @@
-"""The order of data, from fits of increasing order: the smallest that explains enough.
+"""Find the order of data from fits of increasing order: the smallest order that explains enough.
 
-Three numbers that are never mixed up: the length of the history (o), the multiplicity of the root 1 (of a vector c, see
-`stencil.py`), and the order of the dynamics (of data, here and in `order_search.py`).
+Three numbers must not be confused: the length of the history (o), the multiplicity of the root 1 of a vector c (see
+`stencil.py`), and the order of the dynamics behind data (here and in `order_search.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tdegnn.errors import InputError
 
 
 def explained_share(errors: ArrayLike, differences: ArrayLike) -> float:
-    """`R2_o = 1 - var(F[l+1] - sum c F - h s) / var(o-th backward difference)`.
+    """Return the explained share `R2_o = 1 - var(F[l+1] - sum c F - h s) / var(o-th backward difference)`.
 
     Args:
         errors: One-step errors of a fit of order o on held-out data.
@@ -32,10 +32,10 @@ def explained_share(errors: ArrayLike, differences: ArrayLike) -> float:
         )
     variance = float(reference.var())
     if not variance > 0:
-        raise InputError("Expected differences that vary, got constant ones: such data have no order.")
+        raise InputError("Expected differences that vary, got constant ones. Constant differences have no order.")
     return 1.0 - float(residuals.var()) / variance
 
 
 def find_dynamics_order(shares: Mapping[int, float], threshold: float = EXPLAINED_ENOUGH) -> int | None:
-    """The smallest order whose explained share reaches the threshold; `None` where no order does."""
+    """Return the smallest order whose explained share reaches the threshold, or `None` if no order does."""
     return min((order for order, share in shares.items() if share >= threshold), default=None)

@@ -1,37 +1,37 @@
-"""How the search for the order of data judges: one set of numbers for all data. No imports: help texts show some."""
+"""Constants of the search for the order of data, the same for all data. No imports: help texts show some of them."""
 
-# Orders that are tried, by default and at most. Of a smooth series the higher derivatives follow from the lower ones,
-# whatever made it; from order five on, that alone may explain enough.
+# Largest order tried by default, and largest order allowed. The lower derivatives of a smooth series determine the
+# higher ones, whatever the system behind it. From order five on, this alone may explain enough.
 USUAL_MAX_ORDER, HIGHEST_ORDER = 4, 6
-# Where noise is less than the second number, an equation explains at least the first. From the third order on, what
-# explains less may be smoothness alone: an octave of noise comes to 0.99 at order four.
+# If the share of noise is below the second number, a true equation explains at least the first. From order three on, a
+# lower share may come from smoothness alone: an octave of noise reaches 0.99 at order four.
 NEARLY_ALL, NEARLY_NO_NOISE = 0.995, 1e-3
 SMOOTH_FROM = 3
-# How often pieces of the data are drawn, how many of these resamples must agree, and how many must be able to judge:
-# where all change lies in few pieces, what was drawn or what was left may be noise and nothing else.
+# Number of resamples of the pieces, the share of them that must agree, and the share that must be able to judge. If
+# all change lies in a few pieces, a resample may have nothing but noise to fit or to judge by.
 NUM_RESAMPLES = 200
 AGREED_ENOUGH = 0.8
 ABLE_ENOUGH = 0.5
 CONFIDENCE = 0.95
-# A lower derivative whose term is smaller than this, beside the leading one, does not matter.
+# A lower derivative does not matter if its term is smaller than this share of the leading term.
 SMALLEST_PART = 0.02
-# Below the true order the share is clearly lower than what is enough. Where it is not, noise may have made the true
-# order fail by a little, and a higher one would be taken for it.
+# Every order below the true one explains less than this. If one explains more, noise may have kept the true order just
+# below the threshold, and a higher order would be mistaken for it.
 CLEARLY_LOWER = 0.9
-# Half width of the shortest test sequence, in steps, and how much of a piece the longest window may be.
+# Half width of the shortest test sequence, in steps, and the largest share of a piece that a window may cover.
 FINEST = 3
 LARGEST_WINDOW = 0.7
-# A scale is used where noise is at most so much of what is to be explained; where there is none, the best one, up to
-# the second number: beyond it more would be subtracted than is left.
+# A scale is used if its share of noise is at most the first number. If there is no such scale, the best one is used, as
+# long as its share of noise is at most the second number: beyond it, more would be subtracted than remains.
 LITTLE_NOISE, MOST_NOISE = 0.1, 0.5
-# Coarse scales that keep less than this of the variance would judge another, slower system.
+# Coarse scales that keep less than this share of the variance would judge another, slower system.
 KEPT_VARIANCE = 0.5
-# Of the scales that are left, the finest, the coarsest and one between them judge.
+# Number of scales that judge: the finest, the coarsest and one between them.
 MOST_SCALES = 3
-# So many pieces are wanted; with fewer than the second number nothing could be said.
+# Desired number of pieces, the fewest that allow a verdict, and the most.
 NUM_PIECES, FEWEST_PIECES, MOST_PIECES = 12, 4, 48
-# Fewer pieces rather than shorter ones than this.
+# Use fewer pieces rather than pieces shorter than this number of steps.
 USUAL_PIECE = 24
 LONGEST_FILLED_GAP = 3
-# The noise is estimated from differences up to this order.
+# Highest order of the differences from which the noise is estimated.
 HIGHEST_DIFFERENCE = 8

@@ -1,4 +1,4 @@
-"""A picture of what the search for the order of data found."""
+"""Plot the result of the search for the order of data."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LETTERS_A_PANEL = 62
+LETTERS_PER_PANEL = 62
 
 
 @styled
 def plot_order(found: OrderFound) -> Figure:
-    """Explained share of each order, and, where there are any, the lower derivatives of the one that was found."""
+    """Plot the explained share of each order and, if there are any, the lower derivatives of the order found."""
     num_panels = 2 if found.derivatives else 1
     figure, panels = new_figure(num_panels, (5.6, 4.4))
-    figure.suptitle(textwrap.fill(found.verdict, LETTERS_A_PANEL * num_panels), x=0.01, ha="left", fontsize=11)
+    figure.suptitle(textwrap.fill(found.verdict, LETTERS_PER_PANEL * num_panels), x=0.01, ha="left", fontsize=11)
     _draw_shares(panels[0], found)
     if found.derivatives:
         _draw_derivatives(panels[1], found)
@@ -80,5 +80,5 @@ def _draw_derivatives(panel: Axes, found: OrderFound) -> None:
 
 
 def _beside_leading(entry: LowerDerivative, weight: float) -> float:
-    """A weight in units in which the leading term is one."""
+    """Return a weight in units in which the leading term is one."""
     return weight * entry.size / abs(entry.weight) if entry.weight else 0.0

@@ -1,4 +1,4 @@
-"""What the search for the order of data found: as numbers, as text, and in one sentence."""
+"""Report the result of the search for the order of data: as numbers, as text, and in one sentence."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH
 
 
 def percent_reached(share: float) -> str:
-    """Rounded down: what is not enough must not look like enough."""
+    """Return a share in percent, rounded down so that a share below a threshold never appears to reach it."""
     return f"{floor(100 * share + 1e-9)} %"
 
 
 @dataclass(frozen=True)
 class OrderTrial:
-    """One order that was tried.
+    """The result for one order.
 
     Attributes:
-        order: m.
-        explained_share: Share of the m-th difference that a fit explains on data it has not seen, less what noise must
-            leave unexplained (so it may pass 1 a little); median over the resamples. `None` where noise hides it.
-        low: Lower end of its 95 % interval over the resamples.
-        high: Upper end.
-        chosen: Share of the resamples, of those that were able to judge, of which this is the order.
-        noise: Share of noise in what is to be explained, at the scale where it is lowest.
-        half_widths: Half widths, in steps, of the test sequences that were used.
+        order: The order m.
+        explained_share: Share of the m-th difference that a fit explains on data it has not seen, not counting what
+            noise must leave unexplained (so it may slightly exceed 1). Median over the resamples. `None` if hidden by
+            noise.
+        low: Lower end of the 95 % interval of `explained_share` over the resamples. `None` if hidden by noise.
+        high: Upper end of this interval.
+        chosen: Share of the resamples that chose this order, among those able to judge.
+        noise: Share of noise in the m-th difference, at the scale where it is lowest.
+        half_widths: Half widths of the test sequences used, in steps.
     """
 
     order: int
@@ -52,36 +53,43 @@ class OrderTrial:
 
     @staticmethod
     def clamped(share: float) -> float:
-        """A share as it is shown: beyond 0 and 1 it is noise that was subtracted, or a fit that is worse than none."""
+        """Return a share limited to [0, 1], as it is shown.
+
+        Shares above 1 come from subtracting the noise. Shares below 0 mean that the fit is worse than none.
+        """
         return min(max(share, 0.0), 1.0)
 
 
 def in_doubt(trials: Sequence[OrderTrial], order: int) -> list[OrderTrial]:
-    """Lower orders that do not explain clearly less than what is enough."""
+    """Return the lower orders that explain nearly enough and so cast doubt on `order`."""
     return [trial for trial in trials if trial.order < order and (trial.explained_share or 0.0) >= CLEARLY_LOWER]
 
 
 def is_left_unexplained(trial: OrderTrial) -> bool:
-    """Whether something remains of what is to be explained, and it is not noise."""
+    """Return whether some of the m-th difference is left unexplained and is not noise."""
     return trial.high is not None and trial.high < NEARLY_ALL and trial.noise < NEARLY_NO_NOISE
 
 
 def may_be_smoothness(trial: OrderTrial) -> bool:
-    """Whether a share that is enough may come from smoothness alone, which explains high derivatives by lower ones."""
+    """Return whether the explained share may come from smoothness alone.
+
+    The lower derivatives of a smooth series explain its higher ones, whatever the system behind it.
+    """
     return trial.order >= SMOOTH_FROM and is_left_unexplained(trial)
 
 
 @dataclass(frozen=True)
 class LowerDerivative:
-    """The weight of a lower derivative beside that of the m-th one.
+    """The weight of a lower derivative, relative to that of the m-th one.
 
     Attributes:
-        order: j.
-        weight: `D_j`, where `D_m` is 1, as in `D_1 h F' + ... + D_m h^m F^(m) = h s`.
-        low: Lower end of its interval: 95 % over the resamples, and a bound on what differences are of derivatives.
-        high: Upper end.
-        rate: The same in the equation `F^(m) + ... + rate F^(j) + ... = s`, in units of time and not of steps.
-        size: How large the term is beside the m-th one, as standard deviations.
+        order: The order j of the derivative.
+        weight: `D_j` of `D_1 h F' + ... + D_m h^m F^(m) = h s`, scaled so that `D_m` is 1.
+        low: Lower end of the interval of `weight`: the 95 % interval over the resamples, widened by a bound on the
+            error of taking differences for derivatives.
+        high: Upper end of this interval.
+        rate: The weight in the equation `F^(m) + ... + rate F^(j) + ... = s`, in units of time instead of steps.
+        size: Standard deviation of this term, divided by that of the m-th term.
     """
 
     order: int
@@ -93,12 +101,12 @@ class LowerDerivative:
 
     @property
     def takes_part(self) -> bool:
-        """Whether it is neither zero, by its interval, nor too small to matter."""
+        """Whether the interval excludes zero and the term is large enough to matter."""
         return not self.low <= 0 <= self.high and self.size >= SMALLEST_PART
 
     @property
     def meaning(self) -> str:
-        """The same in words."""
+        """The weight in words."""
         if self.takes_part:
             return f"takes part, {self.size:.2g} times the size of the leading derivative"
         if self.low <= 0 <= self.high:
@@ -108,19 +116,19 @@ class LowerDerivative:
 
 @dataclass(frozen=True)
 class OrderFound:
-    """The order of data, and how sure it is.
+    """The order of data, and how certain it is.
 
     Attributes:
-        order: The order; `None` where the data cannot tell.
-        trials: Every order that was tried.
-        derivatives: Weights of the lower derivatives; none where the data cannot tell.
-        has_graph: Whether nodes saw others; else the order is that of each node by itself.
-        noise_share: Standard deviation of the noise, over that of the series without it.
+        order: The order. `None` if the data cannot tell.
+        trials: The result for every order that was tried.
+        derivatives: Weights of the lower derivatives. Empty if the data cannot tell their order.
+        has_graph: Whether nodes see their neighbors. If not, the order is that of each node by itself.
+        noise_share: Standard deviation of the noise, divided by that of the series without noise.
         num_pieces: Number of pieces the data were cut into.
-        num_resamples: How often they were drawn.
-        able: Share of the resamples that were able to judge; the others had noise only, to learn from or to judge by.
+        num_resamples: Number of resamples of these pieces.
+        able: Share of the resamples that were able to judge. The others had nothing but noise to fit or to judge by.
         step_size: Time between two observations.
-        notes: What was done to the data, and should be known.
+        notes: Remarks on the data and on how they were prepared.
     """
 
     order: int | None
@@ -144,7 +152,7 @@ class OrderFound:
 
     @property
     def agreement(self) -> float:
-        """Share of the resamples that agree on the order, or on the one that is chosen most."""
+        """Share of the resamples that chose the most frequent order."""
         return max(trial.chosen for trial in self.trials)
 
     @property
@@ -154,10 +162,10 @@ class OrderFound:
 
     @property
     def reason(self) -> str | None:
-        """Why the data cannot tell; `None` where they can."""
+        """Why the data cannot tell their order. `None` if they can."""
         if self.order is not None:
             return None
-        # Nothing is said about orders above one that noise hides.
+        # If noise hides an order, the orders above it are not judged either.
         seen = list(takewhile(lambda trial: trial.explained_share is not None, self.trials))
         is_hidden = len(seen) < len(self.trials)
         undecided = [
@@ -182,7 +190,7 @@ class OrderFound:
 
     @property
     def _doubt(self) -> str:
-        """Why the order on which the resamples agree is not believed."""
+        """Why the order is rejected although the resamples agree on it."""
         agreed = max(self.trials, key=lambda trial: trial.chosen)
         doubtful = in_doubt(self.trials, agreed.order)
         if doubtful:
@@ -195,7 +203,7 @@ class OrderFound:
 
     @property
     def verdict(self) -> str:
-        """One sentence."""
+        """The result in one sentence."""
         if self.order is None:
             return f"The data cannot tell their order: {self.reason}."
         alone = "" if self.has_graph else ", each node by itself"
@@ -205,7 +213,7 @@ class OrderFound:
 
     @property
     def equation(self) -> str | None:
-        """The equation with the lower derivatives that take part, in units of time; `None` where there is no order."""
+        """The equation with the lower derivatives that take part, in units of time. `None` if no order was found."""
         if self.order is None:
             return None
         terms = [f"F{primes(self.order)}"]
@@ -216,7 +224,7 @@ class OrderFound:
         return f"{' '.join(terms)} = {'s(F; G)' if self.has_graph else 's(F)'}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields, the verdict and the reason in types that JSON knows."""
+        """Return all fields, the verdict and the reason in types that JSON supports."""
         return {
             "order": self.order,
             "agreement": self.agreement,
@@ -235,5 +243,5 @@ class OrderFound:
         }
 
     def to_json(self) -> str:
-        """Return `to_dict` as a JSON text."""
+        """Return `to_dict()` as JSON text."""
         return json.dumps(self.to_dict(), indent=2)

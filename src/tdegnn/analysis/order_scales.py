@@ -1,8 +1,8 @@
-"""At which scales an order is judged: those of the test sequences that noise allows.
+"""Choose the scales at which an order is judged. A scale is the half width of a test sequence.
 
-A long test sequence has little noise but sees only what is slow. So the finest scales that have little noise are used,
-as far as they keep most of what is to be explained. An equation holds at all of them; a likeness of derivatives that
-comes from smoothness alone does not.
+A long test sequence averages out noise but sees only slow changes. So the finest scales with little noise are used, as
+long as they keep most of the variance to be explained. An equation holds at all of these scales; a relation between
+derivatives that comes from smoothness alone does not.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from tdegnn.analysis.report import ordinal
 from tdegnn.analysis.weak_form import Moments, difference_kernels, tested_moments
 from tdegnn.errors import InputError
 
-# Of the second moment: a variance below it is rounding.
+# A variance below this share of the second moment is rounding error.
 NO_VARIANCE = 1e-20
 
 
 class Scales(NamedTuple):
-    """Where an order is judged.
+    """The scales at which an order is judged.
 
     Attributes:
-        moments: The scales that are used, finest first; none where noise allows none.
-        noise: Share of noise in what is to be explained, at the scale where it is lowest of those looked at.
-        is_coarse: Whether all but the finest scale lose most of what is to be explained.
+        moments: Moments at each scale, finest scale first. Empty if every scale has too much noise.
+        noise: Lowest share of noise in the m-th difference, over all scales that were tried.
+        is_coarse: Whether all but the finest scale lose most of the variance to be explained.
     """
 
     moments: tuple[Moments, ...]
@@ -37,7 +37,7 @@ class Scales(NamedTuple):
 
 
 class _Scale(NamedTuple):
-    """Moments at one scale, the share of noise in what is to be explained, and the variance of the rest of it."""
+    """Moments at one scale, with the share of noise in the m-th difference and the variance of its signal."""
 
     moments: Moments
     noise: float
@@ -45,7 +45,7 @@ class _Scale(NamedTuple):
 
 
 def choose_scales(order: int, ready: ReadyStates) -> Scales:
-    """The scales at which an order is judged."""
+    """Choose the scales at which an order is judged."""
     scales = _all_scales(order, ready)
     best = min(scales, key=lambda scale: scale.noise)
     usable = [scale for scale in scales if scale.noise <= LITTLE_NOISE]
@@ -75,14 +75,14 @@ def _all_scales(order: int, ready: ReadyStates) -> list[_Scale]:
         scales.append(_Scale(moments, noise / variance, variance - noise))
         clean = [scale.signal for scale in scales if scale.noise <= LITTLE_NOISE]
         if clean and clean[-1] < KEPT_VARIANCE / 4 * max(clean):
-            break  # Coarser ones keep even less. In long series there are many, and they take long.
+            break  # Coarser scales keep even less. A long series has many of them, and they are slow to compute.
     if not scales:
-        raise InputError("Expected windows without gaps in every part of the series, got none. Fill the gaps first.")
+        raise InputError("Expected windows without gaps in every piece of the series, got none. Fill the gaps first.")
     return scales
 
 
 def _half_widths(order: int, length: int) -> list[int]:
-    """3, 4, 6, 8, 12, 16, ... as far as the pieces have room."""
+    """Return those of the half widths 3, 4, 6, 8, 12, 16, ... that fit into pieces of this length."""
     widths: list[int] = []
     for power in count():
         width = (4, 6)[power % 2] << (power // 2)

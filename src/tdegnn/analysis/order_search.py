@@ -1,9 +1,10 @@
-"""Which order in time do data have? Found from the data alone, with how sure that is.
+"""Find the order in time of data from the data alone, and how certain it is.
 
-For each order m the m-th difference is to be explained by the state, its Laplacians and the lower differences, all
-tested against smooth sequences (`weak_form`). Pieces of the data are drawn again and again; what was drawn is fitted,
-in closed form, and what was not judges it: by the explained share, less what noise must leave unexplained. The order of
-a resample is the smallest that explains enough; the order of the data is the one on which most resamples agree.
+For each order m, the state, its Laplacians and the lower differences are fitted to explain the m-th difference. All
+terms are tested against smooth sequences (`weak_form`). Pieces of the data are drawn repeatedly: the fit, in closed
+form, uses the drawn pieces, and the other pieces judge it by the explained share, not counting what noise must leave
+unexplained. The order of a resample is the smallest order that explains enough. The order of the data is the one on
+which most resamples agree.
 """
 
 from __future__ import annotations
@@ -44,16 +45,16 @@ from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH
 from tdegnn.analysis.weak_form import Moments, difference_kernels, explained_without_noise, solve
 from tdegnn.errors import InputError, check_count, check_finite
 
-# What a resample says in place of an order.
+# Codes for a resample without an order: no order explains enough, or there is too much noise to judge.
 NO_ORDER, UNABLE = 0, -1
 COARSE = (
-    "The series change about as fast as they are observed, so that differences are poor derivatives: observe more "
+    "The series change about as fast as they are observed, so differences approximate derivatives poorly: observe more "
     "often to be sure."
 )
 
 UNEXPLAINED = (
-    "Part of the leading difference is left unexplained, and it is not noise: something that is not in the data acts "
-    "on them, or nodes act on each other otherwise than by a Laplacian of these edges."
+    "Some of the leading difference is left unexplained, and it is not noise: something outside the data acts on the "
+    "series, or nodes act on each other in a way that no Laplacian of these edges describes."
 )
 
 
@@ -70,19 +71,20 @@ def find_order(
     """Find the order in time of the equation that data follow.
 
     Args:
-        states: A panel, or an array (time, nodes), (time, nodes, channels) or (trajectories, time, nodes, channels)
-            with NaN where nothing was observed. Several trajectories from different initial states say more than one.
-        graph: The graph of the nodes; that of the panel, or none, without it.
-        step_size: Time between two observations. It only scales the equation that is reported. Without it, the step of
-            a panel whose times are numbers, else 1.
+        states: A panel, or an array of shape (time, nodes), (time, nodes, channels) or (trajectories, time, nodes,
+            channels), with NaN for missing values. Several trajectories from different initial states are more
+            informative than one.
+        graph: The graph of the nodes. Default: the graph of the panel, if there is one.
+        step_size: Time between two observations. It only scales the reported equation. Default: the step of a panel
+            whose times are numbers, else 1.
         max_order: Largest order to try, at most 6.
-        num_resamples: How often pieces of the data are drawn.
+        num_resamples: Number of times that pieces of the data are drawn.
         seed: Seed of the resamples.
-        on_order: Called after each order.
+        on_order: Called after each order, for example to show progress.
 
     Returns:
-        The order, or that the data cannot tell, with what was explained, how many resamples agree, and the weights
-        `D_j` of the lower derivatives.
+        The order (`None` if the data cannot tell), the explained share of each order, the agreement of the resamples,
+        and the weights `D_j` of the lower derivatives.
 
     Example:
         >>> time = torch.arange(400)[:, None]
@@ -129,7 +131,7 @@ def find_order(
 
 
 def _notice(judged: Sequence[_Judged], trials: Sequence[OrderTrial], order: int | None) -> list[str]:
-    """What should be known of the data before the verdict is believed."""
+    """Return notes on the data that a reader should know before trusting the verdict."""
     notes = []
     if order is not None and is_left_unexplained(trials[order - 1]):
         notes.append(UNEXPLAINED)
@@ -143,21 +145,21 @@ def _notice(judged: Sequence[_Judged], trials: Sequence[OrderTrial], order: int 
         num_full = variances.sum() ** 2 / max(np.square(variances).sum(), np.finfo(float).tiny)
         if num_full < min(FEWEST_PIECES, len(variances) / 2):
             notes.append(
-                f"Nearly all change lies in {max(round(num_full), 1)} of {len(variances)} pieces of the data: take the "
-                "stretch where something happens, or several trajectories."
+                f"Nearly all change lies in {max(round(num_full), 1)} of {len(variances)} pieces of the data: use only "
+                "the stretch with change, or several trajectories."
             )
     return notes
 
 
 class _Resample(NamedTuple):
-    """How often each piece is fitted, and which ones judge."""
+    """How often each piece is fitted, and which pieces judge."""
 
     fitted: Float[np.ndarray, " pieces"]
     judging: Float[np.ndarray, " pieces"]
 
 
 def _draw(num_pieces: int, num_resamples: int, seed: int) -> list[_Resample]:
-    """Draw as many pieces as there are, with repetition; those that were not drawn judge."""
+    """Draw as many pieces as there are, with replacement. The pieces that were not drawn judge."""
     generator = np.random.default_rng(seed)
     resamples: list[_Resample] = []
     while len(resamples) < num_resamples:
@@ -169,14 +171,14 @@ def _draw(num_pieces: int, num_resamples: int, seed: int) -> list[_Resample]:
 
 @dataclass(frozen=True)
 class _Judged:
-    """One order on all resamples.
+    """The result for one order on all resamples.
 
     Attributes:
-        order: m.
+        order: The order m.
         scales: The scales that were used.
-        shares: Explained share in each resample, at the scale where it is lowest; NaN where it is not able to judge.
-        weights: D_j in each resample, mean over the scales.
-        estimates: D_j of all data, mean over the scales.
+        shares: Explained share per resample, at the scale where it is lowest. NaN if the resample is unable to judge.
+        weights: D_j per resample, averaged over the scales.
+        estimates: D_j of all data, averaged over the scales.
     """
 
     order: int
@@ -186,7 +188,7 @@ class _Judged:
     estimates: Float[np.ndarray, " lower"]
 
     def to_trial(self, chosen: float) -> OrderTrial:
-        """Summarize; `chosen` is the share of resamples that have this order."""
+        """Summarize the result. `chosen` is the share of resamples that chose this order."""
         quantiles = (0.5, 0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2)
         able = self.shares[~np.isnan(self.shares)]
         middle, low, high = np.quantile(able, quantiles).tolist() if able.size else (None, None, None)
@@ -194,9 +196,10 @@ class _Judged:
         return OrderTrial(self.order, middle, low, high, chosen, self.scales.noise, half_widths)
 
     def derivatives(self, step_size: float) -> tuple[LowerDerivative, ...]:
-        """The lower derivatives, with t intervals by the spread over the resamples.
+        """Return the lower derivatives, with t intervals from the spread over the resamples.
 
-        A central difference is a derivative but for `m / 24` of the (m + 2)-th one: a bound on what D_j can mean.
+        A central difference differs from the derivative by `m / 24` times the (m + 2)-th derivative. The intervals are
+        widened by this bias.
         """
         if self.order == 1:
             return ()
@@ -225,10 +228,10 @@ def _share(is_so: Bool[np.ndarray, " resamples"]) -> float:
 
 
 def _orders_of_resamples(judged: Sequence[_Judged]) -> Int[np.ndarray, " resamples"]:
-    """The smallest order that explains enough in each resample; `NO_ORDER` or `UNABLE` where there is none.
+    """Return the smallest order that explains enough per resample, or `NO_ORDER` or `UNABLE` if there is none.
 
-    Where noise hides an order from all resamples, nothing is said about it and those above it. Where it hides it from
-    one, because what changes lies elsewhere, that one is not able to judge.
+    If noise hides an order from all resamples, this order and the higher ones are not judged. If noise hides it from
+    one resample only, because the change lies in other pieces, this resample is unable to judge.
     """
     found = np.full(len(judged[0].shares), NO_ORDER, dtype=np.int64)
     for entry in judged:
@@ -255,21 +258,21 @@ def _judge(order: int, ready: ReadyStates, resamples: Sequence[_Resample]) -> _J
             weights[row, column] = _lower_weights(order, fitted)
             is_able = not (learned.is_mostly_noise or judging.is_mostly_noise)
             shares[row, column] = explained_without_noise(*judging, fitted) if is_able else np.nan
-    # An equation holds at every scale; what is explained at one only is none.
+    # An equation holds at every scale, so the scale with the lowest share decides.
     lowest = np.fmin.reduce(shares, axis=0, initial=np.nan)
     count = max(1, num_scales)
     return _Judged(order, scales, lowest, weights.sum(axis=0) / count, estimates.sum(axis=0) / count)
 
 
 class _Seen(NamedTuple):
-    """Covariances of the terms in some pieces, and what noise adds to them."""
+    """Covariances of the terms over some pieces, and the contribution of noise to them."""
 
     covariance: Float[np.ndarray, "terms terms"]
     noise: Float[np.ndarray, "terms terms"]
 
     @property
     def is_mostly_noise(self) -> bool:
-        """Whether too little of what is to be explained is left without noise."""
+        """Whether noise makes up too much of the m-th difference to judge by it."""
         return bool(self.noise[-1, -1] > MOST_NOISE * self.covariance[-1, -1])
 
 
@@ -278,12 +281,12 @@ def _see(moments: Moments, pieces: Float[np.ndarray, " pieces"], means: Float[np
 
 
 def _lower_weights(order: int, fitted: Float[np.ndarray, " terms_but_one"]) -> Float[np.ndarray, " lower"]:
-    """D_j of the lower differences: they are the last terms, and stand on the other side of the equation."""
+    """Return D_j of the lower differences. They are the last terms; moving them to the left side flips their sign."""
     return -fitted[len(fitted) - (order - 1) :]
 
 
 def _clean_variances(moments: Moments) -> Float[np.ndarray, " terms"]:
-    """Variances of the terms without noise."""
+    """Return the variances of the terms without noise."""
     everything = np.ones(len(moments.counts))
     covariance = moments.covariance(everything, moments.means(everything))
     return np.maximum(np.diag(covariance - moments.noise_covariance(everything)), np.finfo(float).tiny)

@@ -1,8 +1,8 @@
-"""Observed series made ready for the search of their order: gaps, levels, scales, the cut into pieces, the noise.
+"""Prepare observed series for the search for their order: fill gaps, center, scale, cut, and estimate the noise.
 
-Levels of nodes and the scale of a channel are taken out, so that the verdict does not depend on them. Short gaps are
-filled; windows that touch a longer one are left out later. The noise is what high differences do not make small: it is
-white, or it is not seen as noise.
+Each node is centered and each channel scaled, so that the verdict does not depend on levels and units. Short gaps are
+filled; windows that touch a longer gap are left out later. The noise is estimated from high differences, in which a
+smooth signal vanishes. Only white noise is recognized as noise.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ from tdegnn.errors import InputError
 Values: TypeAlias = Float[np.ndarray, "trajectories time nodes channels"]
 Known: TypeAlias = Bool[np.ndarray, "trajectories time nodes"]
 
-# A node whose values spread less than this, beside their size, does not change.
+# A node is constant if its values spread less than this, relative to their size.
 CONSTANT_WITHIN = 1e-12
 
 
 @runtime_checkable
 class HasLaplacian(Protocol):
-    """A graph: what knows its number of nodes, its Laplacian, and who receives from whom."""
+    """A graph that knows its number of nodes, its Laplacian, and which node receives from which."""
 
     num_nodes: int
 
     @property
     def received(self) -> Any:
-        """A sparse matrix, with a row for each node that receives."""
+        """Sparse matrix with one row per receiving node."""
 
     def laplacian(self, state: Any) -> Any:
-        """`L F` of a tensor (*batch, nodes, channels)."""
+        """Return `L F` of a tensor of shape (*batch, nodes, channels)."""
 
 
 def step_of(states: Any) -> float:
-    """The step of a panel whose times are numbers; 1 for anything else."""
+    """Return the step of a panel whose times are numbers, or 1 for anything else."""
     times: Any = getattr(states, "times", ())
     return float(times[1] - times[0]) if len(times) > 1 and times.dtype.kind in "iuf" else 1.0
 
 
 @runtime_checkable
 class HasSeries(Protocol):
-    """A panel: series (time, nodes, channels), the first channels of which are meant, on a graph or none."""
+    """A panel of series (time, nodes, channels), with or without a graph. The first channels form the state."""
 
     @property
     def values(self) -> Any:
@@ -65,22 +65,22 @@ class HasSeries(Protocol):
 
     @property
     def num_targets(self) -> int:
-        """How many channels are meant."""
+        """Number of channels that form the state."""
 
     @property
     def graph(self) -> Any:
-        """The graph; `None` where none is known."""
+        """The graph, or `None` if it is not known."""
 
 
 class ReadyStates(NamedTuple):
-    """What the search works on.
+    """Series prepared for the search.
 
     Attributes:
         pieces: The series, cut into pieces.
-        num_channels: Number of channels of the state, the first of the pieces' variables.
-        has_graph: Whether nodes see others.
-        noise_share: Standard deviation of the noise, over that of the series without it.
-        notes: What was done to the series, and should be known.
+        num_channels: Number of channels of the state. They are the first variables of each piece.
+        has_graph: Whether nodes see their neighbors.
+        noise_share: Standard deviation of the noise, divided by that of the series without noise.
+        notes: Remarks on how the series were prepared.
     """
 
     pieces: tuple[Piece, ...]
@@ -91,13 +91,13 @@ class ReadyStates(NamedTuple):
 
 
 def make_ready(states: ArrayLike | HasSeries, graph: HasLaplacian | None, shortest_piece: int) -> ReadyStates:
-    """Fill, center, scale and cut.
+    """Fill, center, scale and cut the series.
 
     Args:
-        states: (time, nodes), (time, nodes, channels) or (trajectories, time, nodes, channels), NaN where nothing was
-            observed; or a panel.
-        graph: The graph of the nodes; that of the panel, or none, without it.
-        shortest_piece: Number of steps that a piece must have.
+        states: A panel, or an array of shape (time, nodes), (time, nodes, channels) or (trajectories, time, nodes,
+            channels), with NaN for missing values.
+        graph: The graph of the nodes. If `None`, the graph of the panel, if there is one.
+        shortest_piece: Smallest number of steps per piece.
     """
     notes: list[str] = []
     values, graph = _take_apart(states, graph, notes)
@@ -132,10 +132,10 @@ def _take_apart(
         graph = states.graph if graph is None else graph
         all_values = np.asarray(states.values)
         if states.num_targets < all_values.shape[-1]:
-            notes.append("Channels beside those that are forecast are no part of the state: they were not looked at.")
+            notes.append("Only the channels to forecast belong to the state: the other channels were not looked at.")
         states = all_values[..., : states.num_targets]
     if np.iscomplexobj(states):
-        raise InputError("Expected real states, got complex ones. Give their parts as two channels.")
+        raise InputError("Expected real states, got complex ones. Pass the real and imaginary parts as two channels.")
     try:
         values = as_array(states)
     except (TypeError, ValueError) as error:
@@ -151,34 +151,38 @@ def _take_apart(
         )
     if np.isinf(values).any():
         raise InputError("Expected finite states, got an infinite one. Use NaN where nothing was observed.")
-    # Squares of very large or very small numbers would not be numbers; the unit of the states says nothing.
+    # Squares of very large or very small numbers would overflow or underflow. The unit of the states does not matter.
     values = values / (np.max(np.abs(values), initial=0.0, where=~np.isnan(values)) or 1.0)
     if graph is not None and not isinstance(graph, HasLaplacian):
-        raise InputError(f"Expected graph to be a tdegnn.Graph, got {graph!r}. Make one of it.")
+        raise InputError(f"Expected graph to be a tdegnn.Graph, got {graph!r}. Make a Graph from it.")
     if graph is not None and graph.num_nodes != values.shape[2]:
         hint = ""
         if graph.num_nodes == values.shape[-1]:
-            hint = " Trajectories need an axis of channels at their end: states[..., None]."
-        raise InputError(f"Expected states of {graph.num_nodes} nodes, as the graph has, got {values.shape[2]}.{hint}")
+            hint = " Trajectories need channels as their last axis: pass states[..., None]."
+        raise InputError(f"Expected states of {graph.num_nodes} nodes, as in the graph, got {values.shape[2]}.{hint}")
     return values, graph
 
 
 class _CutPlan(NamedTuple):
-    """Which trajectories and which steps make a piece."""
+    """The trajectories and the steps that form a piece."""
 
     trajectories: slice
     steps: slice
 
 
 def _plan_cuts(num_trajectories: int, num_steps: int, shortest_piece: int) -> list[_CutPlan]:
-    """Whole trajectories, several in one piece where they are very many; parts of them where they are few."""
+    """Plan the pieces.
+
+    A piece is a whole trajectory. If there are few trajectories, each is cut into several pieces; if there are very
+    many, a piece holds several.
+    """
     needed = ceil(FEWEST_PIECES / num_trajectories)
     num_parts = min(ceil(NUM_PIECES / num_trajectories), max(num_steps // USUAL_PIECE, needed))
     length = num_steps // num_parts
     if length < shortest_piece:
         raise InputError(
             f"Expected at least {needed * shortest_piece} steps ({FEWEST_PIECES} pieces of {shortest_piece}, to fit "
-            f"some and judge by the others), got {num_steps}. Take a longer series, or try lower orders only."
+            f"some and judge by the others), got {num_steps}. Take a longer series, or try only lower orders."
         )
     edges = np.linspace(0, num_trajectories, min(num_trajectories, MOST_PIECES) + 1).astype(int).tolist()
     return [
@@ -189,7 +193,7 @@ def _plan_cuts(num_trajectories: int, num_steps: int, shortest_piece: int) -> li
 
 
 def _fill_short_gaps(values: Values, notes: list[str]) -> Values:
-    """Fill gaps of a few steps from the values around them, and note what was filled and what was not."""
+    """Fill gaps of a few steps from the values around them, and note how many values were filled and how many not."""
     is_missing = np.isnan(values)
     if not is_missing.any():
         return values
@@ -213,7 +217,7 @@ def _fill_short_gaps(values: Values, notes: list[str]) -> Values:
 
 def _fill(series: Float[np.ndarray, " time"]) -> Float[np.ndarray, " time"]:
     is_missing = np.isnan(series)
-    # Akima's interpolation, of the fourth order, looks at two values on either side.
+    # Akima interpolation is of fourth order and uses two values on either side.
     if (~is_missing).sum() < 2:
         return series
     steps = np.arange(len(series))
@@ -235,23 +239,23 @@ def _center(values: Values, notes: list[str]) -> tuple[Values, Bool[np.ndarray, 
     is_constant, is_observed = spreads <= CONSTANT_WITHIN * np.abs(means), is_seen.any(axis=(0, 1))
     is_silent = np.asarray((is_constant & is_observed).all(axis=-1))
     if is_constant.all():
-        raise InputError("Expected series that change, got constant ones: such data have no order.")
+        raise InputError("Expected series that change, got constant ones. Constant series have no order.")
     if is_silent.any():
-        notes.append(f"{is_silent.sum()} of {len(is_silent)} nodes never change: only their neighbors were judged.")
-    # What is constant is rounding once its mean is subtracted.
+        notes.append(f"{is_silent.sum()} of {len(is_silent)} nodes never change: only the other nodes were judged.")
+    # A constant without its mean is only rounding error.
     return np.where(is_constant, 0.0, centered), is_silent
 
 
 def _scale(values: Values, is_known: Known) -> Values:
-    """Divide channels by their standard deviation; a channel without any is left out."""
+    """Divide channels by their standard deviation, and leave out channels without spread."""
     deviations = np.sqrt(np.mean(np.square(values[is_known]), axis=0)) if is_known.any() else np.zeros(values.shape[-1])
     return np.asarray(values[..., deviations > 0] / deviations[deviations > 0])
 
 
 def _laplacians(state: Values, is_known: Known, graph: HasLaplacian) -> tuple[tuple[Values, Values], Known]:
-    """`L F` of the normalized Laplacian and of the plain one, D - A, and where they are known.
+    """Return `L F` of the normalized Laplacian and of the plain one, D - A, and where they are known.
 
-    They are where nothing is missing that they see. What other Laplacians say is nearly a combination of these two.
+    They are known where none of the values they use is missing. Other Laplacians are nearly combinations of these two.
     """
     import torch
 
@@ -262,14 +266,14 @@ def _laplacians(state: Values, is_known: Known, graph: HasLaplacian) -> tuple[tu
     plain = np.asarray(received.sum(axis=1))[:, None] * state - np.moveaxis(sums, 0, 2)
     if not is_known.all():
         is_missing = (~is_known)[..., None].astype(np.float64)
-        # I - L has no negative entries: what comes through it says who sees something missing.
+        # I - L has no negative entries, so it maps the missing values to the nodes that see one.
         seen = is_missing - as_array(graph.laplacian(torch.as_tensor(is_missing)))
         is_known = is_known & ~(seen[..., 0] > 0)
     return (normalized, plain), is_known
 
 
 def _cut(variables: Values, is_known: Known, cuts: list[_CutPlan], notes: list[str]) -> list[tuple[Values, Known]]:
-    """The pieces of which at least half is known."""
+    """Return the pieces with at least half of their values known."""
     pieces = [(variables[cut], is_known[cut]) for cut in cuts]
     num_nodes = np.count_nonzero(is_known.any(axis=(0, 1)))
     kept = [piece for piece in pieces if piece[1].sum() >= 0.5 * piece[1][..., 0].size * num_nodes > 0]
@@ -280,17 +284,18 @@ def _cut(variables: Values, is_known: Known, cuts: list[_CutPlan], notes: list[s
             "take a longer series."
         )
     if len(kept) < len(pieces):
-        notes.append(f"{len(pieces) - len(kept)} of {len(pieces)} pieces of the series are mostly gaps: left out.")
+        notes.append(f"{len(pieces) - len(kept)} of {len(pieces)} pieces of the series are mostly gaps: not used.")
     return kept
 
 
 def _estimate_noise(
     stretches: list[tuple[Values, Known]], num_channels: int
 ) -> list[Float[np.ndarray, "variables variables"]]:
-    """Covariance of the white noise in the variables, piece by piece, from their k-th differences.
+    """Estimate the covariance of the white noise in the variables of each piece from their k-th differences.
 
-    White noise of variance v gives them `v binomial(2k, k)`; what is smooth adds less and less as k grows, but the
-    estimate becomes less certain. So k is the smallest whose estimate is as low as the lowest, but for chance.
+    White noise of variance v has k-th differences of variance `v binomial(2k, k)`. A smooth signal adds less and less
+    to it as k grows, but the estimate becomes less certain. So the smallest k is used whose estimate equals the lowest
+    one, up to chance.
     """
     by_order = []
     for k in range(1, HIGHEST_DIFFERENCE + 1):
@@ -303,13 +308,13 @@ def _estimate_noise(
         uncertainty = sqrt(2 * comb(4 * k, 2 * k) / comb(2 * k, k) ** 2 / (num_rows * num_channels))
         by_order.append((estimate, uncertainty, covariances))
     if not by_order:
-        raise InputError("Expected neighboring steps that were observed, got none in some part of the series.")
+        raise InputError("Expected observed neighboring steps in every piece of the series, got a piece without any.")
     lowest, uncertainty, _ = min(by_order, key=lambda entry: entry[0])
     return next(entry[2] for entry in by_order if entry[0] <= lowest * (1 + 2 * uncertainty))
 
 
 def _differences(variables: Values, is_known: Known, k: int) -> Float[np.ndarray, "rows variables"]:
-    """All k-th differences between steps that are known."""
+    """Return all k-th differences between known steps."""
     marked = np.where(is_known[..., None], variables, np.nan)
     rows = np.diff(marked, k, axis=1).reshape(-1, variables.shape[-1])
     return np.asarray(rows[~np.isnan(rows[:, 0])])

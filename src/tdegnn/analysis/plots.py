@@ -1,6 +1,7 @@
-"""Pictures of coefficients: roots in the unit disc, consistency of the stencil, coefficients by layer.
+"""Plot coefficients: roots in the unit disc, stability regions, consistency of the stencil, coefficients by layer.
 
-Every function returns a matplotlib `Figure`; `save_figure` writes it. No global state, no window.
+Every function returns a matplotlib `Figure`, and `save_figure` writes it to a file. None of them changes matplotlib's
+global settings or opens a window.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ STYLE: dict[Any, Any] = {
 
 
 def styled(plot: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
-    """Draw in the style of this library, and leave the caller's own settings alone."""
+    """Make a plot function draw in the style of this library without changing the caller's settings."""
 
     @wraps(plot)
     def draw(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Figure:
@@ -61,7 +62,7 @@ def styled(plot: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
 
 
 def new_figure(num_panels: int, panel_size: tuple[float, float] = (4.0, 3.6)) -> tuple[Figure, list[Axes]]:
-    """A row of panels; to be called under `styled`."""
+    """Return a figure with a row of panels. Call it in a function decorated with `styled`."""
     if num_panels < 1:
         raise InputError("Expected at least one thing to draw, got none.")
     figure = Figure(figsize=(panel_size[0] * num_panels, panel_size[1]), layout="constrained")
@@ -69,7 +70,7 @@ def new_figure(num_panels: int, panel_size: tuple[float, float] = (4.0, 3.6)) ->
 
 
 def save_figure(figure: Figure, path: Path) -> Path:
-    """Write the figure, making its folder where needed."""
+    """Write the figure to `path` and return `path`. The folder is created if needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=160)
     return path
@@ -77,7 +78,7 @@ def save_figure(figure: Figure, path: Path) -> Path:
 
 @styled
 def plot_roots(reports: Mapping[str, CoefficientReport]) -> Figure:
-    """Roots of each vector in the complex plane, with the unit disc."""
+    """Plot the roots of each vector in the complex plane, with the unit disc."""
     figure, panels = new_figure(len(reports), (3.4, 3.7))
     for panel, (name, report) in zip(panels, reports.items(), strict=True):
         panel.add_patch(Circle((0, 0), 1.0, facecolor="#eff6ff", edgecolor=BLUE, linewidth=1.5))
@@ -108,7 +109,7 @@ def plot_roots(reports: Mapping[str, CoefficientReport]) -> Figure:
 def plot_stability_regions(
     vectors: Mapping[str, ArrayLike], num_points: int = 121, tolerance: float = ROUNDING
 ) -> Figure:
-    """The stability region of each vector in the plane of `z = h lambda`, and the curve on which its edge lies."""
+    """Plot the stability region of each vector in the plane of `z = h lambda`, and the curve that contains its edge."""
     check_count(2, num_points=num_points)
     figure, panels = new_figure(len(vectors), (3.4, 3.7))
     for panel, (name, vector) in zip(panels, vectors.items(), strict=True):
@@ -135,7 +136,7 @@ def plot_stability_regions(
 
 @styled
 def plot_consistency(vectors: Mapping[str, ArrayLike]) -> Figure:
-    """The stencil of each vector applied to a sine, beside the second derivative scaled to fit (the paper's figure)."""
+    """Plot the stencil of each vector applied to a sine, with the second derivative scaled to fit (paper's figure)."""
     figure, panels = new_figure(len(vectors), (3.4, 3.6))
     for panel, (name, vector) in zip(panels, vectors.items(), strict=True):
         result = sine_consistency(vector)
@@ -163,10 +164,10 @@ def plot_consistency(vectors: Mapping[str, ArrayLike]) -> Figure:
 
 @styled
 def plot_coefficients_by_layer(coefficients: ArrayLike) -> Figure:
-    """The weight of each past state, layer by layer.
+    """Plot the weight of each past state, layer by layer.
 
     Args:
-        coefficients: (layers, order), as in `Integration.coefficients` of one batch element.
+        coefficients: Array of shape (layers, order), as in `Integration.coefficients` of one batch element.
     """
     matrix = as_array(coefficients)
     if matrix.ndim != 2 or not matrix.size:

@@ -1,8 +1,8 @@
-"""How large a step a vector c allows: the stability region of the recursion with a linear spatial term, `s = lambda F`.
+"""Compute how large a step a vector c allows: its stability region with a linear spatial term, `s = lambda F`.
 
-With `z = h lambda` the recursion has the polynomial `x^o - sum_p c_p x^(o-p) - z x^(o-1)`, whose roots move with z.
-The region is the set of all complex z for which the root condition holds: every root in the closed unit disc, and
-those on the circle simple. Its edge lies on the curve of those z that have a root on the circle.
+With `z = h lambda`, the recursion has the polynomial `x^o - sum_p c_p x^(o-p) - z x^(o-1)`, whose roots move with z.
+The region is the set of all complex z for which the root condition holds: every root lies in the closed unit disc, and
+roots on the circle are simple. The edge of the region lies on the curve of all z that have a root on the circle.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from numpy.typing import ArrayLike
 from tdegnn.analysis.stencil import as_array, as_coefficients, check_tolerance
 from tdegnn.errors import InputError, check_count
 
-# What rounding makes of a double root on the circle must not count as two, or as one outside.
+# Rounding splits a double root on the circle in two. They must still count as one root, and not as outside the disc.
 ROUNDING = 1e-6
 
 
 def stability_region(
     coefficients: ArrayLike, real: ArrayLike, imaginary: ArrayLike, tolerance: float = ROUNDING
 ) -> Bool[np.ndarray, "imaginary real"]:
-    """Which `z = real + i imaginary` belong to the stability region, on the grid of the two axes.
+    """Return which `z = real + i imaginary` belong to the stability region, on the grid of the two axes.
 
     Args:
         coefficients: c, newest state first.
         real: Real parts, in any order.
         imaginary: Imaginary parts, in any order.
-        tolerance: How far outside the disc a root may lie, and how close two roots count as one.
+        tolerance: How far outside the disc a root may lie, and how close two roots must be to count as one.
     """
     along, up = _as_axis("real", real), _as_axis("imaginary", imaginary)
     grid = along[None, :] + 1j * up[:, None]
@@ -36,9 +36,9 @@ def stability_region(
 
 
 def boundary(coefficients: ArrayLike, num_points: int = 512) -> Complex[np.ndarray, " points"]:
-    """The z for which `exp(i theta)` is a root, with theta from 0 to 2 pi: a closed curve through 0.
+    """Return the z for which `exp(i theta)` is a root, for theta from 0 to 2 pi: a closed curve through 0.
 
-    The region is made of whole pieces of the plane between its windings, and possibly parts of the curve itself.
+    The curve divides the plane into cells. The region consists of whole cells, and possibly of stretches of the curve.
     """
     check_count(2, num_points=num_points)
     vector = as_coefficients(coefficients)
@@ -48,16 +48,17 @@ def boundary(coefficients: ArrayLike, num_points: int = 512) -> Complex[np.ndarr
 
 
 def real_limit(coefficients: ArrayLike, tolerance: float = ROUNDING) -> float:
-    """How far z may go on the negative real axis: the region holds every z between the returned one and 0.
+    """Return the smallest real z such that the stability region contains every number between z and 0.
 
-    -2 for forward Euler, -4 for leapfrog, 0 where no decay is allowed, however slow. Whether the two ends belong to the
-    region too, `stability_region` says.
+    The limit is -2 for forward Euler, -4 for leapfrog, and 0 if no decay is stable, however slow. The region may or may
+    not contain the two ends: see `stability_region`.
     """
     vector = as_coefficients(coefficients)
     check_tolerance(tolerance)
     crossings = np.unique(_real_crossings(vector))
     ends = np.append(0.0, crossings[crossings < -tolerance][::-1])
-    # Between two z with a root on the circle none crosses it: one z speaks for all, unless there is only rounding.
+    # No root crosses the circle between two neighboring ends, so one z decides for the whole interval. Intervals
+    # shorter than the tolerance are rounding errors.
     is_stable = _is_stable(vector, (ends[1:] + ends[:-1]) / 2, tolerance) | (ends[:-1] - ends[1:] < tolerance)
     return float(ends[np.argmin(np.append(is_stable, False))])
 
@@ -68,7 +69,7 @@ def _as_axis(name: str, values: ArrayLike) -> Float[np.ndarray, " axis"]:
     except (TypeError, ValueError) as error:
         raise InputError(f"Expected {name} to be a vector of numbers, got {values!r}.") from error
     if axis.ndim != 1 or not np.isfinite(axis).all():
-        raise InputError(f"Expected {name} to be a vector of finite numbers, got shape {axis.shape}. Take np.linspace.")
+        raise InputError(f"Expected {name} to be a vector of finite numbers, got shape {axis.shape}. Use np.linspace.")
     return axis
 
 
@@ -88,10 +89,10 @@ def _is_stable(
 
 
 def _real_crossings(vector: Float[np.ndarray, " order"]) -> Float[np.ndarray, " crossings"]:
-    """All real z that have a root on the circle, perhaps with a few others.
+    """Return all real z that have a root on the circle, possibly with a few others.
 
-    With t = cos(theta), the real part of the curve is `t - sum_p c_p T_(p-1)(t)`, and its imaginary part vanishes at
-    sin(theta) = 0 and where `1 + sum_p c_p U_(p-2)(t)` does; the U are derivatives, `T_n' = n U_(n-1)`.
+    With t = cos(theta), the real part of the curve is `t - sum_p c_p T_(p-1)(t)`. Its imaginary part vanishes where
+    sin(theta) = 0 and where `1 + sum_p c_p U_(p-2)(t) = 0`. The U are derivatives: `T_n' = n U_(n-1)`.
     """
     real_part = -np.append(vector, 0.0)
     real_part[1] += 1.0

@@ -1,4 +1,4 @@
-"""Everything the analysis says about one vector c, as text, as JSON, and in one sentence."""
+"""Report the analysis of one vector c: as text, as JSON, and in one sentence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tdegnn.analysis.stencil import (
 )
 from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE
 
-# Older states that weigh no more than this together hardly count.
+# Older states hardly count if their absolute weights sum to no more than this.
 NEARLY_NOTHING = 0.1
 ORDINALS = (
     "zeroth",
@@ -38,7 +38,7 @@ ORDINALS = (
 )
 
 
-# What a learned c weighs, by the kind of states.
+# Meaning of a learned c, by the kind of states that it weighs.
 MEANINGS = {
     "latent": "c weighs states of the network (mean over its layers), not the data themselves",
     "physical": "c weighs what was observed: it says which differential equation the data follow, as far as the fit "
@@ -47,28 +47,28 @@ MEANINGS = {
 
 
 def ordinal(order: int) -> str:
-    """2 -> "second"."""
+    """Return the ordinal number of an order in words, for example "second" for 2."""
     return ORDINALS[order] if order < len(ORDINALS) else f"{order}th"
 
 
 @dataclass(frozen=True)
 class CoefficientReport:
-    """What a vector c says.
+    """The analysis of a vector c.
 
     Attributes:
         coefficients: c, newest state first.
-        tolerance: How exactly roots and derivative coefficients were judged.
+        tolerance: Tolerance with which roots and derivative coefficients were judged.
         history_length: o, the number of states that c weighs.
-        root_multiplicity: How often 1 is a root: the order of the recursion, where its lower derivatives vanish.
+        root_multiplicity: Multiplicity of the root 1. It is the order of the recursion if lower derivatives vanish.
         is_stable: Whether the root condition holds.
         max_root_modulus: Largest modulus of a root.
         roots: Roots of the characteristic polynomial, largest modulus first.
-        real_limit: How far `h lambda` may go below zero for `s = lambda F` to decay: the end of the stability region.
+        real_limit: Smallest `h lambda` below zero down to which `s = lambda F` is stable: see `regions.real_limit`.
         derivative_coefficients: `D_1, ..., D_o` of `D_1 h F' + D_2 h^2 F'' + ... = h s`.
         stencil_weights: c as a combination of the backward-difference stencils of orders 1, ..., o.
         taylor_weights: How much of each derivative the recursion measures on a smooth signal.
-        second_derivative_share: Share of second derivative when applied to a sine (64 points a period).
-        states: What c weighs, where that is known: `"latent"` or `"physical"` states.
+        second_derivative_share: Share of the second derivative when c is applied to a sine (64 points per period).
+        states: Kind of states that c weighs, `"latent"` or `"physical"`. `None` if not known.
     """
 
     coefficients: tuple[float, ...]
@@ -87,7 +87,7 @@ class CoefficientReport:
 
     @property
     def verdict(self) -> str:
-        """One sentence on stability and order."""
+        """Stability and order in one sentence."""
         if self.is_stable:
             stability = "Stable"
         elif self.max_root_modulus > 1 + self.tolerance:
@@ -98,7 +98,7 @@ class CoefficientReport:
 
     def _order_in_words(self) -> str:
         multiplicity, weights = self.root_multiplicity, self.derivative_coefficients
-        # A root that is m-fold but for the tolerance lies within its m-th root.
+        # The roots that form an m-fold root up to the tolerance lie within the m-th root of the tolerance.
         reach = max(self.tolerance, DEFAULT_TOLERANCE) ** (1 / multiplicity)
         if multiplicity > 1 and sum(abs(root - 1) <= reach for root in self.roots) < multiplicity:
             small = "D_1 is" if multiplicity == 2 else f"D_1 to D_{multiplicity - 1} are"
@@ -109,7 +109,7 @@ class CoefficientReport:
             return "forward Euler, first order."
         if sum(map(abs, self.coefficients[1:])) <= NEARLY_NOTHING:
             return "first order, close to forward Euler; 1 is a simple root."
-        # Not of the D_j themselves: they change when c is padded with zeros, which makes no other recursion.
+        # Compare stencil weights and not the D_j: padding c with zeros changes the D_j, but not the recursion.
         stencils = self.stencil_weights
         leading = max(range(len(stencils)), key=lambda place: abs(stencils[place]))
         first = "does not vanish" if leading == 0 else f"is {weights[0] / weights[leading]:.3g} D_{leading + 1}"
@@ -117,12 +117,12 @@ class CoefficientReport:
         return f"1 is a simple root, so the first derivative takes part (D_1 {first}{largest})."
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields and the verdict in types that JSON knows; a root is a pair (real, imaginary)."""
+        """Return all fields and the verdict in types that JSON supports. A root becomes a pair (real, imaginary)."""
         fields = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
         return {**fields, "roots": [[root.real, root.imag] for root in self.roots], "verdict": self.verdict}
 
     def to_json(self) -> str:
-        """Return `to_dict` as a JSON text."""
+        """Return `to_dict()` as JSON text."""
         return json.dumps(self.to_dict(), indent=2)
 
     def __str__(self) -> str:
@@ -154,7 +154,7 @@ def explain(coefficients: ArrayLike, tolerance: float = DEFAULT_TOLERANCE) -> Co
 
     Args:
         coefficients: c, newest state first. Must sum to one.
-        tolerance: How far outside the disc a root may lie, and how small a `D_j` counts as zero.
+        tolerance: How far outside the unit disc a root may lie, and how small a `D_j` must be to count as zero.
 
     Example:
         >>> explain([2, -1]).verdict
@@ -187,11 +187,11 @@ def _power(exponent: int) -> str:
 
 
 def primes(order: int) -> str:
-    """The mark of a derivative: up to three primes, then its order."""
+    """Return the mark of a derivative: up to three primes, else its order in parentheses."""
     return "'" * order if order <= 3 else f"^({order})"
 
 
 def _combination(weights: tuple[float, ...]) -> str:
-    # What rounding leaves of a zero is zero.
+    # Show zeros without their rounding error.
     shown = (weight if abs(weight) > 1e-12 else 0.0 for weight in weights)
     return " ".join(f"{weight:+.4g} [order {j}]" for j, weight in enumerate(shown, start=1)).removeprefix("+")

@@ -1,10 +1,11 @@
-"""An equation tested against smooth sequences of compact support: nothing noisy is differenced.
+"""Test an equation against smooth sequences of compact support, so that noisy data are never differenced.
 
 For `F^(m) + D_(m-1) F^(m-1) + ... + D_1 F' = s(F; G)`, in units of the step, and a test sequence psi, summation by
 parts moves every central difference onto psi: `sum_t psi delta^j F = (-1)^j sum_t F delta^j psi`, exactly. With
-`psi(t) = (1 - (t/w)^2)^m` the noise in the m-th term falls as `w^(-m-1/2)`, while the term itself stays as long as psi
-is short for the data. So w is what a stride is to differences. s is linear in its weights: a dictionary of monomials
-of the state and its Laplacians. White noise adds a known matrix to the second moments of the terms; it is subtracted.
+`psi(t) = (1 - (t/w)^2)^m`, the noise in the m-th term falls as `w^(-m-1/2)`, while the term itself hardly changes as
+long as psi is shorter than the changes in the data. So w plays the role of the stride of a difference. s is linear in
+its weights: it combines the terms of a dictionary, monomials of the state and its Laplacians. White noise adds a known
+matrix to the second moments of the terms; this matrix is subtracted.
 """
 
 from __future__ import annotations
@@ -19,26 +20,26 @@ import scipy.linalg
 from jaxtyping import Bool, Float
 from scipy.ndimage import correlate1d, minimum_filter1d
 
-# Beyond so many standard deviations nonlinear terms stay constant, so that one outlier does not decide their weight.
+# Variables in nonlinear terms are clipped at this many standard deviations, so that one outlier does not decide.
 CLIPPED_AT = 4.0
 HIGHEST_DEGREE = 3
-# Of the dictionary, which each channel has for itself.
+# Largest number of dictionary terms in all. Each channel has its own dictionary.
 MOST_TERMS = 90
-# Windows this share of their half width apart say nearly the same.
+# The stride of windows is their half width divided by this. Closer windows are nearly the same.
 SHARE_OF_STRIDE = 8
-# A direction of the terms that is weaker than this, with terms of variance one, is rounding.
+# With terms of variance one, a direction of the terms that is weaker than this is rounding error.
 WEAKEST_DIRECTION = 1e-10
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Trajectories, or parts of them, that are drawn or left out together.
+    """Trajectories, or stretches of them, that are drawn or left out together.
 
     Attributes:
-        variables: The state's channels, then those of its Laplacians, centered and of one scale.
-        is_known: Where they were observed and say something: not where a node never changes.
+        variables: Channels of the state, then of its Laplacians, centered and scaled.
+        is_known: Where the variables were observed. Also false at nodes that never change.
         noise: Covariance of the white noise in the variables.
-        num_multiplied: How many variables, the first ones, are multiplied with each other in the dictionary.
+        num_multiplied: Number of variables, from the first, that are multiplied with each other in the dictionary.
     """
 
     variables: Float[np.ndarray, "trajectories time nodes variables"]
@@ -48,9 +49,9 @@ class Piece:
 
 
 def difference_kernels(order: int, half_width: int) -> Float[np.ndarray, "order_plus_one window"]:
-    """`(-1)^j delta^j psi` for j = 0, ..., order, with `psi(t) = (1 - (t / half_width)^2)^order`, made of sum one.
+    """Return `(-1)^j delta^j psi` for j = 0, ..., order, where `psi(t) = (1 - (t / half_width)^2)^order` has sum one.
 
-    Applied to a series they give psi-weighted means of its j-th central differences, to polynomials exactly so.
+    Applied to a series, they give psi-weighted means of its j-th central differences, exactly so for polynomials.
     """
     reach = half_width + (order - 1) // 2
     steps = np.arange(-reach, reach + 1)
@@ -59,7 +60,7 @@ def difference_kernels(order: int, half_width: int) -> Float[np.ndarray, "order_
         return np.asarray(np.maximum(1.0 - (times / half_width) ** 2, 0.0) ** order)
 
     rows = [sum((-1) ** (i + j) * comb(j, i) * psi(steps + j / 2 - i) for i in range(j + 1)) for j in range(order + 1)]
-    # Odd differences see psi halfway between the steps, where its sum is another.
+    # Odd differences use psi halfway between the steps, where its sum is different.
     sums = [np.sum(psi(steps + (j % 2) / 2)) for j in range(order + 1)]
     return np.asarray(np.asarray(rows) / np.asarray(sums)[:, None])
 
@@ -67,9 +68,10 @@ def difference_kernels(order: int, half_width: int) -> Float[np.ndarray, "order_
 def monomials(
     variables: Float[np.ndarray, "*rows variables"], num_multiplied: int, most: int = MOST_TERMS
 ) -> Float[np.ndarray, "*rows monomials"]:
-    """The dictionary of s: the variables, then products of the first of them, up to degree three.
+    """Return the dictionary of s: the variables, then products of the first `num_multiplied`, up to degree three.
 
-    The degree is lower where they were too many. Each term costs some certainty, so not all variables are multiplied.
+    The degree is lower if there would be more than `most` terms. Each term costs some certainty, so not all variables
+    are multiplied.
     """
     degree = next(d for d in range(HIGHEST_DEGREE, 0, -1) if d == 1 or comb(num_multiplied + d, d) - 1 <= most)
     clipped = np.clip(variables, -CLIPPED_AT, CLIPPED_AT)
@@ -83,18 +85,18 @@ def monomials(
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums of products of the tested terms, piece by piece, so that drawing pieces again costs nothing.
+    """Sums of products of the tested terms per piece, which make it cheap to draw pieces repeatedly.
 
-    The terms: the dictionary (once for each channel of the state), the differences of order 1 to m - 1, and at last
-    the m-th, which is to be explained. Means are taken for each node and channel by itself: levels say nothing.
+    The terms are the dictionary (once per channel of the state), the differences of order 1 to m - 1, and last the m-th
+    difference, which is to be explained. Means are taken per node and channel, because levels do not matter.
 
     Attributes:
-        order: m.
-        half_width: w, in steps.
+        order: The order m.
+        half_width: The half width w, in steps.
         products: Sums of products.
-        sums: Sums, by node and channel.
-        counts: Number of windows, by node and channel.
-        noise: What noise adds to the covariances.
+        sums: Sums per node and channel.
+        counts: Number of windows per node and channel.
+        noise: Contribution of noise to the covariances.
     """
 
     order: int
@@ -105,21 +107,21 @@ class Moments:
     noise: Float[np.ndarray, "pieces terms terms"]
 
     def means(self, weights: Float[np.ndarray, " pieces"]) -> Float[np.ndarray, "groups terms"]:
-        """Mean of the terms, by node and channel; zero where no window is."""
+        """Return the mean of the terms per node and channel, or zero if there is no window."""
         counts = weights @ self.counts
         return np.asarray(_weigh(weights, self.sums) / np.maximum(counts, 1.0)[:, None])
 
     def covariance(
         self, weights: Float[np.ndarray, " pieces"], means: Float[np.ndarray, "groups terms"]
     ) -> Float[np.ndarray, "terms terms"]:
-        """Mean product of deviations from `means`, which may be those of other pieces."""
+        """Return the mean product of deviations from `means`, which may come from other pieces."""
         counts, sums = weights @ self.counts, _weigh(weights, self.sums)
         crossed = sums.T @ means
         total = _weigh(weights, self.products) - crossed - crossed.T + (means * counts[:, None]).T @ means
         return np.asarray(total / counts.sum())
 
     def noise_covariance(self, weights: Float[np.ndarray, " pieces"]) -> Float[np.ndarray, "terms terms"]:
-        """What noise adds to the covariances."""
+        """Return the contribution of noise to the covariances."""
         shares = weights * self.counts.sum(axis=1)
         return np.asarray(_weigh(shares, self.noise) / shares.sum())
 
@@ -127,12 +129,12 @@ class Moments:
 def _weigh(
     weights: Float[np.ndarray, " pieces"], values: Float[np.ndarray, "pieces rows terms"]
 ) -> Float[np.ndarray, "rows terms"]:
-    """Weighted sum over the pieces."""
+    """Return the weighted sum over the pieces."""
     return np.asarray((weights @ values.reshape(len(values), -1)).reshape(values.shape[1:]))
 
 
 def tested_moments(pieces: Sequence[Piece], num_channels: int, order: int, half_width: int) -> Moments | None:
-    """Test every piece at every place; `None` where some piece has no place without a gap."""
+    """Test every piece at every place. Return `None` if some piece has no place without a gap."""
     kernels = difference_kernels(order, half_width)
     if any(piece.variables.shape[1] < kernels.shape[1] for piece in pieces):
         return None
@@ -146,7 +148,7 @@ def tested_moments(pieces: Sequence[Piece], num_channels: int, order: int, half_
 def _test_piece(
     piece: Piece, num_channels: int, kernels: Float[np.ndarray, "order_plus_one window"], stride: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Products, sums, counts and noise of one piece."""
+    """Return products, sums, counts and noise of one piece."""
     order, window = kernels.shape[0] - 1, kernels.shape[1]
     places = slice(window // 2, -(window // 2), stride)
     is_whole = minimum_filter1d(piece.is_known.astype(np.uint8), window, axis=1)[:, places].astype(bool)
@@ -176,7 +178,10 @@ def _term_noise(
     dictionary_size: int,
     kernels: Float[np.ndarray, "order_plus_one window"],
 ) -> Float[np.ndarray, "terms terms"]:
-    """Noise of the linear terms and the differences; that of products, averaged over a window, is left out as small."""
+    """Return the noise of the linear terms and the differences.
+
+    The noise of products is left out: averaging over a window makes it small.
+    """
     num_variables, order = len(noise), len(kernels) - 1
     overlaps = kernels @ kernels.T
     result = np.zeros((dictionary_size + order, dictionary_size + order))
@@ -190,10 +195,10 @@ def _term_noise(
 def solve(
     covariance: Float[np.ndarray, "terms terms"], noise: Float[np.ndarray, "terms terms"]
 ) -> Float[np.ndarray, " terms_but_one"]:
-    """Weights of the other terms that explain the last one best, had there been no noise.
+    """Return the weights with which the other terms explain the last one best, as if there were no noise.
 
-    Noise is subtracted along each direction of the terms, seen in units of the noise there; but a direction in which
-    less than the noise would be left keeps as much as the noise is. What is lost in noise gets a small weight so.
+    Noise is subtracted along each direction of the terms, in units of the noise in this direction. If less than the
+    noise would remain, the direction keeps as much as the noise. So directions lost in noise get small weights.
     """
     matrix, target = covariance[:-1, :-1], covariance[:-1, -1] - noise[:-1, -1]
     scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
@@ -209,8 +214,8 @@ def explained_without_noise(
     noise: Float[np.ndarray, "terms terms"],
     weights: Float[np.ndarray, " terms_but_one"],
 ) -> float:
-    """Share of the last term that the weights explain, had there been no noise: `R2_m` of held-out data."""
+    """Return the share of the last term that the weights explain, as if without noise: `R2_m` of held-out data."""
     clean = covariance - noise
     residual = np.append(-weights, 1.0)
-    # Where there is nothing but noise, nothing is explained.
+    # If there is nothing but noise, nothing is explained.
     return float(1.0 - residual @ clean @ residual / clean[-1, -1]) if clean[-1, -1] > 0 else 0.0

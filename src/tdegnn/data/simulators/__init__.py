@@ -1,1 +1,1 @@
-"""Simulated systems whose order in time is known."""
+"""Simulated systems with a known order in time."""

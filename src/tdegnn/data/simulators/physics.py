@@ -1,7 +1,7 @@
-"""Seeded simulators on graphs whose order is known: the pendulum of the paper, heat, waves, and a third order.
+"""Simulate systems of known order on graphs: the pendulum of the paper, heat, waves, and a third-order system.
 
-The systems on a graph are linear, `F^(m) + a_(m-1) F^(m-1) + ... + a_1 F' = -L F`, and are advanced exactly, by
-the exponential of their companion matrix: what is observed carries no error of a numerical integrator.
+The systems on a graph are linear, `F^(m) + a_(m-1) F^(m-1) + ... + a_1 F' = -L F`. They are advanced exactly, by the
+exponential of their companion matrix, so the observations carry no error of a numerical integrator.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Simulation:
 
     Attributes:
         name: Name of the system.
-        states: What was observed, in float64.
-        graph: The graph on which the system lives.
+        states: The observations, in float64.
+        graph: The graph of the system.
         step_size: Time between two observations.
-        dynamics_order: The order of the system in time.
+        dynamics_order: Order of the system in time.
     """
 
     name: str
@@ -48,7 +48,7 @@ def simulate_pendulum(
     initial_angle: float = 1.0,
     features: PendulumFeatures = "angle",
 ) -> Simulation:
-    """The nonlinear pendulum of the paper: a fixed pivot (node 0) and a bob (node 1), joined by an edge.
+    """Simulate the nonlinear pendulum of the paper: a fixed pivot (node 0) and a bob (node 1), joined by an edge.
 
     `theta'' = -sin(w(t) theta)` with `w(t) = 1 - 0.04 sin t`, from rest, integrated by leapfrog.
 
@@ -58,8 +58,8 @@ def simulate_pendulum(
         num_steps: Number of observations.
         step_size: Time between two observations, and step of the integrator.
         initial_angle: Angle at time 0.
-        features: `"angle"`: one channel, in which the equation is closed. `"coordinates"`: x and y, in which the
-            acceleration depends on the velocity too.
+        features: `"angle"` for one channel, with an equation in the angle alone, or `"coordinates"` for x and y, whose
+            acceleration also depends on the velocity. Default: `"angle"`.
     """
     _check_times(num_steps, step_size)
     check_finite(initial_angle=initial_angle)
@@ -67,7 +67,7 @@ def simulate_pendulum(
         raise InputError(f"Expected features to be 'angle' or 'coordinates', got {features!r}.")
     angles = np.empty(num_steps)
     angles[0] = initial_angle
-    # Half a step of acceleration: the start is at rest.
+    # The pendulum starts at rest, so the first step has half of the acceleration.
     angles[1] = initial_angle + step_size**2 / 2 * _pendulum_acceleration(initial_angle, 0.0)
     for step in range(1, num_steps - 1):
         acceleration = _pendulum_acceleration(angles[step], step * step_size)
@@ -92,7 +92,7 @@ def simulate_heat(
     step_size: float = 0.1,
     seed: int = 0,
 ) -> Simulation:
-    """First order: `F' = -L F`. Arguments as in `simulate_linear`."""
+    """Simulate the heat equation, of first order: `F' = -L F`. See `simulate_linear` for the arguments."""
     return simulate_linear("heat", (), graph, num_trajectories, num_steps, step_size, seed)
 
 
@@ -104,7 +104,10 @@ def simulate_wave(
     seed: int = 0,
     damping: float = 0.0,
 ) -> Simulation:
-    """Second order, coupled oscillators: `F'' + damping F' = -L F`. Other arguments as in `simulate_linear`."""
+    """Simulate coupled oscillators, of second order: `F'' + damping F' = -L F`.
+
+    See `simulate_linear` for the other arguments.
+    """
     check_finite(damping=damping)
     if damping < 0:
         raise InputError(f"Expected damping to be at least 0, got {damping}.")
@@ -119,7 +122,7 @@ def simulate_third_order(
     step_size: float = 0.1,
     seed: int = 0,
 ) -> Simulation:
-    """Third order: `F''' + F'' + 2 F' = -L F`. Arguments as in `simulate_linear`."""
+    """Simulate a third-order system: `F''' + F'' + 2 F' = -L F`. See `simulate_linear` for the arguments."""
     return simulate_linear("third order", (2.0, 1.0), graph, num_trajectories, num_steps, step_size, seed)
 
 
@@ -132,16 +135,16 @@ def simulate_linear(
     step_size: float,
     seed: int,
 ) -> Simulation:
-    """`F^(m) + a_(m-1) F^(m-1) + ... + a_1 F' = -L F` from random initial states and derivatives.
+    """Simulate `F^(m) + a_(m-1) F^(m-1) + ... + a_1 F' = -L F` from random initial states and derivatives.
 
     Args:
         name: Name of the system.
-        lower_derivatives: `a_1, ..., a_(m-1)`. Their number gives the order.
-        graph: A graph; without one, `random_graph(seed=seed)`.
-        num_trajectories: Number of initial states, drawn from a normal distribution, as are their derivatives.
-        num_steps: Number of observations of each.
+        lower_derivatives: `a_1, ..., a_(m-1)`. Their number sets the order m.
+        graph: The graph. If `None`, `random_graph(seed=seed)`.
+        num_trajectories: Number of trajectories. Initial states and derivatives are drawn from a normal distribution.
+        num_steps: Number of observations per trajectory.
         step_size: Time between two observations.
-        seed: Seed of the initial states.
+        seed: Seed of the initial states and derivatives.
     """
     _check_times(num_steps, step_size)
     check_count(num_trajectories=num_trajectories)
@@ -150,7 +153,7 @@ def simulate_linear(
     order, num_nodes = len(lower_derivatives) + 1, graph.num_nodes
     identity = torch.eye(num_nodes, dtype=torch.float64)
     laplacian = graph.laplacian(identity).numpy()
-    # Companion form: the phase is (F, F', ..., F^(m-1)).
+    # In companion form, the phase is (F, F', ..., F^(m-1)).
     companion = np.eye(order * num_nodes, k=num_nodes)
     companion[-num_nodes:, :num_nodes] = -laplacian
     for position, weight in enumerate(lower_derivatives, start=1):
@@ -166,7 +169,7 @@ def simulate_linear(
 
 
 def random_graph(num_nodes: int = 16, seed: int = 0) -> Graph:
-    """A connected small-world graph: a ring of neighborhoods with some edges rewired."""
+    """Return a connected small-world graph: a ring of neighborhoods with some edges rewired."""
     check_count(5, num_nodes=num_nodes)
     return Graph.from_networkx(networkx.connected_watts_strogatz_graph(num_nodes, k=4, p=0.2, seed=seed))
 
