@@ -11,18 +11,12 @@ from optuna.trial import TrialState
 
 from tdegnn import InputError
 from tdegnn.experiments.node_systems import NodeRun, train_together
-from tdegnn.experiments.recipe_files import read_recipes
-from tdegnn.experiments.sweep import (
-    RANGES,
-    SHAPES,
-    SweepSettings,
-    count_finished,
-    fail_stale_trials,
-    open_study,
-    run_sweep,
-    write_recipe,
-)
+from tdegnn.experiments.recipe_files import read_recipes, write_recipe
+from tdegnn.experiments.search_space import RANGES, SHAPES, SweepSettings
+from tdegnn.experiments.studies import count_finished, fail_stale_trials, open_study
+from tdegnn.experiments.sweep import run_sweep
 from tdegnn.nodes.settings import NodeConfig
+from tdegnn.parts import Part
 from tdegnn.training.members import GroupDescent
 from tests.experiments.tiny_nodes import make_tiny_nodes
 
@@ -95,8 +89,8 @@ def test_the_worse_half_of_a_batch_stops_after_a_third_of_the_steps(tmp_path):
 def test_trials_stay_in_the_ranges_and_a_batch_has_one_shape(tmp_path):
     study, _ = sweep(tmp_path / "study", trials=12, settings=replace(SETTINGS, space="wide"))
     for trial in study.trials:
-        # Features of which some are negative cannot be made to sum to one.
-        assert set(trial.params) == set(RANGES) | set(SHAPES["wide"]) - {"normalized_features"}
+        # Features of which some are negative cannot be made to sum to one, and only TDE-GNN_A has rules to choose from.
+        assert set(trial.params) == set(RANGES) | set(SHAPES["wide"]) - {"normalized_features", "coefficients"}
         assert all(low <= trial.params[name] <= high for name, (low, high, _) in RANGES.items())
     shapes = [tuple(trial.params.get(name) for name in SHAPES["wide"]) for trial in study.trials]
     assert all(len(set(shapes[start : start + 4])) == 1 for start in (0, 4, 8))
@@ -237,8 +231,8 @@ def test_optuna_stays_quiet(tmp_path, capfd):
 
 def test_a_recipe_comes_back_as_it_was_and_leaves_other_systems_alone(tmp_path):
     config = NodeConfig(
-        "TDE-GNN_A", 32, 4, 4, True, initial_states="newest unmapped", step_size=0.1 + 0.2,
-        temporal=GroupDescent(1.2345678901234567e-05, 1 / 3), num_steps=17,
+        "TDE-GNN_A", 32, 4, 4, operator=Part("diffusion", batch_norm=True), initial_states="newest-unmapped",
+        step_size=0.1 + 0.2, temporal=GroupDescent(1.2345678901234567e-05, 1 / 3), num_steps=17,
     )  # fmt: skip
     direct = replace(config, system="TDE-GNN_D", outer_dropout=0.0)
     path = tmp_path / "recipes" / "cora.toml"

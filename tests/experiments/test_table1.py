@@ -21,7 +21,7 @@ SMALL = NodeConfig(
     num_layers=2,
     order=2,
     num_steps=6,
-    initial_states="newest unmapped",
+    initial_states="newest-unmapped",
     temporal=GroupDescent(1e-3, 0.1),
 )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -146,6 +146,9 @@ class DirectCoefficients(VectorCoefficients):
         order: Number of states that are weighed.
         num_layers: One vector for all layers (`None`, as in the paper), or one for each of so many layers.
     """
+
+    # Decay to zero would do nothing: c does not depend on the scale of the raw vector.
+    anchored: ClassVar[tuple[str, ...]] = ("raw",)
 
     def __init__(self, order: int, num_layers: int | None = None) -> None:
         super().__init__(order, num_layers)

@@ -41,7 +41,7 @@ NUM_QUARTERS = 4
 # Dropout in every layer would leave nothing of a state after 64 of them, and batch norm would hide how it grows. Where
 # the newest initial state has no map, the learned vectors start as c = [1] does: as the same network.
 PLAIN = NodeConfig(
-    order=4, initial_states="newest unmapped", layer_maps="near identity", outer_dropout=0.0, hidden_dropout=0.0
+    order=4, operator="near-identity", initial_states="newest-unmapped", outer_dropout=0.0, hidden_dropout=0.0
 )
 
 

@@ -21,21 +21,26 @@ from tdegnn.errors import InputError, check_finite
 from tdegnn.graph import Graph, State
 from tdegnn.nets.dropout import PassDropout
 from tdegnn.nets.node_network import Features, NodeNetwork, apply_linear
-from tdegnn.parts import reset_parts
+from tdegnn.parts import Family, reset_parts
 
 
 class MappedStates(nn.Module):
-    """The paper's initial states: a linear map of the embedding for each of them; without any map the embedding itself.
+    """The paper's initial states: a linear map of the embedding for each of them. With order 1, the embedding itself.
 
     Args:
-        num_maps: Number of maps, which is the order, or 0.
+        order: Number of states.
         channels: Channels of a state.
     """
 
-    def __init__(self, num_maps: int, channels: int) -> None:
+    def __init__(self, order: int, channels: int) -> None:
         super().__init__()
-        self.maps = nn.Parameter(torch.empty(num_maps, channels, channels))
+        self.maps = nn.Parameter(torch.empty(self._count_maps(order), channels, channels))
         self.reset_parameters()
+
+    @staticmethod
+    def _count_maps(order: int) -> int:
+        # One state needs no map of its own: the embedding is one.
+        return order if order > 1 else 0
 
     def reset_parameters(self) -> None:
         """Draw the maps anew, each as a linear layer would."""
@@ -58,12 +63,16 @@ class NewestUnmapped(MappedStates):
         channels: Channels of a state.
     """
 
-    def __init__(self, order: int, channels: int) -> None:
-        super().__init__(order - 1, channels)
+    @staticmethod
+    def _count_maps(order: int) -> int:
+        return order - 1
 
     def forward(self, embedded: State) -> History:
         """Return the initial states, newest first."""
         return (embedded, *(embedded @ state_map for state_map in self.maps))
+
+
+INITIAL_STATES = Family("initial_states", nn.Module, {"mapped": MappedStates, "newest-unmapped": NewestUnmapped})
 
 
 class StationaryNetwork(NodeNetwork):
@@ -110,8 +119,7 @@ class StationaryNetwork(NodeNetwork):
         self._register_setting("step_size", step_size)
         self.embedding = nn.Linear(num_features, hidden_channels)
         if initial_states is None:
-            # One state needs no map of its own: the embedding is one.
-            initial_states = MappedStates(coefficients.order if coefficients.order > 1 else 0, hidden_channels)
+            initial_states = MappedStates(coefficients.order, hidden_channels)
         self.initial_states = initial_states
         self.coefficients = coefficients
         self.operator = operator
