@@ -338,11 +338,7 @@ def _keep_where(is_better: Bool[Tensor, " members"], new: Tensor, old: Tensor) -
 def take_weights(network: nn.Module, stored: Mapping[str, Tensor], member: int, path: Path) -> None:
     """Give a network the weights and buffers of one member.
 
-    Args:
-        network: What gets them.
-        stored: Weights and buffers by name, one row per member.
-        member: Which member.
-        path: The folder that they come from.
+    `stored` has one row per member, and comes from the folder `path`.
     """
     own = dict([*network.named_parameters(), *network.named_buffers()])
     shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
