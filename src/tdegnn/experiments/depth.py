@@ -123,7 +123,7 @@ def make_chains(
 
 
 def chain_quarters(chains: NodeDataset) -> Int[np.ndarray, " nodes"]:
-    """Return the quarter of the longest length in which that of each chain lies, at its last node. Other nodes have 0."""
+    """Return at the last node of each chain in which quarter of the longest length its own lies. Other nodes have 0."""
     last = np.flatnonzero(chains.labels >= 0)
     lengths = np.diff(last, prepend=-1)
     quarters = np.zeros(chains.num_nodes, dtype=np.int64)
