@@ -105,6 +105,20 @@ class Family:
         if not isinstance(given, nn.Module):
             self._resolve(given)
 
+    def takes(self, given: PartLike, size: str) -> bool:
+        """Whether a network decides this size of the part: an object, or a part with a setting for it, has its own."""
+        if isinstance(given, nn.Module):
+            return False
+        part = self._resolve(given)
+        assert not isinstance(part.kind, str)  # resolved
+        argument = inspect.signature(part.kind).parameters.get(size)
+        return argument is not None and argument.default is argument.empty and size not in part.settings
+
+    def name_of(self, given: PartLike) -> str:
+        """Return the name of a part for tables and messages: its name in the family, or that of the user's class."""
+        record = self.to_record(given)
+        return record if isinstance(record, str) else str(record.get("name") or record["class"])
+
     def to_record(self, given: PartLike) -> PartRecord:
         """What a run folder keeps of a part: its name and settings, or the name of the user's class."""
         part = given if isinstance(given, Part) else Part(given)

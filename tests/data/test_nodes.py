@@ -12,7 +12,7 @@ from tdegnn.data.nodes import NodeDataset
 
 EDGES = [[0, 0, 1, 3], [1, 2, 2, 0]]
 FEATURES = np.array([[1, 3, 0], [0, 0, 0], [0, 2, 0], [1, 0, 0]], dtype=np.float32)
-PARTS = ("training_masks", "validation_masks", "test_masks")
+SUBSETS = ("training_masks", "validation_masks", "test_masks")
 
 
 def masks(*splits):
@@ -40,8 +40,8 @@ def dense(dataset):
 def assert_same(first, second):
     np.testing.assert_array_equal(dense(first), dense(second))
     np.testing.assert_array_equal(first.labels, second.labels)
-    for part in PARTS:
-        np.testing.assert_array_equal(getattr(first, part), getattr(second, part))
+    for subset in SUBSETS:
+        np.testing.assert_array_equal(getattr(first, subset), getattr(second, subset))
     assert first.graph.direction == second.graph.direction
     assert torch.equal(first.graph.edge_index, second.graph.edge_index)
     torch.testing.assert_close(first.graph.edge_weight, second.graph.edge_weight)
@@ -120,7 +120,7 @@ def test_pyg_data_with_sparse_features_and_one_split(layout):
     data.y = data.y[:, None].int()
     dataset = NodeDataset.from_pyg(data, direction="out", name="one")
     assert isinstance(dataset.features, np.ndarray) == (layout == torch.strided)
-    first = {part: getattr(make(), part)[:1] for part in PARTS}
+    first = {subset: getattr(make(), subset)[:1] for subset in SUBSETS}
     assert_same(dataset, make(**first))
     assert dataset.name == "one"
 
@@ -131,7 +131,7 @@ def test_pyg_data_without_labels_and_masks_has_no_splits():
     assert "train_mask" not in dataset.to_pyg()
 
 
-def test_a_part_that_pyg_data_do_not_have_is_empty():
+def test_a_subset_that_pyg_data_do_not_have_is_empty():
     data = make().to_pyg()
     del data.val_mask
     dataset = NodeDataset.from_pyg(data)
@@ -144,23 +144,23 @@ def test_a_part_that_pyg_data_do_not_have_is_empty():
     ("changes", "message"),
     [
         ({"graph": EDGES}, "graph to be a Graph, got list"),
-        ({"features": FEATURES.tolist()}, "csr_array or a NumPy array of float32 .*, got list"),
-        ({"features": FEATURES.astype(float)}, "got ndarray of float64 and shape .4, 3.. Convert them first"),
+        ({"features": FEATURES.tolist()}, "csr_array or a NumPy array of float32 or float64 .*, got list"),
+        ({"features": FEATURES.astype(np.float16)}, "got ndarray of float16 and shape .4, 3.. Convert them first"),
         ({"features": scipy.sparse.csc_array(FEATURES)}, "got csc_array of float32"),
         ({"features": FEATURES[0]}, "got ndarray of float32 and shape .3,."),
         ({"features": FEATURES[:3]}, "features of 4 nodes, as in the graph, got 3 rows"),
         ({"features": FEATURES / np.float32(0.5) + np.float32("nan")}, "finite features"),
-        ({"labels": [0, 1, 2, 0]}, "labels of int64 and shape .4,., one a node, got list"),
+        ({"labels": [0, 1, 2, 0]}, "labels of int64 and shape .4,., one per node, got list"),
         ({"labels": np.zeros(4)}, "got ndarray of float64"),
         ({"labels": np.zeros(3, np.int64)}, "shape .3,."),
-        ({"labels": np.array([0, 1, -2, 0])}, "labels from 0 on, or -1 where unknown, got -2"),
+        ({"labels": np.array([0, 1, -2, 0])}, "labels from 0 on, or -1 if unknown, got -2"),
         ({"test_masks": masks((2,))}, r"equally many splits, got \[2, 2, 1\]"),
         (
             {"test_masks": masks((2,), ()).astype(int)},
             "test_masks of bool and shape .splits, 4 nodes., got ndarray of int",
         ),
         ({"training_masks": masks((0,), (1,)).T}, "training_masks of bool"),
-        ({"validation_masks": masks((1,), (1,))}, "one part of a split at most, got node 1 in two of split 1"),
+        ({"validation_masks": masks((1,), (1,))}, "at most one subset of a split, got node 1 in two of split 1"),
         ({"test_masks": masks((2,), (3,))}, "a label for each node in a split"),
     ],
 )
@@ -176,7 +176,7 @@ def test_parts_that_do_not_fit_are_refused(changes, message):
     [
         ({"x": None}, "x of shape .nodes, features., got NoneType"),
         ({"x": torch.zeros(4)}, "got Tensor of torch.float32 and shape .4,."),
-        ({"y": torch.zeros(4)}, "y to hold one whole number a node, got Tensor of torch.float32"),
+        ({"y": torch.zeros(4)}, "y to hold one whole number per node, got Tensor of torch.float32"),
         ({"y": torch.zeros(4, 2, dtype=torch.long)}, "y to hold one whole number"),
         ({"val_mask": torch.zeros(4, 2, dtype=torch.long)}, "validation_masks of bool"),
         ({"val_mask": torch.zeros(3, dtype=torch.bool)}, "validation_masks of bool and shape .splits, 4 nodes."),

@@ -11,7 +11,9 @@ pgserver = pytest.importorskip("pgserver", reason="there is no PostgreSQL to try
 
 WORKER = """
 import sys
-from tdegnn.experiments.sweep import SweepSettings, open_study, run_sweep
+from tdegnn.experiments.search_space import SweepSettings
+from tdegnn.experiments.studies import open_study
+from tdegnn.experiments.sweep import run_sweep
 from tests.experiments.tiny_nodes import make_tiny_nodes
 
 settings = SweepSettings(num_splits=2, num_steps=3)

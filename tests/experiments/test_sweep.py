@@ -7,22 +7,17 @@ from pathlib import Path
 
 import optuna
 import pytest
+import torch
 from optuna.trial import TrialState
 
-from tdegnn import InputError
+from tdegnn import InputError, SpatialOperator
 from tdegnn.experiments.node_systems import NodeRun, train_together
-from tdegnn.experiments.recipe_files import read_recipes
-from tdegnn.experiments.sweep import (
-    RANGES,
-    SHAPES,
-    SweepSettings,
-    count_finished,
-    fail_stale_trials,
-    open_study,
-    run_sweep,
-    write_recipe,
-)
+from tdegnn.experiments.recipe_files import read_recipes, write_recipe
+from tdegnn.experiments.search_space import RANGES, SHAPES, SweepSettings
+from tdegnn.experiments.studies import count_finished, fail_stale_trials, open_study
+from tdegnn.experiments.sweep import run_sweep
 from tdegnn.nodes.settings import NodeConfig
+from tdegnn.parts import Part
 from tdegnn.training.members import GroupDescent
 from tests.experiments.tiny_nodes import make_tiny_nodes
 
@@ -95,8 +90,8 @@ def test_the_worse_half_of_a_batch_stops_after_a_third_of_the_steps(tmp_path):
 def test_trials_stay_in_the_ranges_and_a_batch_has_one_shape(tmp_path):
     study, _ = sweep(tmp_path / "study", trials=12, settings=replace(SETTINGS, space="wide"))
     for trial in study.trials:
-        # Features of which some are negative cannot be made to sum to one.
-        assert set(trial.params) == set(RANGES) | set(SHAPES["wide"]) - {"normalized_features"}
+        # Features of which some are negative cannot be made to sum to one, and only TDE-GNN_A has rules to choose from.
+        assert set(trial.params) == set(RANGES) | set(SHAPES["wide"]) - {"normalized_features", "coefficients"}
         assert all(low <= trial.params[name] <= high for name, (low, high, _) in RANGES.items())
     shapes = [tuple(trial.params.get(name) for name in SHAPES["wide"]) for trial in study.trials]
     assert all(len(set(shapes[start : start + 4])) == 1 for start in (0, 4, 8))
@@ -237,11 +232,73 @@ def test_optuna_stays_quiet(tmp_path, capfd):
 
 def test_a_recipe_comes_back_as_it_was_and_leaves_other_systems_alone(tmp_path):
     config = NodeConfig(
-        "TDE-GNN_A", 32, 4, 4, True, initial_states="newest unmapped", step_size=0.1 + 0.2,
-        temporal=GroupDescent(1.2345678901234567e-05, 1 / 3), num_steps=17,
+        "TDE-GNN_A", 32, 4, 4, operator=Part("diffusion", batch_norm=True), initial_states="newest-unmapped",
+        step_size=0.1 + 0.2, temporal=GroupDescent(1.2345678901234567e-05, 1 / 3), num_steps=17,
     )  # fmt: skip
     direct = replace(config, system="TDE-GNN_D", outer_dropout=0.0)
     path = tmp_path / "recipes" / "cora.toml"
     for written in (config, replace(direct, num_layers=2), direct):
         write_recipe(path, written)
     assert read_recipes("cora", path) == {"TDE-GNN_A": config, "TDE-GNN_D": direct}
+
+
+class Repulsion(SpatialOperator):
+    """Neighbors push each other apart, as strongly as a gate of their own state says."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.gate = torch.nn.Linear(channels, channels)
+
+    def forward(self, state, graph, layer, context=None):
+        return torch.sigmoid(self.gate(state)) * graph.laplacian(state), context
+
+
+class Stepwise(Repulsion):
+    """One that keeps its step size where members cannot differ in it."""
+
+    def __init__(self, channels, step_size):
+        super().__init__(channels)
+        self.step_size = step_size
+
+
+@pytest.mark.parametrize("space", ["paper", "wide"])
+def test_an_operator_and_a_rule_of_ones_own_are_searched_and_named_in_the_recipe(tmp_path, space):
+    settings = replace(SETTINGS, space=space, operator=Repulsion, coefficients=Part("stable", multiplicity=1))
+    study, result = sweep(tmp_path / "study", trials=3, settings=settings, train=train_together)
+    assert result.num_finished == 3
+    assert not {"batch_norm", "operator", "coefficients"} & set(study.trials[0].params)
+    config = result.finalists[0].config
+    assert (config.operator, config.coefficients) == (Repulsion, Part("stable", multiplicity=1))
+    assert json.loads(json.dumps(result.finalists[0].to_record()))["config"]["operator"] == {"class": "Repulsion"}
+    path = tmp_path / "recipes.toml"
+    write_recipe(path, config)
+    write_recipe(path, NodeConfig("TDE-GNN_A"))
+    assert 'operator = { class = "Repulsion" }' in path.read_text()
+    assert read_recipes("tiny", path, operator=Repulsion) == {"TDE-GNN_D": config, "TDE-GNN_A": NodeConfig("TDE-GNN_A")}
+    with pytest.raises(InputError, match=r"In the recipe recipes.toml, \[TDE-GNN_D\]: .*the class Repulsion"):
+        read_recipes("tiny", path)
+    open_study(tmp_path / "study", "tiny", "tiny", settings)  # the same parts: it goes on
+    with pytest.raises(InputError, match="operator = .*Repulsion.*, got .*operator = None"):
+        open_study(tmp_path / "study", "tiny", "tiny", replace(settings, operator=None))
+
+
+def test_a_number_that_would_be_shared_by_all_members_is_refused(tmp_path):
+    settings = replace(SETTINGS, operator=Stepwise)
+    with pytest.raises(InputError, match=r"got operator.step_size = .* and .*Keep it as a buffer .register_buffer."):
+        sweep(tmp_path / "study", settings=settings, train=train_together)
+
+
+def test_a_study_of_an_earlier_version_goes_on(tmp_path):
+    """Its trials have maps, attention and batch norm as words and switches."""
+    storage, wide = tmp_path / "study", replace(SETTINGS, system="TDE-GNN_A", space="wide")
+    study = open_study(storage, "tiny", "tiny", wide)
+    assert set(study.user_attrs["settings"]) == {"dataset", "system", "num_splits", "num_steps", "space", "seed"}
+    rates = {name: (low + high) / 2 for name, (low, high, _) in RANGES.items()}
+    old = dict(batch_norm=True, hidden_channels=8, num_layers=2, layer_maps="near identity", attention="gated")
+    config = wide.config(rates | old | dict(initial_states="newest unmapped"))
+    assert config == wide.config(
+        rates
+        | dict(batch_norm=True, hidden_channels=8, num_layers=2, operator="near-identity")
+        | dict(coefficients="gated-attention", initial_states="newest-unmapped")
+    )
+    assert (config.operator, config.order) == (Part("near-identity", batch_norm=True), 2)

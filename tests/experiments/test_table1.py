@@ -4,11 +4,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tdegnn import InputError
+from tdegnn import DiffusionOperator, InputError
 from tdegnn.experiments import node_results, recipe_files, records, table1
 from tdegnn.experiments.node_systems import train_together
 from tdegnn.experiments.recipe_files import config_from_record, read_recipes, write_recipes
-from tdegnn.nodes.settings import NodeConfig
+from tdegnn.nodes.settings import NodeConfig, upgrade_settings
+from tdegnn.parts import Part
 from tdegnn.rivals.nodes.config import RivalConfig
 from tdegnn.rivals.nodes.registry import NODE_NETWORKS
 from tdegnn.training.devices import choose_placement
@@ -21,7 +22,7 @@ SMALL = NodeConfig(
     num_layers=2,
     order=2,
     num_steps=6,
-    initial_states="newest unmapped",
+    initial_states="newest-unmapped",
     temporal=GroupDescent(1e-3, 0.1),
 )
 
@@ -39,7 +40,76 @@ def test_recipes_come_back(tmp_path):
 
 
 def test_a_config_comes_back_from_a_result_line():
-    assert config_from_record(json.loads(json.dumps(SMALL.to_record()))) == SMALL
+    own = replace(SMALL, coefficients=Part("stable", multiplicity=2), operator=Part("diffusion", batch_norm=True))
+    for config in (SMALL, own):
+        assert config_from_record(json.loads(json.dumps(config.to_record()))) == config
+
+
+OLD = {
+    "system": "TDE-GNN_A", "hidden_channels": 8, "num_layers": 2, "order": 2, "num_steps": 6,
+    "initial_states": "newest unmapped", "temporal": {"learning_rate": 1e-3, "weight_decay": 0.1},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        ({}, {}),
+        ({"attention": "plain", "layer_maps": "free", "batch_norm": False}, {}),
+        ({"attention": "gated"}, {"coefficients": "gated-attention"}),
+        ({"attention": "gated", "system": "TDE-GNN_D"}, {"system": "TDE-GNN_D"}),
+        ({"layer_maps": "near identity"}, {"operator": "near-identity"}),
+        ({"batch_norm": True}, {"operator": Part("diffusion", batch_norm=True)}),
+        (
+            {"batch_norm": True, "layer_maps": "near identity", "initial_states": "mapped"},
+            {"operator": Part("near-identity", batch_norm=True), "initial_states": "mapped"},
+        ),
+    ],
+)
+def test_records_of_earlier_versions_are_read(tmp_path, words, parts):
+    expected = replace(SMALL, **{"system": "TDE-GNN_A"} | parts)
+    record = OLD | words
+    assert config_from_record(record) == expected
+    assert hash(config_from_record(record)) == hash(expected)
+    assert upgrade_settings(upgrade_settings(record)) == upgrade_settings(record)
+    section = [f"{name} = {json.dumps(value)}" for name, value in record.items() if name not in ("system", "temporal")]
+    lines = [
+        "[" + json.dumps(record["system"]) + "]",
+        *section,
+        "temporal = { learning_rate = 1e-3, weight_decay = 0.1 }",
+    ]
+    (tmp_path / "r.toml").write_text("\n".join(lines))
+    assert read_recipes("cora", tmp_path / "r.toml") == {record["system"]: expected}
+
+
+def test_what_an_earlier_version_trained_is_not_trained_again(made_up, tmp_path):
+    path = tmp_path / "table1.jsonl"
+    config = replace(SMALL, system="TDE-GNN_A")
+    node_results.train_row("cora", config, path, placement=CPU)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert all({"attention", "layer_maps", "batch_norm"}.isdisjoint(line["configuration"]) for line in lines)
+    old = [line | {"configuration": OLD | {"attention": "plain", "batch_norm": False}} for line in lines]
+    path.write_text("".join(json.dumps(line) + "\n" for line in old))
+    before = path.read_text()
+    node_results.train_row("cora", config, path, placement=CPU)
+    assert path.read_text() == before
+
+
+def test_shapes_tell_parts_apart():
+    shapes = {
+        replace(SMALL, **part).shape
+        for part in (
+            dict(),
+            dict(operator="near-identity"),
+            dict(operator=Part("diffusion", batch_norm=True)),
+            dict(operator=DiffusionOperator),
+            dict(coefficients="stable"),
+            dict(coefficients=Part("stable", multiplicity=2)),
+            dict(initial_states="mapped"),
+        )
+    }
+    assert len(shapes) == 7
+    assert replace(SMALL, step_size=0.1, outer_dropout=0.1, hidden_dropout=0.9).shape == SMALL.shape
 
 
 @pytest.mark.parametrize("dataset", table1.DATASETS)

@@ -96,19 +96,19 @@ def test_a_fifth_of_each_class_is_held_out_and_a_class_of_one_is_trained_on(tmp_
     labels = ["rare", *LABELS[1:]]
     NodeClassifier(**SMALL).fit(FEATURES, labels, graph=EDGES)
     prepared = NodeClassifier(**SMALL)._prepare(FEATURES, labels, EDGES, 0, (None, None, None))
-    training, held, test = prepared.parts
+    training, held, test = prepared.question.subsets
     assert training[0]
     assert (training.sum(), held.sum(), test.sum()) == (48, 12, 0)
     assert np.unique(LABELS[held], return_counts=True)[1].tolist() == [4, 4, 4]
 
 
-def test_given_parts_are_taken():
+def test_given_subsets_are_taken():
     model = NodeClassifier(**SMALL)
     mask = np.arange(NODES) < 30
     prepared = model._prepare(FEATURES, LABELS, EDGES, 0, (mask, [40, 41], [50]))
-    assert [part.sum() for part in prepared.parts] == [30, 2, 1]
+    assert [mask.sum() for mask in prepared.question.subsets] == [30, 2, 1]
     without = model._prepare(FEATURES, LABELS, EDGES, 0, (None, [40, 41], [50]))
-    assert [part.sum() for part in without.parts] == [57, 2, 1]
+    assert [mask.sum() for mask in without.question.subsets] == [57, 2, 1]
 
 
 def test_weights_of_classes_help_the_rare():
@@ -150,7 +150,7 @@ def test_weights_of_classes_survive_saving(tmp_path):
 
 @pytest.mark.parametrize("system", ["DE-GNN", "TDE-GNN_D", "TDE-GNN_A"])
 def test_every_system_goes_on_where_it_was_stopped(tmp_path, system):
-    settings = SMALL | dict(system=system, batch_norm=True)
+    settings = SMALL | dict(system=system)
 
     def stop(look):
         if look.step == 9:
@@ -236,18 +236,20 @@ def test_before_fit_there_is_nothing(call):
         (dict(y=np.linspace(0, 1, NODES)), "numbers with a fraction. Use NodeRegressor"),
         (dict(y=[[node] for node in range(NODES)]), "labels that can be compared"),
         (dict(graph=None), "Expected a graph beside the features"),
-        (dict(graph=np.eye(5)), "graph of 60 nodes, one a row of the features, got 5"),
+        (dict(graph=np.eye(5)), "graph of 60 nodes, one per row of the features, got 5"),
         (dict(X=FEATURES[0]), "features of shape .nodes, features."),
         (dict(X="cora"), "a NodeDataset, PyG data or a matrix of numbers, got str"),
         (dict(X=FEATURES * np.nan), "Expected finite features"),
-        (dict(train=[0, 1], validation=[1]), "each node in one part at most, got node 1 in two"),
+        (dict(train=[0, 1], validation=[1]), "at most one of train, validation and test, got node 1 in two"),
         (dict(train=[60]), "train to be a mask of 60 nodes or their numbers from 0 to 59"),
         (dict(validation=[]), "validation to be a mask"),
         (dict(validation=np.zeros(NODES, dtype=bool)), "at least one validation node, got none"),
         (dict(y=[None, *LABELS[1:]], train=[0, 1, 2, 3], validation=[4]), "each training node, got none for node 0"),
         (dict(settings=dict(system="GCN")), "system to be one of DE-GNN, TDE-GNN_D, TDE-GNN_A, TDE-GNN_S, got 'GCN'"),
-        (dict(settings=dict(layer_maps="eye")), "layer_maps to be one of free, near identity, got 'eye'"),
-        (dict(settings=dict(initial_states="all")), "initial_states to be one of mapped, newest unmapped, got 'all'"),
+        (dict(settings=dict(coefficients="keen")), "coefficients to be one of euler, leapfrog, direct, .*, got 'keen'"),
+        (dict(settings=dict(coefficients="direct", system="DE-GNN")), "system or coefficients, got both: 'DE-GNN'"),
+        (dict(settings=dict(operator="eye")), "operator to be one of diffusion, near-identity, .*, got 'eye'"),
+        (dict(settings=dict(initial_states="all")), "initial_states to be one of mapped, newest-unmapped, .*'all'"),
         (dict(settings=dict(class_weight="even")), "class_weight to be 'balanced' or a mapping, got 'even'"),
         (dict(settings=dict(class_weight={"dog": 1})), "weights of classes such as .*'ant'.*, got one of 'dog'"),
         (dict(settings=dict(class_weight={"ant": -1})), "class weights that are not negative"),
@@ -307,7 +309,7 @@ def test_numbers_that_were_not_learned_are_not_scored():
     dataset = make_dataset()
     target = np.asarray(dataset.features.sum(axis=1)).ravel()
     model = NodeRegressor(num_steps=2).fit(dataset.features, target, graph=dataset.graph)
-    with pytest.raises(InputError, match="Expected 1 numbers a node, as were learned, got 2."):
+    with pytest.raises(InputError, match="Expected 1 numbers per node, as learned, got 2."):
         model.score(None, np.stack([target, target], axis=1))
 
 
@@ -381,7 +383,7 @@ def test_features_of_any_size_are_learned_from(tmp_path):
     large = features.assign(b=3e4 * features["b"] + 1e6, indicator=(features["c"] > 0).astype(float))
     model = NodeClassifier(num_steps=120).fit(large, labels, graph=edges, run=tmp_path / "run")
     assert model.score(large, labels, graph=edges) > 0.85
-    assert model._scaling.center[3] == 0
+    assert model.fitted_.scaling.center[3] == 0
     loaded = NodeClassifier.load(tmp_path / "run")
     np.testing.assert_allclose(loaded.predict_proba(large, graph=edges), model.predict_proba(), atol=1e-5)
     raw = NodeClassifier(num_steps=120, standardized_features=False).fit(large, labels, graph=edges)
@@ -391,6 +393,6 @@ def test_features_of_any_size_are_learned_from(tmp_path):
 def test_sparse_and_normalized_features_are_left_alone():
     dataset = make_dataset()
     for settings in (dict(), dict(normalized_features=True)):
-        assert NodeClassifier(**SMALL | settings).fit(dataset)._scaling is None
+        assert NodeClassifier(**SMALL | settings).fit(dataset).fitted_.scaling is None
     mostly_zero = np.eye(40, dtype=np.float32)
-    assert NodeClassifier(**SMALL).fit(mostly_zero, dataset.labels, graph=dataset.graph)._scaling is None
+    assert NodeClassifier(**SMALL).fit(mostly_zero, dataset.labels, graph=dataset.graph).fitted_.scaling is None

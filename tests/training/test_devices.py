@@ -1,8 +1,11 @@
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
 import pytest
 import torch
 
 from tdegnn import NodeClassifier
-from tdegnn.training.devices import choose_placement, place
+from tdegnn.training.devices import choose_placement, place, single_thread
 from tdegnn.training.loop import fit
 from tdegnn.training.node_training import NodeTraining
 from tests.node_datasets import make_dataset
@@ -52,3 +55,57 @@ def test_a_saved_classifier_keeps_all_digits(tmp_path):
     assert loaded.precision == "64-true"
     assert torch.equal(loaded.network_.embedding.weight, model.network_.embedding.weight)
     assert loaded.network_.embedding.weight.dtype is torch.float64
+
+
+@pytest.fixture
+def three_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield 3
+    torch.set_num_threads(before)
+
+
+def in_new_thread(function):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
+
+
+def test_number_of_threads_is_given_back_also_after_an_error(three_threads):
+    with single_thread():
+        assert torch.get_num_threads() == 1
+    with pytest.raises(KeyError), single_thread():
+        raise KeyError
+    assert torch.get_num_threads() == three_threads
+
+
+def test_one_thread_inside_another_stays_one(three_threads):
+    with single_thread():
+        with single_thread():
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == three_threads
+
+
+@pytest.mark.parametrize("first_to_leave", [0, 1])
+def test_python_threads_that_overlap_leave_the_process_as_it_was(three_threads, first_to_leave):
+    """One enters, the other enters, one leaves, the other leaves: no order may leave a process at one thread."""
+    inside, may_leave = [Event(), Event()], [Event(), Event()]
+
+    def work(number):
+        with single_thread():
+            seen = [torch.get_num_threads()]
+            inside[number].set()
+            assert may_leave[number].wait(20)
+            seen.append(torch.get_num_threads())
+        return [*seen, torch.get_num_threads()]
+
+    with ThreadPoolExecutor(2) as pool:
+        jobs = []
+        for number in (0, 1):
+            jobs.append(pool.submit(work, number))
+            assert inside[number].wait(20)
+        for number in (first_to_leave, 1 - first_to_leave):
+            may_leave[number].set()
+            assert jobs[number].result() == [1, 1, three_threads]
+    assert torch.get_num_threads() == three_threads
+    assert in_new_thread(torch.get_num_threads) == three_threads

@@ -156,5 +156,5 @@ def test_dense_features_give_what_sparse_ones_give():
 
 
 def test_as_many_descents_as_networks_are_wanted():
-    with pytest.raises(InputError, match="one descent a network, got 2 for 1"):
+    with pytest.raises(InputError, match="one descent per network, got 2 for 1"):
         Members([make_network("fixed", 0)], [FAST, FAST])

@@ -12,6 +12,7 @@ from tdegnn.forecasting.frames import FrameMaker
 from tdegnn.forecasting.series_training import SeriesTraining
 from tdegnn.forecasting.settings import SeriesConfig
 from tdegnn.nodes.settings import NodeConfig
+from tdegnn.parts import Part
 from tdegnn.rivals.nodes.config import RivalConfig
 from tdegnn.training import replay
 from tdegnn.training.node_training import NodeTraining
@@ -202,9 +203,9 @@ def plainly(monkeypatch):
 
 CONFIGS = {
     "fixed": NodeConfig("DE-GNN", order=1, **SMALL),
-    "direct, batch norm": NodeConfig("TDE-GNN_D", order=3, batch_norm=True, **SMALL),
+    "direct, batch norm": NodeConfig("TDE-GNN_D", order=3, operator=Part("diffusion", batch_norm=True), **SMALL),
     "attention": NodeConfig("TDE-GNN_A", order=3, **SMALL),
-    "gated, averaged": NodeConfig("TDE-GNN_A", order=2, attention="gated", averaging=0.9, **SMALL),
+    "gated, averaged": NodeConfig("TDE-GNN_A", order=2, coefficients="gated-attention", averaging=0.9, **SMALL),
     "stable": NodeConfig("TDE-GNN_S", order=3, **SMALL),
     "GAT": RivalConfig("GAT", hidden_channels=8),
     "GCNII": RivalConfig("GCNII", hidden_channels=4),

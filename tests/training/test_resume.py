@@ -18,7 +18,7 @@ from tdegnn.runs.run_folder import CHECKPOINT, METRICS, WEIGHTS, RunFolder
 from tdegnn.training.devices import choose_placement, single_thread
 from tdegnn.training.loop import ClosureTrainee, fit
 from tdegnn.training.members import GroupDescent, GroupedAdam
-from tdegnn.training.node_training import Classification, NodeParts, NodeTraining, Regression, TaskTraining, as_input
+from tdegnn.training.node_training import Classification, NodeSubsets, NodeTraining, Regression, TaskTraining, as_input
 
 NODES, FEATURES, CLASSES, CHANNELS, LAYERS = 24, 6, 3, 4, 2
 CONFIG = {"kind": "test"}
@@ -63,7 +63,7 @@ def regression(seeds=(0,)):
     dataset = make_dataset()
     targets = torch.as_tensor(dataset.features[:, :2] * 2 - 1)
     masks = (dataset.training_masks, dataset.validation_masks, dataset.test_masks)
-    parts = NodeParts(*(np.repeat(mask, len(seeds), axis=0) for mask in masks))
+    parts = NodeSubsets(*(np.repeat(mask, len(seeds), axis=0) for mask in masks))
     inputs = (as_input(dataset, choose_placement("cpu")), dataset.graph)
     return TaskTraining(make_networks(seeds, 2), [LEARNING] * len(seeds), inputs, Regression(targets), parts)
 

@@ -102,7 +102,7 @@ class ClassifierOptions:
             temporal_weight_decay=self.c_weight_decay,
             spatial_learning_rate=self.learning_rate,
             spatial_weight_decay=self.weight_decay,
-            batch_norm=self.batch_norm,
+            operator=None if self.batch_norm else "near-identity",
             standardized_features=self.standardize,
             normalized_features=self.normalize,
             class_weight="balanced" if self.balanced else None,

@@ -51,7 +51,10 @@ def sweep(
 ) -> None:
     """Search the settings of a system by validation accuracy. Run it again to go on; several may share a study."""
     from tdegnn.data.benchmarks.load import load_nodes
-    from tdegnn.experiments.sweep import SweepSettings, count_finished, open_study, run_sweep, write_recipe
+    from tdegnn.experiments.recipe_files import write_recipe
+    from tdegnn.experiments.search_space import SweepSettings
+    from tdegnn.experiments.studies import count_finished, open_study
+    from tdegnn.experiments.sweep import run_sweep
     from tdegnn.training.devices import choose_placement
 
     name = study or f"{dataset}-{system.value}"
@@ -121,11 +124,11 @@ def _print_finalists(dataset: str, result: SweepResult) -> None:
                 f"{finalist.test_accuracy:.2%}",
                 str(config.hidden_channels),
                 str(config.num_layers),
-                "yes" if config.batch_norm else "no",
+                str(config.operator),
                 *map(number, (config.step_size, config.outer_dropout, config.hidden_dropout)),
                 *map(number, (group.learning_rate for group in (config.embedding, config.temporal, config.spatial))),
             ]
         )
-    header = ["trial", "validation", "test", "k", "L", "batch norm", "h", "outer dropout", "hidden dropout"]
+    header = ["trial", "validation", "test", "k", "L", "operator", "h", "outer dropout", "hidden dropout"]
     header += ["rate, embedding", "temporal", "spatial"]
     print_table(f"Best settings on {dataset}, chosen by validation, on all splits", header, rows)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -145,6 +145,9 @@ class DirectCoefficients(VectorCoefficients):
         order: Number of past states that c weighs.
         num_layers: Number of layers, each with its own vector. If None, all layers share one, as in the paper.
     """
+
+    # Decay to zero would do nothing: c does not depend on the scale of the raw vector.
+    anchored: ClassVar[tuple[str, ...]] = ("raw",)
 
     def __init__(self, order: int, num_layers: int | None = None) -> None:
         super().__init__(order, num_layers)

@@ -7,6 +7,7 @@ the m-fold 1 stays inside the unit disc. `docs/stability.md` says what that guar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -39,6 +40,7 @@ class _FactoredCoefficients(TemporalCoefficients):
 
     multiplicity: int
     margin: float
+    anchored: ClassVar[tuple[str, ...]] = ("raw",)  # weight decay pulls to where the rule starts
 
     def get_extra_state(self) -> Tensor:
         """Return multiplicity and margin, without which the parameters have no meaning."""

@@ -1,7 +1,9 @@
 """A `NodeDataset`: nodes with features, labels and a graph, and the splits on which methods are compared.
 
-Sparse features stay sparse: of the benchmarks only PubMed has as much as a tenth of its entries filled. The direction
-of the graph decides more than most networks do (on Chameleon it is worth 50 points), so it is never left open.
+Sparse features stay sparse: of the benchmarks only PubMed has as much as a tenth of its entries filled. Features keep
+the digits they came with until a training casts them: a network sees them centered, and a large offset would take the
+digits that matter. The direction of the graph decides more than most networks do (on Chameleon it is worth 50 points),
+so it is never left open.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import scipy.sparse
 import torch
-from jaxtyping import Bool, Float, Float32, Int64
+from jaxtyping import Bool, Float, Float32, Float64, Int64
 from torch import Tensor
 
 from tdegnn.errors import InputError
@@ -22,10 +24,12 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
-Features: TypeAlias = scipy.sparse.csr_array | Float32[np.ndarray, "nodes features"]
+Features: TypeAlias = (
+    scipy.sparse.csr_array | Float32[np.ndarray, "nodes features"] | Float64[np.ndarray, "nodes features"]
+)
 Masks: TypeAlias = Bool[np.ndarray, "splits nodes"]
 
-PARTS = ("training", "validation", "test")
+SUBSETS = ("training", "validation", "test")
 PYG_MASKS = ("train_mask", "val_mask", "test_mask")
 
 
@@ -35,12 +39,12 @@ class NodeDataset:
 
     Attributes:
         name: What to call the data in tables and plots.
-        features: One row a node, in float32; a SciPy CSR array or a NumPy array.
+        features: One row per node, in float32 or float64: a SciPy CSR array or a NumPy array.
         graph: The graph, with its direction.
-        labels: The class of each node, from 0 on; -1 where it is not known.
-        training_masks: The nodes to train on, one row a split.
+        labels: The class of each node, from 0 on. -1 means unknown.
+        training_masks: The nodes to train on, one row per split.
         validation_masks: The nodes by which everything is chosen.
-        test_masks: The nodes on which results are reported. A node may be in no part, never in two.
+        test_masks: The nodes on which results are reported. A node may be in none of the three subsets, never in two.
     """
 
     name: str
@@ -65,17 +69,17 @@ class NodeDataset:
 
     @property
     def num_features(self) -> int:
-        """Number of features of a node."""
+        """Number of features per node."""
         return int(self.features.shape[1])
 
     @property
     def num_classes(self) -> int:
-        """Number of classes; the largest label is one less."""
+        """Number of classes: the largest label plus one."""
         return int(self.labels.max(initial=-1)) + 1
 
     @property
     def num_splits(self) -> int:
-        """Number of splits; 0 where none is known."""
+        """Number of splits. 0 if the dataset has none."""
         return len(self.training_masks)
 
     @property
@@ -83,30 +87,29 @@ class NodeDataset:
         return self.training_masks, self.validation_masks, self.test_masks
 
     def with_normalized_features(self) -> NodeDataset:
-        """The same with features that sum to one at each node; a node without any keeps its zeros."""
+        """Return the dataset with features that sum to one at each node. A node with zeros only keeps them."""
         if (self.features < 0).sum():
             raise InputError("Expected features that are not negative to make their sums one, got negative ones.")
         sums = np.asarray(self.features.sum(axis=1, dtype=np.float64))
         scale = np.divide(1.0, sums, out=np.zeros_like(sums), where=sums > 0)
-        scaled = scipy.sparse.diags_array(scale) @ self.features
-        return replace(self, features=scaled.astype(np.float32))
+        return replace(self, features=scipy.sparse.diags_array(scale) @ self.features)
 
     def with_adjacency_features(self) -> NodeDataset:
-        """The same with a row of the adjacency matrix joined to each node's features: what the node receives from.
+        """Return the dataset with a row of the adjacency matrix, what the node receives from, joined to the features.
 
         The features become sparse: most nodes receive from few others.
         """
-        joined = scipy.sparse.hstack([scipy.sparse.csr_array(self.features), self.graph.received.astype(np.float32)])
+        joined = scipy.sparse.hstack([scipy.sparse.csr_array(self.features), self.graph.received])
         return replace(self, features=scipy.sparse.csr_array(joined))
 
     def with_direction(self, direction: Direction) -> NodeDataset:
-        """The same with a graph whose nodes receive along another direction."""
+        """Return the dataset with a graph whose nodes receive along another direction."""
         return replace(self, graph=self.graph.with_direction(direction))
 
     def to_pyg(self) -> Data:
-        """Return PyG data with dense `x`, `y`, the edges, and masks of shape (nodes, splits) where there are splits.
+        """Return PyG data with dense `x`, `y`, the edges, and masks of shape (nodes, splits) if there are splits.
 
-        PyG knows no direction: its layers receive along the edges, `"in"`. See `Graph.messages` for the others.
+        PyG has no direction: its layers receive along the edges, `"in"`. See `Graph.messages` for the others.
         """
         data = self.graph.to_pyg()
         data.x = torch.tensor(self.features if isinstance(self.features, np.ndarray) else self.features.toarray())
@@ -118,11 +121,11 @@ class NodeDataset:
 
     @classmethod
     def from_pyg(cls, data: Data, direction: Direction = "both", name: str = "") -> NodeDataset:
-        """Make a dataset of PyG data: its edges, `x`, and `y`, `train_mask`, `val_mask`, `test_mask` if there are any.
+        """Make a dataset from PyG data: its edges, `x`, and, if present, `y`, `train_mask`, `val_mask`, `test_mask`.
 
         Args:
-            data: PyG data; `x` dense or sparse, `y` whole numbers, masks of shape (nodes,) or (nodes, splits).
-            direction: Whose states a node receives, see `Graph`. PyG's own layers take `"in"`.
+            data: PyG data with `x` dense or sparse, `y` whole numbers, masks of shape (nodes,) or (nodes, splits).
+            direction: Whose states a node receives, see `Graph`. PyG's own layers use `"in"`.
             name: What to call the data.
         """
         graph = Graph.from_pyg(data, direction)
@@ -139,7 +142,7 @@ class NodeDataset:
 
 
 def _describe(value: Any) -> str:
-    """What came, for an error message."""
+    """Describe a value for an error message."""
     shape = getattr(value, "shape", None)
     kind = type(value).__name__
     return kind if shape is None else f"{kind} of {value.dtype} and shape {tuple(shape)}"
@@ -147,10 +150,11 @@ def _describe(value: Any) -> str:
 
 def _check_features(features: Any, num_nodes: int) -> None:
     is_sparse = isinstance(features, scipy.sparse.csr_array)
-    is_right = (is_sparse or isinstance(features, np.ndarray)) and features.ndim == 2 and features.dtype == np.float32
-    if not is_right:
+    is_matrix = (is_sparse or isinstance(features, np.ndarray)) and features.ndim == 2
+    if not is_matrix or features.dtype not in (np.float32, np.float64):
         raise InputError(
-            "Expected features to be a SciPy csr_array or a NumPy array of float32 and shape (nodes, features), "
+            "Expected features to be a SciPy csr_array or a NumPy array of float32 or float64 and shape "
+            "(nodes, features), "
             f"got {_describe(features)}. Convert them first."
         )
     if features.shape[0] != num_nodes:
@@ -161,16 +165,16 @@ def _check_features(features: Any, num_nodes: int) -> None:
 
 def _check_labels(labels: Any, num_nodes: int) -> None:
     if not isinstance(labels, np.ndarray) or labels.dtype != np.int64 or labels.shape != (num_nodes,):
-        raise InputError(f"Expected labels of int64 and shape ({num_nodes},), one a node, got {_describe(labels)}.")
+        raise InputError(f"Expected labels of int64 and shape ({num_nodes},), one per node, got {_describe(labels)}.")
     if labels.min(initial=0) < -1:
-        raise InputError(f"Expected labels from 0 on, or -1 where unknown, got {labels.min()}.")
+        raise InputError(f"Expected labels from 0 on, or -1 if unknown, got {labels.min()}.")
 
 
 def _check_masks(masks: tuple[Any, Any, Any], labels: Int64[np.ndarray, " nodes"]) -> None:
-    for part, mask in zip(PARTS, masks, strict=True):
+    for subset, mask in zip(SUBSETS, masks, strict=True):
         if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.ndim != 2 or mask.shape[1] != len(labels):
             raise InputError(
-                f"Expected {part}_masks of bool and shape (splits, {len(labels)} nodes), got {_describe(mask)}."
+                f"Expected {subset}_masks of bool and shape (splits, {len(labels)} nodes), got {_describe(mask)}."
             )
     num_splits = [len(mask) for mask in masks]
     if len(set(num_splits)) > 1:
@@ -178,16 +182,28 @@ def _check_masks(masks: tuple[Any, Any, Any], labels: Int64[np.ndarray, " nodes"
     times_used = np.stack(masks).sum(axis=0)
     if (times_used > 1).any():
         split, node = np.argwhere(times_used > 1)[0]
-        raise InputError(f"Expected each node in one part of a split at most, got node {node} in two of split {split}.")
+        raise InputError(
+            f"Expected each node in at most one subset of a split, got node {node} in two of split {split}."
+        )
     if (times_used[:, labels < 0] > 0).any():
         raise InputError("Expected a label for each node in a split, got masks with nodes whose label is -1.")
 
 
+def as_real(numbers: Any) -> Any:
+    """Return a matrix in float32 if that holds all its numbers, else in float64. One that already is, is not copied."""
+    # float32 holds integers of up to 16 bits. Longer floats than float64 are of no use to a network.
+    is_short = numbers.dtype.kind in "biuf" and np.result_type(numbers.dtype, np.float32) == np.float32
+    return numbers.astype(np.float32 if is_short else np.float64, copy=False)
+
+
 def _features_of_pyg(features: Tensor) -> Features:
+    features = features.detach().cpu()
+    if features.is_floating_point():
+        features = features.to(torch.promote_types(features.dtype, torch.float32))  # NumPy has no bfloat16
     if features.layout == torch.strided:
-        return features.detach().cpu().float().numpy()
-    matrix = features.detach().cpu().float().to_sparse_coo().coalesce()
-    entries = (matrix.values().numpy(), matrix.indices().numpy())
+        return as_real(features.numpy())
+    matrix = features.to_sparse_coo().coalesce()
+    entries = (as_real(matrix.values().numpy()), matrix.indices().numpy())
     return scipy.sparse.csr_array(entries, shape=tuple(matrix.shape))
 
 
@@ -195,18 +211,18 @@ def _labels_of_pyg(labels: Tensor) -> Int64[np.ndarray, " nodes"]:
     # Some datasets keep labels as a column.
     flat = labels.squeeze(1) if labels.dim() == 2 and labels.shape[1] == 1 else labels
     if flat.dim() != 1 or flat.is_floating_point() or flat.is_complex():
-        raise InputError(f"Expected y to hold one whole number a node, got {_describe(labels)}.")
+        raise InputError(f"Expected y to hold one whole number per node, got {_describe(labels)}.")
     return flat.cpu().numpy().astype(np.int64)
 
 
 def _masks_of_pyg(masks: list[Tensor | None], num_nodes: int) -> list[Masks]:
-    """Masks with one row a split. Where one is missing its part is empty; where all are, there is no split."""
+    """Return masks with one row per split. A missing mask is empty. If all are missing, there is no split."""
     by_split = [None if mask is None else np.atleast_2d(mask.cpu().numpy().T) for mask in masks]
     num_splits = max((len(mask) for mask in by_split if mask is not None), default=0)
     return [np.zeros((num_splits, num_nodes), bool) if mask is None else mask for mask in by_split]
 
 
-# Features of which more than this are zero are left alone, as are indicators: their zeros mean something.
+# Features of which a larger share is zero are left alone, as are indicators: their zeros mean something.
 MOST_ZEROS = 0.8
 
 
@@ -215,8 +231,8 @@ class FeatureScaling:
     """What is subtracted from each feature, and what it is then divided by.
 
     Attributes:
-        center: Mean of each feature over the nodes; 0 where it is left alone.
-        scale: Standard deviation of each feature; 1 where it is left alone.
+        center: Mean of each feature over the nodes, or 0 if the feature is left alone.
+        scale: Standard deviation of each feature, or 1 if the feature is left alone.
     """
 
     center: Float[np.ndarray, " features"]
@@ -224,25 +240,25 @@ class FeatureScaling:
 
     @staticmethod
     def of(features: Any) -> FeatureScaling | None:
-        """The scaling of a matrix of features; None where it is sparse, or nearly so."""
+        """Return the scaling of a matrix of features. None if it is sparse, or nearly so."""
         if not isinstance(features, np.ndarray) or (features == 0).mean() > MOST_ZEROS:
             return None
-        numbers = features.astype(np.float64)
+        numbers = features.astype(np.float64, copy=False)
         center, spread = numbers.mean(axis=0), numbers.std(axis=0)
         is_indicator = np.array([len(np.unique(column)) <= 2 for column in numbers.T])
         is_left = is_indicator | (spread <= 1e-12 * np.abs(center))
         return FeatureScaling(np.where(is_left, 0.0, center), np.where(is_left, 1.0, spread))
 
-    def apply(self, features: Any) -> Float[np.ndarray, "nodes features"]:
-        """Scaled features."""
+    def apply(self, features: Any) -> Float64[np.ndarray, "nodes features"]:
+        """Return scaled features, in float64."""
         dense = features.toarray() if scipy.sparse.issparse(features) else features
-        return np.asarray((np.asarray(dense, dtype=np.float64) - self.center) / self.scale, dtype=np.float32)
+        return np.asarray((np.asarray(dense, dtype=np.float64) - self.center) / self.scale)
 
     def to_record(self) -> dict[str, list[float]]:
-        """As JSON keeps it."""
+        """Return the scaling as JSON keeps it."""
         return {"center": self.center.tolist(), "scale": self.scale.tolist()}
 
     @staticmethod
     def from_record(record: dict[str, list[float]] | None) -> FeatureScaling | None:
-        """What `to_record` gave."""
+        """Return the scaling of a record of `to_record`."""
         return None if record is None else FeatureScaling(*(np.array(record[name]) for name in ("center", "scale")))

@@ -1,8 +1,8 @@
 """The figure of orders: accuracy of TDE-GNN by the length of its history, all else as in a recipe of the dataset.
 
-Order 1 is c = [1]. The other settings were tuned at one order, that of the recipe, and stay as they are: what is seen
-is what the order does to a network, not what could be reached by tuning at each order. Datasets of the figure have
-recipes of their own for it, so that it stands when Table 1 gets better ones.
+Order 1 is c = [1]. The other settings were tuned at one order, that of the recipe, and are not changed. So the figure
+shows what the order does to a network, not what tuning at each order could reach. The datasets of the figure have their
+own recipes for it, so that it does not change when Table 1 gets better ones.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ OrderCells: TypeAlias = dict[tuple[str, str], dict[int, Cell]]
 
 
 def ablation_configs(dataset: str) -> Iterator[NodeConfig]:
-    """The recipes of the dataset for the learned rules, at every order."""
+    """Yield the recipes of the dataset for the learned rules, at every order."""
     own = FOLDER / f"{dataset}.toml"
     recipes: Mapping[str, AnyConfig] = read_recipes(dataset, own if own.exists() else None)
     for system in SYSTEMS:
         recipe = recipes.get(system)
         if not isinstance(recipe, NodeConfig):
-            raise InputError(f"Expected a recipe of {system} for {dataset}, there is none. Choose another dataset.")
+            raise InputError(f"Expected a recipe of {system} for {dataset}, got none. Choose another dataset.")
         for order in ORDERS:
             yield replace(recipe, order=order)
 
 
 def summarize_orders(lines: Sequence[Mapping[str, Any]]) -> OrderCells:
-    """Cells of all datasets, systems and orders in the lines. Only lines of the present recipes count."""
+    """Return the cells of all datasets, systems and orders in the lines. Only lines of the present recipes count."""
     by_cell: dict[tuple[str, str], dict[int, list[Mapping[str, Any]]]] = {}
     present = {dataset: list(ablation_configs(dataset)) for dataset in {line["dataset"] for line in lines}}
     for line in lines:
@@ -59,7 +59,7 @@ def summarize_orders(lines: Sequence[Mapping[str, Any]]) -> OrderCells:
 
 @styled
 def plot_orders(cells: OrderCells) -> Figure:
-    """What each order adds over order 1, paired over the splits, with its confidence interval."""
+    """Plot what each order adds over order 1, paired over the splits, with its confidence interval."""
     datasets = list(dict.fromkeys(dataset for dataset, _ in cells))
     figure, panels = new_figure(len(datasets), (5.2, 3.8))
     for panel, dataset in zip(panels, datasets, strict=True):

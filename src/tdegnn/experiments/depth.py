@@ -1,8 +1,9 @@
 """Deep networks: do 64 and 256 layers train, and how large are states and gradients from layer to layer?
 
-c = [1], a learned vector, attention and a stable vector, all else equal: node classification on Cora and Chameleon with
-64 layers, and a symbol to be carried along a chain of up to 256 or 128 nodes by 256 layers. Learning rate and step size
-are chosen by validation. Every training is a line of the results file; what is there already is not trained again.
+Compares c = [1], a learned vector, attention and a stable vector, all else equal: node classification on Cora and
+Chameleon with 64 layers, and a symbol that 256 layers carry along a chain of up to 256 or 128 nodes. Learning rate and
+step size are chosen by validation. Each training is a line of the results file, and what is there already is not
+trained again.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ SYSTEMS: tuple[System, ...] = ("DE-GNN", "TDE-GNN_D", "TDE-GNN_A", "TDE-GNN_S")
 LEARNING_RATES = (0.0001, 0.0003, 0.001, 0.003)
 CHAIN, HALF_CHAIN, LONGEST_CHAIN = "chain", "half-chain", 256
 NUM_QUARTERS = 4
-# Dropout in every layer would leave nothing of a state after 64 of them, and batch norm would hide how it grows. Where
-# the newest initial state has no map, the learned vectors start as c = [1] does: as the same network.
+# Dropout in every layer would leave nothing of a state after 64 of them, and batch norm would hide how it grows. If the
+# newest initial state has no map, the learned vectors start as the same network as c = [1].
 PLAIN = NodeConfig(
-    order=4, initial_states="newest unmapped", layer_maps="near identity", outer_dropout=0.0, hidden_dropout=0.0
+    order=4, operator="near-identity", initial_states="newest-unmapped", outer_dropout=0.0, hidden_dropout=0.0
 )
 
 
@@ -53,9 +54,9 @@ class DepthTask:
         title: What the picture says of it.
         load: Loads or makes the nodes.
         config: The settings that all rules share.
-        step_sizes: From which validation chooses h.
+        step_sizes: The h that validation chooses from.
         precision: Numbers of 32 or of 64 bits.
-        quarters: Of chains, in which quarter of the lengths each node's is; accuracy is then told by quarter too.
+        quarters: For chains: in which quarter of the lengths that of each node is. Accuracy is reported by quarter too.
     """
 
     title: str
@@ -66,7 +67,7 @@ class DepthTask:
     quarters: Callable[[NodeDataset], Int[np.ndarray, " nodes"]] | None = None
 
     def configs(self, system: System) -> list[NodeConfig]:
-        """What a rule may choose from by validation: equally much for all of them."""
+        """Return what validation chooses from, equally many for each rule."""
         decay = self.config.spatial.weight_decay
         return [
             replace(
@@ -86,7 +87,7 @@ class DepthTask:
 def make_chains(
     longest: int = LONGEST_CHAIN, num_chains: int = 64, num_symbols: int = 4, num_splits: int = 5, seed: int = 0
 ) -> NodeDataset:
-    """Chains of nodes, the first of which has a symbol that the last one must say.
+    """Make chains of nodes. The first node of a chain has a symbol that the last one must say.
 
     A node receives from the one before it, so a symbol needs a layer for each edge. (If nodes received from both sides,
     a symbol would be halved at every node.) Lengths and symbols are random; symbols are equally frequent. Half of the
@@ -94,10 +95,10 @@ def make_chains(
     What is tested is depth: a network that carries symbols along the chains it learns from does so along all of them.
 
     Args:
-        longest: Nodes of a chain at most; it has two at least.
+        longest: Maximum number of nodes of a chain. The minimum is two.
         num_chains: Number of chains.
         num_symbols: Number of symbols, which are the classes. The feature of a first node is its symbol, one-hot.
-        num_splits: In how many ways chains are divided into parts.
+        num_splits: In how many ways chains are divided into training, validation and test.
         seed: Seed of everything.
     """
     check_count(2, longest=longest, num_symbols=num_symbols)
@@ -116,13 +117,13 @@ def make_chains(
     graph = Graph(np.stack([sources, sources + 1]), num_nodes, direction="in")
     masks = np.zeros((3, num_splits, num_nodes), dtype=bool)
     for split in range(num_splits):
-        part_of = np.array([0, 0, 1, 2])[random.permutation(np.arange(num_chains) % 4)]
-        masks[part_of, split, last] = True
+        subset_of = np.array([0, 0, 1, 2])[random.permutation(np.arange(num_chains) % 4)]
+        masks[subset_of, split, last] = True
     return NodeDataset(CHAIN, features, graph, labels, *masks)
 
 
 def chain_quarters(chains: NodeDataset) -> Int[np.ndarray, " nodes"]:
-    """For the last node of each chain, in which quarter of the longest length its own lies, from 1; 0 elsewhere."""
+    """Return at the last node of each chain in which quarter of the longest length its own lies. Other nodes have 0."""
     last = np.flatnonzero(chains.labels >= 0)
     lengths = np.diff(last, prepend=-1)
     quarters = np.zeros(chains.num_nodes, dtype=np.int64)
@@ -168,7 +169,7 @@ def measure_norms(
     task: Classification,
     mask: Bool[Tensor, " nodes"],
 ) -> LayerNorms:
-    """One pass forward and one back, without dropout.
+    """Measure one pass forward and one back, without dropout.
 
     Args:
         network: A network with any weights.
@@ -188,7 +189,7 @@ def measure_norms(
 
 @contextmanager
 def _remembered(*parts: nn.Module) -> Iterator[list[Tensor]]:
-    """A list that grows by the first input of each call of these parts: of the operator, the state of each layer."""
+    """Collect the first input of each call of these parts: for the operator, the state of each layer."""
     seen: list[Tensor] = []
 
     def remember(part: nn.Module, inputs: tuple[Any, ...]) -> None:  # noqa: ARG001
@@ -203,12 +204,12 @@ def _remembered(*parts: nn.Module) -> Iterator[list[Tensor]]:
 
 
 def _four_digits(value: Float[Tensor, ""]) -> float:
-    """What a result line keeps of a norm: there are hundreds of them."""
+    """Round a norm for a result line, which has hundreds of them."""
     return float(f"{float(value):.4g}")
 
 
 def largest_root_modulus(coefficients: Float[Tensor, "layers order"]) -> float:
-    """The largest modulus of a root of c in any layer; NaN where c is not finite."""
+    """Return the largest modulus of a root of c in any layer. NaN if c is not finite."""
     vectors = np.unique(coefficients.detach().double().cpu().numpy(), axis=0)
     if not np.isfinite(vectors).all():
         return float("nan")
@@ -225,8 +226,8 @@ def train_depth(
         task_name: One of `TASKS`.
         configs: The task's configurations of one system.
         path: File of result lines.
-        placement: What to compute with, in the task's numbers.
-        seed: Seed of weights and dropout; each split adds a thousand.
+        placement: Where to compute, in the precision of the task.
+        seed: Seed of weights and dropout. Each split adds a thousand.
     """
     task = TASKS[task_name]
     dataset = configs[0].prepare(task.load())
@@ -259,7 +260,7 @@ def _look_inside(
     split: int,
     placement: Placement,
 ) -> dict[str, Any]:
-    """Norms by layer before and after training, the largest root of c, and of chains the accuracy by quarter."""
+    """Return norms by layer before and after training, the largest root of c, and the accuracy by quarter of chains."""
     assert isinstance(untrained, StationaryNetwork)
     inputs = (as_input(dataset, placement), dataset.graph)
     classes = Classification(torch.as_tensor(dataset.labels)).to(placement.device, placement.dtype)
@@ -281,9 +282,9 @@ def _look_inside(
 
 
 def choose_lines(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, System], list[Mapping[str, Any]]]:
-    """By task and system, the lines of the configuration with the highest mean validation accuracy.
+    """Return, by task and system, the lines of the configuration with the highest mean validation accuracy.
 
-    Only configurations that the tasks have now count, and of these only those with as many splits as any of them has.
+    Only present configurations of the tasks count, and only those with as many splits as any of them has.
     """
     chosen: dict[tuple[str, System], list[Mapping[str, Any]]] = {}
     for name, task in TASKS.items():

@@ -1,6 +1,6 @@
-"""Result lines of node classification: how they are made, kept in a file, and summed up over splits.
+"""Result lines of node classification: how they are made, kept in a file, and summarized over splits.
 
-One line a training. What is in the file already is not trained again.
+There is one line per training. What is in the file already is not trained again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Cell:
 
     @classmethod
     def from_lines(cls, lines: Sequence[Mapping[str, Any]]) -> Cell:
-        """A cell of its result lines."""
+        """Make a cell from its result lines."""
         return cls(
             {line["split"]: 100 * line["test_accuracy"] for line in lines},
             {line["split"]: 100 * line["validation_accuracy"] for line in lines},
@@ -76,6 +76,6 @@ def train_row(
 
 
 def paired_gain(learned: Cell, fixed: Cell) -> Gain:
-    """Mean difference of test accuracy over the splits both have."""
+    """Return the mean difference of test accuracy over the splits that both have."""
     splits = sorted(set(learned.test_accuracies) & set(fixed.test_accuracies))
     return Gain.of([learned.test_accuracies[split] - fixed.test_accuracies[split] for split in splits])

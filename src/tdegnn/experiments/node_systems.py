@@ -1,6 +1,6 @@
 """Node classification, system by system: many configurations, splits and seeds trained in one batch.
 
-What a configuration is, `nodes/settings.py` says. Nothing here chooses: `table1.py` does, by validation.
+Configurations are in `nodes/settings.py`. Nothing is chosen here: `table1.py` chooses, by validation.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ AnyConfig: TypeAlias = NodeConfig | RivalConfig
 
 @dataclass(frozen=True)
 class NodeRun:
-    """What one training came to.
+    """The result of one training.
 
     Attributes:
         config: Its configuration.
         split: Which split.
         seed: Seed of weights and dropout.
-        validation_accuracy: The highest, by which the step was chosen.
-        test_accuracy: The one at that step.
+        validation_accuracy: The highest accuracy on validation, by which the step was chosen.
+        test_accuracy: The accuracy on test at that step.
         best_step: That step.
         is_diverged: Whether the scores stopped being numbers, or the loss exploded, after that step.
     """
@@ -43,7 +43,7 @@ class NodeRun:
     is_diverged: bool
 
     def to_record(self) -> dict[str, Any]:
-        """A result line."""
+        """Return a result line."""
         return {
             "system": self.config.system,
             "split": self.split,
@@ -72,8 +72,8 @@ def train_together(
         dataset: The nodes, as loaded.
         configs: Configurations of one shape.
         splits: Which of the dataset's splits.
-        seed: Seed of weights and dropout; the same for all configurations on a split, so that they can be compared.
-        placement: What to compute with; the CPU without it.
+        seed: Seed of weights and dropout, the same for all configurations on a split, so that they can be compared.
+        placement: Where to compute. Default: on the CPU.
         validate_every: Steps between two looks at validation.
     """
     if len({config.shape for config in configs}) != 1:
@@ -89,12 +89,12 @@ def train_members(
     placement: Placement | None = None,
     validate_every: int = 3,
 ) -> tuple[NodeTraining, list[NodeRun]]:
-    """Train members of one shape in one batch; return the training, which has their networks, and what they came to.
+    """Train members of one shape in one batch; return the training, which has their networks, and their results.
 
     Args:
-        prepared: The nodes, as their configurations want them.
+        prepared: The nodes, as their configurations prepare them.
         members: Configuration, split and seed of each.
-        placement: What to compute with; the CPU without it.
+        placement: Where to compute. Default: on the CPU.
         validate_every: Steps between two looks at validation.
     """
     training = NodeTraining(

@@ -1,7 +1,7 @@
-"""Recipes: the tuned configurations behind the tables, a TOML file a dataset with a section a system.
+"""Recipes: the tuned configurations behind the tables, one TOML file per dataset with one section per system.
 
-They are what `tdegnn sweep` and its like came to, chosen by mean validation accuracy over the ten splits. With a recipe
-a row of a table can be trained again from scratch.
+They are what `tdegnn sweep` and similar searches found, chosen by mean validation accuracy over the ten splits. With a
+recipe, a row of a table can be trained again from scratch.
 """
 
 from __future__ import annotations
@@ -10,57 +10,80 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib.resources import files as resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 from tdegnn.errors import InputError
 from tdegnn.experiments.node_systems import AnyConfig
-from tdegnn.nodes.settings import NodeConfig
+from tdegnn.nodes.settings import NodeConfig, parts_from_record, upgrade_settings
+from tdegnn.parts import PartLike
 from tdegnn.rivals.nodes.config import RivalConfig
 from tdegnn.rivals.nodes.registry import NODE_NETWORKS
+from tdegnn.runs.safe_files import explained
 from tdegnn.training.members import GroupDescent
 
 FOLDER = resources("tdegnn.experiments").joinpath("recipes")
 GROUPS = ("embedding", "temporal", "spatial")
 
 
-def read_recipes(dataset: str, path: Path | None = None) -> dict[str, AnyConfig]:
-    """The configurations of a dataset, by system.
+def read_recipes(dataset: str, path: Path | None = None, **own: PartLike) -> dict[str, AnyConfig]:
+    """Read the configurations of a dataset, by system.
 
     Args:
         dataset: Name of a benchmark.
-        path: A recipe file of one's own; without it the one that comes with the library.
+        path: A recipe file of your own. If None, the one that comes with the library.
+        own: Your classes for the sections that name one: `coefficients=`, `operator=` or `initial_states=`.
     """
     source = FOLDER.joinpath(f"{dataset}.toml") if path is None else path
     if not source.is_file():
         known = ", ".join(sorted(entry.name.removesuffix(".toml") for entry in FOLDER.iterdir()))
         raise InputError(f"Expected a dataset with recipes, one of {known}, got {dataset!r}.")
-    try:
-        sections = tomllib.loads(source.read_text("utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"Expected a recipe in TOML in {source.name}: {error}.") from error
-    return {system: _read(system, section, source.name) for system, section in sections.items()}
+    configs = {}
+    for system, section in _read_sections(source).items():
+        needed = {name: given for name, given in own.items() if "class" in section.get(name, "")}
+        try:
+            configs[system] = config_from_record({"system": system, **section}, **needed)
+        except (TypeError, InputError) as error:
+            raise InputError(f"In the recipe {source.name}, [{system}]: {error}") from error
+    return configs
 
 
 def write_recipes(path: Path, configs: Mapping[str, AnyConfig]) -> None:
     """Write configurations, by system, to a recipe file."""
-    path.write_text("\n".join(_write(system, config) for system, config in configs.items()), "utf-8")
+    _write_sections(path, {system: config.to_record() for system, config in configs.items()})
 
 
-def config_from_record(settings: Mapping[str, Any]) -> AnyConfig:
-    """A configuration from its settings, as result lines and recipes have them."""
+def write_recipe(path: Path, config: AnyConfig) -> None:
+    """Write a configuration to a recipe file, in place of the one that the file may have for the same system."""
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        others = _read_sections(path) if path.exists() else {}
+        _write_sections(path, {**others, config.system: config.to_record()})
+
+
+def config_from_record(settings: Mapping[str, Any], **own: PartLike) -> AnyConfig:
+    """Return a configuration from its settings, as result lines and recipes of any version have them.
+
+    Args:
+        settings: The settings. Those that are left out have their defaults.
+        own: Your classes, if the settings name one: `coefficients=`, `operator=` or `initial_states=`.
+    """
     kind = RivalConfig if settings.get("system") in NODE_NETWORKS else NodeConfig
+    if kind is NodeConfig:
+        settings = upgrade_settings(settings)
     known = {field.name for field in fields(kind)}
     unknown = set(settings) - known
     if unknown:
         raise InputError(f"Expected settings among {', '.join(sorted(known))}, got {sorted(unknown)[0]!r}.")
     groups = {group: _as_typed(GroupDescent, settings[group]) for group in GROUPS if group in settings}
-    config: AnyConfig = _as_typed(kind, {**settings, **groups})
+    parts = parts_from_record(settings, own) if kind is NodeConfig else settings
+    config: AnyConfig = _as_typed(kind, {**parts, **groups})
     return config
 
 
 def _as_typed(kind: type, settings: Mapping[str, Any]) -> Any:
-    """A dataclass with these settings; a float may be written as 1, by people and by JSON."""
+    """Make a dataclass with these settings. People and JSON may write a float as 1."""
     floats = {field.name for field in fields(kind) if field.type == "float"}
     return kind(
         **{
@@ -70,24 +93,28 @@ def _as_typed(kind: type, settings: Mapping[str, Any]) -> Any:
     )
 
 
-def _read(system: str, section: Mapping[str, Any], source: str) -> AnyConfig:
+def _read_sections(source: Path | Traversable) -> dict[str, dict[str, Any]]:
     try:
-        return config_from_record({"system": system, **section})
-    except (TypeError, InputError) as error:
-        raise InputError(f"In the recipe {source}, [{system}]: {error}") from error
+        return tomllib.loads(source.read_text("utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"Expected a recipe in TOML in {source.name}: {error}.") from error
 
 
-def _write(system: str, config: AnyConfig) -> str:
-    lines = [f'["{system}"]']
-    for name, value in config.to_record().items():
-        if isinstance(value, Mapping):
-            lines.append(f"{name} = {{ " + ", ".join(f"{key} = {_value(part)}" for key, part in value.items()) + " }")
-        elif name != "system":
-            lines.append(f"{name} = {_value(value)}")
-    return "\n".join(lines) + "\n"
+def _write_sections(path: Path, sections: Mapping[str, Mapping[str, Any]]) -> None:
+    path.write_text("\n".join(_to_toml(system, section) for system, section in sections.items()), "utf-8")
 
 
-def _value(value: bool | int | float | str) -> str:
+def _to_toml(system: str, section: Mapping[str, Any]) -> str:
+    # TOML has no null: settings that are None are left out.
+    lines = [f"{name} = {_value(value)}" for name, value in section.items() if name != "system" and value is not None]
+    return "\n".join([f'["{system}"]', *lines]) + "\n"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_value(entry)}" for key, entry in value.items()) + " }"
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_value, value)) + "]"
     return f'"{value}"' if isinstance(value, str) else repr(value)

@@ -1,7 +1,7 @@
 """The paper's table of runtimes and parameters: a training step and an inference on Cora, k = 64, L = o = 8.
 
-Milliseconds depend on the machine; the ratios between the systems, taken in turn within one run, less so. The paper's
-are of an RTX 3090. Weights and their number do not depend on anything.
+Milliseconds depend on the machine; the ratios between systems, measured in turn within one run, depend on it less. The
+paper's are of an RTX 3090. The number of weights is the same everywhere.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Runtime:
     Attributes:
         system: Its name.
         num_parameters: Number of weights.
-        training_ms: Median milliseconds of a training step.
-        inference_ms: Median milliseconds of an inference on all nodes.
+        training_ms: Median milliseconds per training step.
+        inference_ms: Median milliseconds per inference on all nodes.
         num_repetitions: How often each was measured.
     """
 
@@ -43,12 +43,12 @@ class Runtime:
     num_repetitions: int
 
     def to_record(self) -> dict[str, Any]:
-        """A result line."""
+        """Return a result line."""
         return {"experiment": "runtimes", "dataset": "cora", "protocol": "paper configuration", **asdict(self)}
 
 
 def measure_runtimes(dataset: NodeDataset, placement: Placement, num_repetitions: int = 30) -> list[Runtime]:
-    """Time the three systems in the paper's configuration, in turn, so that noise hits all alike."""
+    """Time the three systems in the paper's configuration, in turn, so that noise affects all of them alike."""
     trainings = {}
     for system in RUNTIME_SYSTEMS:
         config = NodeConfig(system)

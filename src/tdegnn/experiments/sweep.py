@@ -1,77 +1,35 @@
 """Search for the settings of a system on a dataset: an Optuna study whose trials are trained together.
 
-A batch of trials shares its shape and differs in all else, so that trials x splits are one training
+The trials of a batch have one shape and differ in everything else, so that trials x splits are one training
 (`train_together`). Everything is chosen by the mean validation accuracy over splits; test accuracy is written beside
-it and chooses nothing. Halving: all trials of a batch train for a third of the steps, the better half then from the
-start for all of them, five sixths of the steps in place of all. The best few are trained on all splits.
+it and chooses nothing. Halving saves a sixth of the steps: all trials of a batch train for a third of the steps, then
+the better half from the start for all of them. The best few are trained on all splits. What is searched is in
+`search_space.py`, where trials are kept in `studies.py`.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import socket
-import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timedelta
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import optuna
 import torch
-from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from tdegnn.core.rules import System
 from tdegnn.data.nodes import NodeDataset
-from tdegnn.errors import InputError, TdegnnError, TrainingError, check_count
+from tdegnn.errors import TdegnnError, TrainingError, check_count
 from tdegnn.experiments.node_systems import NodeRun, train_together
-from tdegnn.experiments.recipe_files import read_recipes, write_recipes
+from tdegnn.experiments.search_space import RANGES, SweepSettings
+from tdegnn.experiments.studies import ask_trial, count_finished, count_running, fail_stale_trials
 from tdegnn.nodes.settings import NodeConfig
-from tdegnn.runs.safe_files import explained
 from tdegnn.training.devices import Placement
-from tdegnn.training.members import GroupDescent
 
-Space = Literal["paper", "wide"]
-
-# Paper: the table of hyperparameter ranges. Lowest, highest, and whether the scale is logarithmic.
-RANGES: dict[str, tuple[float, float, bool]] = {
-    "embedding_learning_rate": (1e-4, 1e-1, True),
-    "temporal_learning_rate": (1e-4, 1e-1, True),
-    "spatial_learning_rate": (1e-4, 1e-1, True),
-    "embedding_weight_decay": (0.0, 0.01, False),
-    "temporal_weight_decay": (0.0, 0.01, False),
-    "spatial_weight_decay": (0.0, 0.01, False),
-    "outer_dropout": (0.0, 0.9, False),
-    "hidden_dropout": (0.0, 0.9, False),
-    "step_size": (0.001, 1.0, False),
-}
-# What decides the shape of a network, and so is one for all trials of a batch.
-SHAPES: dict[Space, dict[str, tuple[Any, ...]]] = {
-    "paper": {"batch_norm": (True, False), "hidden_channels": (8, 16, 32, 64, 128, 256)},
-    # Deviation: settings the paper leaves as they are, and that decide some datasets.
-    "wide": {
-        "batch_norm": (True, False),
-        "hidden_channels": (8, 16, 32, 64, 128, 256),
-        "num_layers": (2, 4, 8),
-        "adjacency_features": (True, False),
-        "normalized_features": (True, False),
-        "initial_states": ("mapped", "newest unmapped"),
-        "layer_maps": ("free", "near identity"),
-        "attention": ("plain", "gated"),
-    },
-}
-GROUPS = ("embedding", "temporal", "spatial")
-FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
-# A trial that has run for longer was interrupted. On this machine we know sooner: its process is gone.
-LONGEST_TRIAL = timedelta(hours=12)
-SETTINGS, WORKER, FINAL, TEST = "settings", "worker", "final", "test_accuracy"
-DATABASES = ("sqlite", "postgresql", "mysql")
+FINAL, TEST = "final", "test_accuracy"
 
 
 @runtime_checkable
@@ -87,51 +45,7 @@ class Train(Protocol):
         seed: int,
         placement: Placement | None,
     ) -> list[NodeRun]:
-        """Return one run for each configuration and split."""
-
-
-@dataclass(frozen=True)
-class SweepSettings:
-    """What a sweep searches and how.
-
-    Attributes:
-        system: The system whose settings are searched.
-        num_splits: Splits on which trials are judged.
-        num_steps: Steps of the optimizer, in a trial that is not stopped by halving.
-        space: The paper's ranges, or more.
-        seed: Seed of what is tried, of weights and of dropout.
-    """
-
-    system: System = "TDE-GNN_D"
-    num_splits: int = 3
-    num_steps: int = 300
-    space: Space = "paper"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name, value, known in (
-            ("system", self.system, get_args(System)),
-            ("space", self.space, get_args(Space)),
-        ):
-            if value not in known:
-                raise InputError(f"Expected {name} to be one of {', '.join(known)}, got {value!r}. Choose one of them.")
-        check_count(num_splits=self.num_splits, num_steps=self.num_steps)
-
-    def check_splits(self, dataset: NodeDataset) -> None:
-        """Raise an `InputError` where the dataset has fewer splits."""
-        if self.num_splits > dataset.num_splits:
-            raise InputError(
-                f"Expected at most {dataset.num_splits} splits, all that {dataset.name} has, got {self.num_splits}."
-            )
-
-    def config(self, params: Mapping[str, Any]) -> NodeConfig:
-        """The configuration of a trial."""
-        chosen = {name: value for name, value in params.items() if not name.startswith(GROUPS)}
-        for group in GROUPS:
-            chosen[group] = GroupDescent(params[f"{group}_learning_rate"], params[f"{group}_weight_decay"])
-        config = NodeConfig(system=self.system, num_steps=self.num_steps, **chosen)
-        # Paper: the order is the number of layers.
-        return replace(config, order=1 if self.system == "DE-GNN" else config.num_layers)
+        """Return one run per configuration and split."""
 
 
 @dataclass(frozen=True)
@@ -161,49 +75,24 @@ class Finalist:
         return fmean(self.test_accuracies)
 
     def to_record(self) -> dict[str, Any]:
-        """The finalist as plain values."""
+        """Return the finalist as plain values."""
         means = {"validation_accuracy": self.validation_accuracy, "test_accuracy": self.test_accuracy}
-        return asdict(self) | means
+        return vars(self) | {"config": self.config.to_record()} | means
 
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What a sweep came to.
+    """What a sweep found.
 
     Attributes:
         num_finished: Trials that were judged, those that halving stopped included.
-        num_running: Trials that other processes are at; the last of them has the finalists.
-        finalists: The best few, best first by validation; empty while others are at work.
+        num_running: Trials that other processes are working on. The last process has the finalists.
+        finalists: The best few, best first by validation. Empty while others are at work.
     """
 
     num_finished: int
     num_running: int
     finalists: list[Finalist]
-
-
-def open_study(storage: str | Path, name: str, dataset_name: str, settings: SweepSettings) -> optuna.Study:
-    """Open a study, new or of an earlier run or another process.
-
-    Args:
-        storage: A file, or the URL of a database (`postgresql://`, `sqlite://`, `mysql://`).
-        name: Name of the study in it.
-        dataset_name: What is searched for.
-        settings: How; a study that was started with others is an error, for its numbers could not be compared.
-    """
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study = _create_study(str(storage), name)
-    asked = {"dataset": dataset_name} | asdict(settings)
-    known = study.user_attrs.get(SETTINGS)
-    if known is None:
-        study.set_user_attr(SETTINGS, asked)
-    elif known != asked:
-        different = [key for key in asked if known.get(key) != asked[key]]
-        raise InputError(
-            f"Expected the settings study {name!r} was started with, "
-            f"{', '.join(f'{key} = {known.get(key)}' for key in different)}, "
-            f"got {', '.join(f'{key} = {asked[key]}' for key in different)}. Use those, or another --study."
-        )
-    return study
 
 
 def run_sweep(
@@ -222,13 +111,13 @@ def run_sweep(
 
     Args:
         dataset: The nodes.
-        study: From `open_study`, with the same settings. Other processes may work on it meanwhile.
+        study: From `open_study`, with the same settings. Other processes may work on it at the same time.
         settings: What is searched.
-        num_trials: Trials the study shall have, those of earlier runs and other processes included.
+        num_trials: Number of trials of the study, those of earlier runs and other processes included.
         batch_size: Trials that are trained together, times splits.
         num_finalists: How many are trained on all splits.
-        placement: What to compute with; the CPU without it.
-        train: What trains; another one in tests.
+        placement: Where to compute. Default: on the CPU.
+        train: What trains. Tests pass another one.
         on_trial: Called after each trial, for a progress bar.
     """
     check_count(num_trials=num_trials, batch_size=batch_size, num_finalists=num_finalists)
@@ -239,31 +128,9 @@ def run_sweep(
         _run_batch(study, batch, judge)
         for _ in batch:
             on_trial()
-    num_finished = count_finished(study)
-    num_running = len(study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)))
+    num_finished, num_running = count_finished(study), count_running(study)
     finalists = [] if num_running else _train_finalists(study, judge, num_finalists)
     return SweepResult(num_finished, num_running, finalists)
-
-
-def count_finished(study: optuna.Study) -> int:
-    """Trials that were judged, those that halving stopped included."""
-    return len(study.get_trials(deepcopy=False, states=FINISHED))
-
-
-def fail_stale_trials(study: optuna.Study) -> int:
-    """Mark trials as failed whose process is no more; return how many."""
-    stale = [trial for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)) if _is_stale(trial)]
-    for trial in stale:
-        study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
-    return len(stale)
-
-
-def write_recipe(path: Path, config: NodeConfig) -> None:
-    """Write a configuration to a recipe file, in place of the one it may have for the same system."""
-    with explained(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        others = read_recipes(path.stem, path) if path.exists() else {}
-        write_recipes(path, {**others, config.system: config})
 
 
 class _Judge:
@@ -272,14 +139,11 @@ class _Judge:
     def __init__(
         self, dataset: NodeDataset, settings: SweepSettings, placement: Placement | None, train: Train
     ) -> None:
-        self.settings = settings
-        self.shapes = dict(SHAPES[settings.space])
-        if (dataset.features < 0).sum():  # they cannot be scaled to sum to one
-            self.shapes.pop("normalized_features", None)
+        self.settings, self.shapes = settings, settings.shapes(dataset)
         self._dataset, self._placement, self._train = dataset, placement, train
 
     def runs(self, configs: Sequence[NodeConfig], num_splits: int | None = None) -> list[list[NodeRun]]:
-        """The runs of each configuration on so many splits; on all without a number."""
+        """Return the runs of each configuration on so many splits, by default on all."""
         splits = range(self._dataset.num_splits if num_splits is None else num_splits)
         try:
             runs = self._train(self._dataset, configs, splits, seed=self.settings.seed, placement=self._placement)
@@ -290,105 +154,22 @@ class _Judge:
         return [runs[start : start + len(splits)] for start in range(0, len(runs), len(splits))]
 
 
-def _create_study(storage: str, name: str) -> optuna.Study:
-    try:
-        return optuna.create_study(
-            storage=_open_database(storage) if "://" in storage else _open_file(Path(storage)),
-            study_name=name,
-            direction="maximize",
-            load_if_exists=True,
-        )
-    except json.JSONDecodeError as error:
-        raise InputError(f"Expected {storage} to hold a study, got another kind of file. Use another file.") from error
-
-
-def _open_file(path: Path) -> optuna.storages.JournalStorage:
-    with explained(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return optuna.storages.JournalStorage(JournalFileBackend(str(path)))
-
-
-def _open_database(url: str) -> optuna.storages.RDBStorage:
-    from sqlalchemy.exc import SQLAlchemyError
-
-    scheme = url.split("://", maxsplit=1)[0]
-    if scheme.split("+")[0] not in DATABASES:
-        raise InputError(f"Expected storage to be a file or a URL of {', '.join(DATABASES)}, got {scheme}://...")
-    try:
-        return _open_with_tables(url)
-    except ImportError as error:
-        hint = "pip install 'tdegnn[postgresql]'" if scheme.startswith("postgresql") else "install one"
-        raise InputError(f"Expected a driver for {scheme}, got none: {hint}.") from error
-    except (SQLAlchemyError, RuntimeError, ValueError) as error:
-        # Only the first line: the others are SQL. Never the URL: it may hold a password.
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"Expected a {scheme} database that answers, got: {reason}. Check the URL.") from error
-
-
-def _open_with_tables(url: str, num_tries: int = 5) -> optuna.storages.RDBStorage:
-    from sqlalchemy.exc import IntegrityError, ProgrammingError
-
-    for _ in range(num_tries - 1):
-        try:
-            return optuna.storages.RDBStorage(url)
-        except (IntegrityError, ProgrammingError):
-            # Another process is making the tables at this very moment. A moment later they are there.
-            time.sleep(0.5)
-    return optuna.storages.RDBStorage(url)
-
-
-def _worker() -> list[Any]:
-    return [socket.gethostname(), os.getpid()]
-
-
-def _is_stale(trial: FrozenTrial) -> bool:
-    host, process = trial.user_attrs.get(WORKER, (None, None))
-    if host == socket.gethostname() and not _is_alive(process):
-        return True
-    # Without a worker, the trial was asked for this very moment, or its process died that moment.
-    return trial.datetime_start is None or datetime.now() - trial.datetime_start > LONGEST_TRIAL
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # it is there, and somebody else's
-        return True
-    return process != os.getpid()  # this one has nothing running when it looks
-
-
 def _ask_batch(study: optuna.Study, judge: _Judge, num_trials: int, batch_size: int) -> list[Trial]:
-    """Up to a batch of new trials, all of the shape that the first of them draws."""
+    """Ask for up to a batch of new trials, all of the shape that the first of them draws."""
     batch: list[Trial] = []
-    while len(batch) < batch_size:
-        if _count_before(study, None) >= num_trials:
-            break
-        trial = study.ask()
-        trial.set_user_attr(WORKER, _worker())
-        # Processes that ask at the same moment find out by the numbers of their trials, which no two share.
-        if _count_before(study, trial.number) >= num_trials:
-            study.tell(trial, state=TrialState.FAIL)
-            break
+    while len(batch) < batch_size and (trial := ask_trial(study, num_trials)) is not None:
         batch.append(trial)
         _draw(study, trial, judge, {name: batch[0].params[name] for name in judge.shapes if trial is not batch[0]})
     return batch
 
 
-def _count_before(study: optuna.Study, number: int | None) -> int:
-    """Trials that are finished or under way, with lower numbers than this one where one is given."""
-    counted = study.get_trials(deepcopy=False, states=(*FINISHED, TrialState.RUNNING))
-    return sum(number is None or trial.number < number for trial in counted)
-
-
 def _draw(study: optuna.Study, trial: Trial, judge: _Judge, shape: dict[str, Any]) -> None:
     """Choose the settings of a trial: at random in the first trials, then near the better ones (TPE)."""
-    # A sampler for each trial: one that is seeded anew by every process would try the same settings in each.
+    # One sampler per trial: a sampler that every process seeds anew would try the same settings in each process.
     seed = int(np.random.SeedSequence([judge.settings.seed, trial.number]).generate_state(1)[0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        # The liar: trials under way count as bad, so that a batch does not try one thing many times.
+        # The constant liar: trials under way count as bad, so that a batch does not try one thing many times.
         sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
         study.sampler = optuna.samplers.PartialFixedSampler(shape, sampler)
     for name, choices in judge.shapes.items():
@@ -406,13 +187,13 @@ def _run_batch(study: optuna.Study, batch: list[Trial], judge: _Judge) -> None:
             waiting.remove(trial)
             study.tell(trial, fmean(run.validation_accuracy for run in runs), skip_if_finished=True)
     finally:
-        # Whatever ended the batch, a keyboard or an error: no trial of it is left as if it were running.
+        # Whatever ended the batch, an interrupt or an error, no trial of it may look as if it were running.
         for trial in waiting:
             study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
 
 
 def _halve(study: optuna.Study, waiting: list[Trial], judge: _Judge) -> list[Trial]:
-    """Train all for a third of the steps; the better half goes on, the others are finished and leave `waiting`."""
+    """Train all for a third of the steps. The better half goes on; the others are finished and leave `waiting`."""
     num_steps = math.ceil(judge.settings.num_steps / 3)
     scored = []
     for trial, runs in zip(waiting, _run_trials(waiting, judge, num_steps), strict=True):
@@ -440,7 +221,7 @@ def _note(trial: Trial, runs: Sequence[NodeRun]) -> None:
 
 
 def _train_finalists(study: optuna.Study, judge: _Judge, num_finalists: int) -> list[Finalist]:
-    """The best trials on all splits; those an earlier run has trained are taken from the study."""
+    """Train the best trials on all splits. Those that an earlier run has trained are taken from the study."""
     complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     if not complete:
         raise TdegnnError("Expected a trial that was trained to its end, got none. Ask for more trials.")

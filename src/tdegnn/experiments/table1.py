@@ -1,6 +1,6 @@
 """Table 1: node classification, systems by datasets, ten splits each, and what learned coefficients add over c = [1].
 
-Every training is a line of the results file; what is there already is not trained again. Configurations are recipes,
+Each training is a line of the results file, and what is there already is not trained again. Configurations are recipes,
 chosen by validation; test accuracy is only reported.
 """
 
@@ -32,7 +32,7 @@ DATASETS = (
 )
 FIXED, LEARNED = "DE-GNN", ("TDE-GNN_D", "TDE-GNN_A", "TDE-GNN_S")
 LINK_RIDGE = "LINK-ridge"
-# Every row the table can have. Those that are trained need a recipe; LINK-ridge is solved.
+# All rows of the table. Those that are trained need a recipe; LINK-ridge is solved.
 SYSTEMS = (LINK_RIDGE, *NODE_NETWORKS, FIXED, *LEARNED)
 
 
@@ -66,7 +66,7 @@ def solve_link_ridge(dataset_name: str, path: Path) -> None:
 
 
 def summarize(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Cell]:
-    """Cells of the table, by dataset and system. Only lines of the present recipes count."""
+    """Return the cells of the table, by dataset and system. Only lines of the present recipes count."""
     by_cell: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     recipes = {name: read_recipes(name) for name in {line["dataset"] for line in lines}}
     for line in lines:

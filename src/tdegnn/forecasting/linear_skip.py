@@ -7,7 +7,7 @@ where the skip has such, what each node adds of its own. Both penalties are chos
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -31,6 +31,9 @@ class LinearSkip(nn.Module):
         sizes: The sizes of the task.
         is_by_node: Whether each node has weights of its own, for its own window, beside those that all nodes share.
     """
+
+    # Weight decay pulls to where the skip starts: the solution of a ridge regression.
+    anchored: ClassVar[tuple[str, ...]] = ("shared.weight", "shared.bias", "by_node")
 
     def __init__(self, sizes: SeriesSizes, *, is_by_node: bool = False) -> None:
         super().__init__()

@@ -18,8 +18,7 @@ from tdegnn.forecasting.frames import WindowSet
 from tdegnn.graph import Graph
 from tdegnn.nets.series_network import Frames, SeriesNetwork
 from tdegnn.training.devices import Placement, choose_placement
-from tdegnn.training.members import GroupedAdam
-from tdegnn.training.members_training import MembersTraining
+from tdegnn.training.members import GroupedAdam, MembersTraining
 from tdegnn.training.replay import Replayed
 
 # Windows that are forecast at once when errors are measured, times nodes: so many rows fit anywhere.

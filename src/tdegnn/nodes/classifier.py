@@ -13,8 +13,10 @@ from sklearn.base import ClassifierMixin
 from torch import Tensor
 
 from tdegnn.errors import InputError
-from tdegnn.nodes.estimator import NodeEstimator, Outputs, PreparedNodes
-from tdegnn.nodes.inputs import NodeInput, as_vector, choose_parts, counted_nodes, encode_classes, labels_to_score
+from tdegnn.nodes.estimator import NodeEstimator
+from tdegnn.nodes.fitted import Outputs, Question
+from tdegnn.nodes.inputs import NodeInput, as_vector, choose_subsets, counted_nodes, encode_classes, labels_to_score
+from tdegnn.parts import PartLike
 from tdegnn.training.node_training import Classification
 
 ClassWeight = Literal["balanced"] | Mapping[Any, float]
@@ -29,49 +31,47 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # sc
         >>> model.fit(features, labels, graph=adjacency).predict()  # doctest: +SKIP
 
     Attributes:
-        class_weight: How much a node of each class counts in the loss: a mapping, in which classes that are left out
-            count 1, or `"balanced"`, so that all classes count the same together. Without it all nodes do.
-        classes_: The classes, in the order of `predict_proba`.
-        coefficients_: The learned c, layers x order.
-        summary_: Best step, validation and test accuracy at it.
-        history_: Step, loss and score of each look at validation.
+        class_weight: How much a node of each class counts in the loss: a mapping, in which missing classes count 1, or
+            `"balanced"`, so that all classes count the same in total. If None, all nodes count the same.
     """
 
     class_weight: ClassWeight | None = None
 
+    @property
+    def classes_(self) -> Shaped[np.ndarray, " classes"]:
+        """The classes, in the order of `predict_proba`."""
+        return as_vector(self.fitted_.learned["classes"])
+
     def predict_proba(self, X: Any = None, *, graph: Any = None) -> Outputs:  # noqa: N803
-        """Probability of each class, one row a node; without `X` of the nodes that `fit` saw."""
+        """Return the probability of each class, one row per node. If `X` is None, for the nodes that `fit` saw."""
         probabilities = torch.softmax(torch.as_tensor(self._outputs(X, graph)), dim=-1)
         return np.asarray(probabilities.numpy())
 
     def predict(self, X: Any = None, *, graph: Any = None) -> Shaped[np.ndarray, " nodes"]:  # noqa: N803
-        """The likeliest class of each node, of the training or of any graph with the same features."""
+        """Return the likeliest class of each node, of the training or of any graph with the same features."""
         likeliest = self._outputs(X, graph).argmax(axis=1)
         return np.asarray(self.classes_[likeliest])
 
     def score(self, X: Any = None, y: Any = None, *, graph: Any = None, nodes: Any = None) -> float:  # noqa: N803
-        """Share of nodes whose class is right, of those whose label is known.
+        """Return the share of nodes whose class is right, of those whose label is known.
 
         Args:
             X: As in `predict`.
-            y: The classes; without them those that come with `X`.
+            y: The classes. If None, those that come with `X`.
             graph: As in `predict`.
-            nodes: Which nodes count, a mask or numbers; without it all with a label.
+            nodes: Which nodes count, a mask or numbers. If None, all with a label.
         """
         predicted = self.predict(X, graph=graph)
         codes, classes = encode_classes(labels_to_score(X, y), len(predicted))
         counts = counted_nodes(codes >= 0, nodes)
         return float((predicted[counts] == classes[codes[counts]]).mean())
 
-    def _make_task(self, given: NodeInput, labels: Any, split: int, parts: tuple[Any, Any, Any]) -> PreparedNodes:
+    def _ask(self, given: NodeInput, labels: Any, split: int, subsets: tuple[Any, Any, Any]) -> Question:
         codes, classes = encode_classes(labels, given.nodes.num_nodes)
-        masks = choose_parts(given, codes >= 0, split, parts, self.seed, codes)
+        masks = choose_subsets(given, codes >= 0, split, subsets, self.seed, codes)
         weights = self._class_weights(classes, codes[masks[0]])
         task = Classification(torch.as_tensor(codes), weights)
-        return PreparedNodes(given.nodes, task, len(classes), masks, codes, {"classes": classes.tolist()})
-
-    def _take_learned(self, learned: dict[str, Any]) -> None:
-        self.classes_ = as_vector(learned["classes"])
+        return Question(task, len(classes), masks, codes, {"classes": classes.tolist()})
 
     def _class_weights(
         self, classes: Shaped[np.ndarray, " classes"], codes: Int64[np.ndarray, " training"]
@@ -81,13 +81,14 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # sc
         counts = np.bincount(codes, minlength=len(classes))
         if self.class_weight == "balanced":
             # A class without training nodes weighs nothing anywhere.
-            return torch.as_tensor(len(codes) / (len(classes) * counts.clip(min=1)), dtype=torch.float32)
+            return torch.as_tensor(len(codes) / (len(classes) * counts.clip(min=1)))
         if not isinstance(self.class_weight, Mapping):
             raise InputError(f"Expected class_weight to be 'balanced' or a mapping, got {self.class_weight!r}.")
         unknown = [name for name in self.class_weight if name not in classes.tolist()]
         if unknown:
             raise InputError(f"Expected weights of classes such as {classes[0]!r}, got one of {unknown[0]!r}.")
-        weights = torch.tensor([float(self.class_weight.get(name, 1.0)) for name in classes.tolist()])
+        known = [float(self.class_weight.get(name, 1.0)) for name in classes.tolist()]
+        weights = torch.tensor(known, dtype=torch.float64)
         if not (weights.isfinite().all() and (weights >= 0).all() and weights[codes].sum() > 0):
             raise InputError("Expected class weights that are not negative, and one above 0, got others.")
         return weights
@@ -100,7 +101,7 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # sc
         return settings
 
     @classmethod
-    def _settings_of(cls, config: dict[str, Any]) -> dict[str, Any]:
-        settings = super()._settings_of(config)
+    def _settings_of(cls, record: Mapping[str, Any], own: Mapping[str, PartLike]) -> dict[str, Any]:
+        settings = super()._settings_of(record, own)
         weight = settings["class_weight"]
         return settings | {"class_weight": dict(weight) if isinstance(weight, list) else weight}

@@ -1,7 +1,7 @@
 """Nodes as users have them in Python: a `NodeDataset`, PyG data, or a matrix of features with a graph of any kind.
 
 Also what is known about them: classes by any name, numbers, and which nodes are for training, validation and test.
-Everything is checked here, so that what trains sees one form only.
+Everything is checked here, so that a training sees one form only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sklearn.model_selection import train_test_split
 from torch import Tensor
 
 from tdegnn.data.graphs.edges import read_graph
-from tdegnn.data.nodes import PARTS, PYG_MASKS, NodeDataset
+from tdegnn.data.nodes import PYG_MASKS, SUBSETS, NodeDataset, as_real
 from tdegnn.errors import InputError
 from tdegnn.graph import Direction, Graph, is_pyg_data
 
@@ -37,10 +37,10 @@ class NodeInput:
 
     Attributes:
         nodes: Features and graph, without labels and splits.
-        labels: What is known about the nodes, as it came; None where it did not come with them.
-        masks: Training, validation and test nodes, one row a split; None where there are no splits.
-        index: The names of the nodes, where features came as a frame.
-        feature_names: The names of the features, where they came as a frame.
+        labels: What is known about the nodes, as it came. None if it did not come with them.
+        masks: Training, validation and test nodes, one row per split. None if there are no splits.
+        index: The names of the nodes, if features came as a frame.
+        feature_names: The names of the features, if they came as a frame.
     """
 
     nodes: NodeDataset
@@ -54,12 +54,12 @@ def as_node_input(source: Any, graph: Any = None, direction: Direction | None = 
     """Take nodes in any form.
 
     Args:
-        source: A `NodeDataset`, PyG data, or a matrix of features (NumPy, SciPy, torch, pandas), one row a node. The
+        source: A `NodeDataset`, PyG data, or a matrix of features (NumPy, SciPy, torch, pandas), one row per node. The
             index of a frame has the names of the nodes.
-        graph: For a matrix, and in place of the graph of the others: a `Graph`, an adjacency matrix (SciPy or NumPy),
-            or an edge_index of two rows, all in the order of the rows; or, by the names of the nodes (without names
-            their numbers), a networkx graph or a frame of edges, `source, target[, weight]`.
-        direction: Whose states a node receives, see `Graph`. Without it that of a `Graph`, else `both`.
+        graph: Needed with a matrix; otherwise it replaces the graph of the data. A `Graph`, an adjacency matrix (SciPy
+            or NumPy), or an edge_index of two rows, all in the order of the rows. Or, by the names of the nodes (their
+            numbers, if they have no names), a networkx graph or a frame of edges, `source, target[, weight]`.
+        direction: Whose states a node receives, see `Graph`. If None, that of a `Graph`, else `"both"`.
     """
     if isinstance(source, NodeDataset):
         masks = (source.training_masks, source.validation_masks, source.test_masks)
@@ -81,7 +81,7 @@ def as_node_input(source: Any, graph: Any = None, direction: Direction | None = 
 
 
 def align(labels: Any, index: pd.Index | None) -> Any:
-    """Labels in the order of the nodes, where both have names; None where a node has none."""
+    """Return labels in the order of the nodes, matched by name if both have names. A node without a label gets NaN."""
     if index is None or not isinstance(labels, pd.Series | pd.DataFrame) or labels.index.equals(index):
         return labels
     unknown = labels.index.difference(index)
@@ -94,11 +94,11 @@ def align(labels: Any, index: pd.Index | None) -> Any:
 
 
 def encode_classes(labels: Any, num_nodes: int) -> tuple[Int64[np.ndarray, " nodes"], Shaped[np.ndarray, " classes"]]:
-    """Number the classes; return the number of each node, -1 where it is not known, and the classes.
+    """Number the classes; return the number of each node, -1 if unknown, and the classes.
 
-    Not known are None, NaN and the number -1. Classes are sorted where they can be, else in the order they come.
+    None, NaN and the number -1 mean unknown. Classes are sorted if they can be, else kept in the order they come.
     """
-    values = _one_a_node(labels, num_nodes, "labels").tolist()
+    values = _one_per_node(labels, num_nodes, "labels").tolist()
     is_known = np.array([not _is_unknown(value) for value in values], dtype=bool)
     known = [value for value, is_kept in zip(values, is_known, strict=True) if is_kept]
     if any(isinstance(value, float) and not value.is_integer() for value in known):
@@ -118,7 +118,7 @@ def encode_classes(labels: Any, num_nodes: int) -> tuple[Int64[np.ndarray, " nod
 
 
 def as_targets(targets: Any, num_nodes: int) -> Float[np.ndarray, "nodes targets"]:
-    """Numbers to predict, one row a node; NaN where one is not known."""
+    """Return the numbers to predict, one row per node. NaN means unknown."""
     try:
         numbers = np.asarray(_to_numpy(targets), dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -127,12 +127,12 @@ def as_targets(targets: Any, num_nodes: int) -> Float[np.ndarray, "nodes targets
     if numbers.ndim != 2 or len(numbers) != num_nodes or numbers.shape[1] == 0:
         raise InputError(f"Expected one row of targets for each of {num_nodes} nodes, got shape {numbers.shape}.")
     if np.isinf(numbers).any():
-        raise InputError("Expected finite targets, or NaN where one is not known, got infinite ones.")
+        raise InputError("Expected finite targets, or NaN if unknown, got infinite ones.")
     return numbers
 
 
 def as_vector(values: Any) -> Shaped[np.ndarray, " values"]:
-    """A vector of values of any one type; of objects where they have several."""
+    """Return a vector of values of any one type, or of objects if they have several types."""
     if len({type(value) for value in values}) == 1 and isinstance(values[0], str | int | float):
         return np.array(values)
     vector = np.empty(len(values), dtype=object)
@@ -140,9 +140,9 @@ def as_vector(values: Any) -> Shaped[np.ndarray, " values"]:
     return vector
 
 
-def as_mask(part: Any, num_nodes: int, name: str) -> Bool[np.ndarray, " nodes"]:
-    """Nodes given as a boolean mask or by their numbers."""
-    values = np.asarray(_to_numpy(part))
+def as_mask(subset: Any, num_nodes: int, name: str) -> Bool[np.ndarray, " nodes"]:
+    """Return the mask of nodes that are given as a mask or by their numbers."""
+    values = np.asarray(_to_numpy(subset))
     if values.dtype == bool and values.shape == (num_nodes,):
         return values
     is_numbers = values.ndim == 1 and np.issubdtype(values.dtype, np.integer)
@@ -159,7 +159,7 @@ def as_mask(part: Any, num_nodes: int, name: str) -> Bool[np.ndarray, " nodes"]:
 def hold_out(
     nodes: Int64[np.ndarray, " some"], seed: int, strata: Int64[np.ndarray, " some"] | None = None
 ) -> Int64[np.ndarray, " held"]:
-    """Choose a fifth of some nodes to validate on, of each stratum a like share; one alone in its stratum stays."""
+    """Choose a fifth of some nodes to validate on, the same share of each stratum. A stratum of one node gives none."""
     if strata is not None:
         _, number, count = np.unique(strata, return_inverse=True, return_counts=True)
         is_shared = count[number] > 1
@@ -200,7 +200,7 @@ def _as_graph(graph: Any, num_nodes: int, direction: Direction | None, index: pd
     names = tuple(map(str, range(num_nodes) if index is None else index))
     made = _make_graph(graph, names, direction or "both")
     if made.num_nodes != num_nodes:
-        raise InputError(f"Expected a graph of {num_nodes} nodes, one a row of the features, got {made.num_nodes}.")
+        raise InputError(f"Expected a graph of {num_nodes} nodes, one per row of the features, got {made.num_nodes}.")
     return made if direction is None or made.direction == direction else made.with_direction(direction)
 
 
@@ -212,16 +212,16 @@ def _make_graph(graph: Any, names: tuple[str, ...], direction: Direction) -> Gra
     if scipy.sparse.issparse(graph):
         return Graph.from_scipy(graph, direction)
     array = np.asarray(_to_numpy(graph))
-    # Of two nodes a square matrix could be either; edges are what PyG users have.
+    # With two nodes a square matrix could be either. Edges are what PyG users have.
     is_matrix = array.ndim == 2 and array.shape[0] == array.shape[1] != 2
     return Graph.from_scipy(array, direction) if is_matrix else Graph(array, len(names), direction=direction)
 
 
 def _as_features(source: Any) -> Any:
     if scipy.sparse.issparse(source):
-        return scipy.sparse.csr_array(source, dtype=np.float32)
+        return as_real(scipy.sparse.csr_array(source))
     try:
-        features = np.asarray(_to_numpy(source), dtype=np.float32)
+        features = as_real(np.asarray(_to_numpy(source)))
     except (TypeError, ValueError) as error:
         texts = source.select_dtypes(exclude="number").columns.tolist() if isinstance(source, pd.DataFrame) else []
         what = f"a column {texts[0]!r} that has none. Drop it or encode it" if texts else type(source).__name__
@@ -232,10 +232,10 @@ def _as_features(source: Any) -> Any:
 
 
 def _to_numpy(values: Any) -> Any:
-    return values.detach().cpu().numpy() if isinstance(values, Tensor) else values
+    return values.numpy(force=True) if isinstance(values, Tensor) else values
 
 
-def _one_a_node(labels: Any, num_nodes: int, name: str) -> Shaped[np.ndarray, " nodes"]:
+def _one_per_node(labels: Any, num_nodes: int, name: str) -> Shaped[np.ndarray, " nodes"]:
     values = _to_numpy(labels)
     # A list of tuples is a list of labels, not a matrix.
     array = as_vector(values) if isinstance(values, list | tuple) else np.asarray(values)
@@ -253,23 +253,34 @@ def _is_unknown(value: Any) -> bool:
     return is_number and (math.isnan(value) or value == -1)
 
 
-def choose_parts(
+def choose_subsets(
     given: NodeInput,
     is_known: Bool[np.ndarray, " nodes"],
     split: int,
-    parts: tuple[Any, Any, Any],
+    subsets: tuple[Any, Any, Any],
     seed: int,
     strata: Int64[np.ndarray, " nodes"] | None,
 ) -> tuple[Bool[np.ndarray, " nodes"], ...]:
-    """Training, validation and test nodes: those given, else those of the split, else all with a label."""
+    """Choose training, validation and test nodes: those given, else those of the split, else all with a label.
+
+    Args:
+        given: The nodes.
+        is_known: The nodes with a label.
+        split: Which split of the nodes to take, if no subset is given.
+        subsets: Training, validation and test nodes as the user gave them, None for those not given.
+        seed: Seed of the nodes that are held out if there is no validation subset.
+        strata: The class of each node, if classes are to be held out in equal shares.
+    """
     num_nodes = len(is_known)
     names = ("train", "validation", "test")
-    chosen = [None if part is None else as_mask(part, num_nodes, name) for part, name in zip(parts, names, strict=True)]
-    if given.masks is not None and all(part is None for part in chosen):
+    chosen = [
+        None if nodes is None else as_mask(nodes, num_nodes, name) for nodes, name in zip(subsets, names, strict=True)
+    ]
+    if given.masks is not None and all(mask is None for mask in chosen):
         num_splits = len(given.masks[0])
         if not 0 <= split < num_splits:
             raise InputError(f"Expected split to be from 0 to {num_splits - 1}, got {split}.")
-        # An empty part is one that nobody has made.
+        # An empty subset is one that nobody has made.
         chosen = [masks[split] if masks[split].any() else None for masks in given.masks]
     training, validation, test = chosen
     test = np.zeros(num_nodes, dtype=bool) if test is None else test
@@ -280,12 +291,12 @@ def choose_parts(
         held = hold_out(numbers, seed, None if strata is None else strata[numbers])
         validation = as_mask(held, num_nodes, "validation")
         training = training & ~validation
-    _check_parts((training, validation, test), is_known)
+    _check_subsets((training, validation, test), is_known)
     return training, validation, test
 
 
-def _check_parts(masks: tuple[Bool[np.ndarray, " nodes"], ...], is_known: Bool[np.ndarray, " nodes"]) -> None:
-    for name, mask in zip(PARTS, masks, strict=True):
+def _check_subsets(masks: tuple[Bool[np.ndarray, " nodes"], ...], is_known: Bool[np.ndarray, " nodes"]) -> None:
+    for name, mask in zip(SUBSETS, masks, strict=True):
         if not mask.any() and name != "test":
             raise InputError(f"Expected at least one {name} node, got none.")
         if (mask & ~is_known).any():
@@ -294,11 +305,14 @@ def _check_parts(masks: tuple[Bool[np.ndarray, " nodes"], ...], is_known: Bool[n
     times_used = np.stack(masks).sum(axis=0)
     if (times_used > 1).any():
         node = int(np.argmax(times_used > 1))
-        raise InputError(f"Expected each node in one part at most, got node {node} in two.")
+        raise InputError(
+            f"Expected each node in at most one of train, validation and test, got node {node} in two. Leave it out of "
+            "one."
+        )
 
 
 def counted_nodes(is_known: Bool[np.ndarray, " nodes"], nodes: Any) -> Bool[np.ndarray, " nodes"]:
-    """The nodes that a score counts."""
+    """Return the mask of the nodes that a score counts."""
     counts = is_known if nodes is None else is_known & as_mask(nodes, len(is_known), "nodes")
     if not counts.any():
         raise InputError("Expected nodes with a label to score, got none.")
@@ -306,7 +320,7 @@ def counted_nodes(is_known: Bool[np.ndarray, " nodes"], nodes: Any) -> Bool[np.n
 
 
 def labels_to_score(X: Any, y: Any) -> Any:  # noqa: N803
-    """What to score against: `y`, else what comes with `X`."""
+    """Return what to score against: `y`, else what comes with `X`."""
     if y is not None:
         return align(y, X.index if isinstance(X, pd.DataFrame) else None)
     labels: Any = getattr(X, "labels", getattr(X, "y", None))

@@ -1,58 +1,64 @@
-"""The settings of a node network in full: which system it is, its sizes, how it learns; and the network they make.
+"""The settings of a node network in full: its parts, its sizes, how it learns; and the network they make.
 
-Configurations that make networks of one `shape` can be trained together (`members.py`).
+Configurations that make networks of one `shape` can be trained together (`training/members.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-import torch
-
-from tdegnn.core.rules import Attention, System, check_choices, make_rule
+from tdegnn.core.coefficients import TemporalCoefficients
+from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, System
 from tdegnn.data.nodes import NodeDataset
-from tdegnn.nets.stationary import NewestUnmapped, StationaryNetwork
-from tdegnn.operators.diffusion import DiffusionOperator, NearIdentityDiffusion
+from tdegnn.errors import InputError
+from tdegnn.nets.stationary import INITIAL_STATES, StationaryNetwork
+from tdegnn.operators.registry import OPERATORS
+from tdegnn.parts import Family, PartLike, drawing_weights
 from tdegnn.training.members import GroupDescent, GroupedAdam
 
-InitialStates = Literal["mapped", "newest unmapped"]
-LayerMaps = Literal["free", "near identity"]
+# The settings that are parts, and where each is found by name.
+FAMILIES: dict[str, Family] = {"coefficients": COEFFICIENTS, "operator": OPERATORS, "initial_states": INITIAL_STATES}
+# Paper: the attention of TDE-GNN_A has no gate.
+PAPER_RULES: dict[System, str] = {**RULE_OF_SYSTEM, "TDE-GNN_A": "attention"}
+# Parts that cannot be drawn anew keep what they drew when they were made. That must not be what the embedding draws.
+_MAKING = 2**32
 
 
 @dataclass(frozen=True)
 class NodeConfig:
-    """Everything that decides a training besides data, split and seed. Defaults are those of the paper.
+    """Everything that decides a training besides data, split and seed. The defaults are those of the paper.
 
     Attributes:
-        system: Which rule gives c: c = [1], a learned vector, attention, a stable vector.
+        system: What tables call the network. If `coefficients` is None, it also names the rule for c.
         hidden_channels: Channels of a state.
         num_layers: Number of layers.
-        order: Length of the history; 1 for DE-GNN.
-        batch_norm: Whether the spatial term normalizes its channels.
+        order: Length of the history, for rules that take one.
+        coefficients: The rule for c. If None, the paper's rule of the system.
+        operator: The spatial term.
+        initial_states: From the embedding to the first states.
         adjacency_features: Whether rows of the adjacency matrix join the features.
-        normalized_features: Whether the features of a node are scaled to sum to one.
-        initial_states: How the older initial states come from the embedding.
+        normalized_features: Whether the features of each node are scaled to sum to one.
         step_size: h.
-        outer_dropout: Part of input and last state that is dropped in training.
-        hidden_dropout: Part of the current state that is dropped before each layer in training.
+        outer_dropout: Share of the input, and of the last state, that is dropped in training.
+        hidden_dropout: Share of the current state that is dropped before each layer in training.
         embedding: How embedding, initial states and readout learn.
         temporal: How c learns.
         spatial: How the spatial term learns.
-        num_steps: Number of steps of the optimizer at most.
-        layer_maps: Whether the maps W of the spatial term start at random and decay to zero, or both at the identity.
-        averaging: Part of the past in the running mean of the weights that are kept; 0 keeps the last ones.
-        attention: For TDE-GNN_A: that of the paper, or behind a gate that starts closed, as forward Euler.
+        num_steps: Maximum number of optimizer steps.
+        averaging: Weight of the past in the running mean of the weights, see `GroupedAdam`.
     """
 
-    system: System = "TDE-GNN_D"
+    system: str = "TDE-GNN_D"
     hidden_channels: int = 64
     num_layers: int = 8
     order: int = 8
-    batch_norm: bool = False
+    coefficients: PartLike = None
+    operator: PartLike = "diffusion"
+    initial_states: PartLike = "mapped"
     adjacency_features: bool = False
     normalized_features: bool = False
-    initial_states: InitialStates = "mapped"
     step_size: float = 0.5
     outer_dropout: float = 0.5
     hidden_dropout: float = 0.5
@@ -60,9 +66,12 @@ class NodeConfig:
     temporal: GroupDescent = field(default_factory=GroupDescent)
     spatial: GroupDescent = field(default_factory=GroupDescent)
     num_steps: int = 300
-    layer_maps: LayerMaps = "free"
     averaging: float = 0.0
-    attention: Attention = "plain"
+
+    @property
+    def rule(self) -> PartLike:
+        """The rule for c: the one given, or that of the system."""
+        return rule_of(self.system, PAPER_RULES) if self.coefficients is None else self.coefficients
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -72,61 +81,126 @@ class NodeConfig:
             self.hidden_channels,
             self.num_layers,
             self.order,
-            self.batch_norm,
+            self.coefficients,
+            self.operator,
+            self.initial_states,
             self.adjacency_features,
             self.normalized_features,
-            self.initial_states,
-            self.layer_maps,
-            self.attention,
             self.num_steps,
         )
-
-    def prepare(self, dataset: NodeDataset) -> NodeDataset:
-        """The dataset with the features this configuration asks for."""
-        if self.normalized_features:
-            dataset = dataset.with_normalized_features()
-        return dataset.with_adjacency_features() if self.adjacency_features else dataset
 
     @property
     def descent(self) -> GroupedAdam:
         """How the network learns."""
         return GroupedAdam(self.embedding, self.temporal, self.spatial, self.averaging)
 
+    def prepare(self, dataset: NodeDataset) -> NodeDataset:
+        """Return the dataset with the features that this configuration asks for."""
+        if self.normalized_features:
+            dataset = dataset.with_normalized_features()
+        return dataset.with_adjacency_features() if self.adjacency_features else dataset
+
     def build(self, dataset: NodeDataset, seed: int) -> StationaryNetwork:
-        """A network for a prepared dataset, its weights drawn from the seed."""
+        """Make a network for a prepared dataset, with weights drawn from the seed."""
         return self.build_network(dataset.num_features, dataset.num_classes, seed)
 
     def build_network(self, num_features: int, num_outputs: int, seed: int) -> StationaryNetwork:
-        """A network from so many features to so many outputs a node, its weights drawn from the seed."""
-        check_choices(self, system=System, initial_states=InitialStates, layer_maps=LayerMaps, attention=Attention)
-        coefficients = make_rule(self.system, self.order, self.hidden_channels, self.attention)
-        is_unmapped = self.initial_states == "newest unmapped" and coefficients.order > 1
-        network = StationaryNetwork(
-            num_features,
-            num_outputs,
-            self.hidden_channels,
-            self.num_layers,
-            coefficients,
-            _OPERATORS[self.layer_maps](
-                self.hidden_channels, self.num_layers, self.step_size, batch_norm=self.batch_norm
-            ),
-            initial_states=NewestUnmapped(coefficients.order, self.hidden_channels) if is_unmapped else None,
-            step_size=self.step_size,
-            outer_dropout=self.outer_dropout,
-            hidden_dropout=self.hidden_dropout,
-            seed=seed,
-        )
+        """Make a network with weights drawn from the seed.
+
+        Args:
+            num_features: Features per node.
+            num_outputs: Outputs per node.
+            seed: Seed of weights and dropout. Torch's global generator is left as it was.
+        """
+        with drawing_weights(seed + _MAKING):
+            coefficients = self.make_rule(self.order)
+            sizes = self._sizes | {"order": coefficients.order}
+            network = StationaryNetwork(
+                num_features,
+                num_outputs,
+                self.hidden_channels,
+                self.num_layers,
+                coefficients,
+                OPERATORS.make(self.operator, **sizes),
+                initial_states=INITIAL_STATES.make(self.initial_states, **sizes),
+                step_size=self.step_size,
+                outer_dropout=self.outer_dropout,
+                hidden_dropout=self.hidden_dropout,
+                seed=seed,
+            )
         # Only now: parts have drawn weights when they were made, some rules more than others.
-        torch.manual_seed(seed)
-        network.reset_parameters()
+        with drawing_weights(seed):
+            network.reset_parameters()
         return network
 
+    def make_rule(self, order: int) -> TemporalCoefficients:
+        """Make the rule for c, of this order unless it has its own."""
+        made: TemporalCoefficients = COEFFICIENTS.make(self.rule, order=order, **self._sizes)
+        return made
+
+    @property
+    def _sizes(self) -> dict[str, Any]:
+        return {"channels": self.hidden_channels, "num_layers": self.num_layers, "step_size": self.step_size}
+
     def to_record(self) -> dict[str, Any]:
-        """Settings for a result line."""
-        return asdict(self)
+        """Return the settings as JSON keeps them."""
+        groups = {name: asdict(getattr(self, name)) for name in ("embedding", "temporal", "spatial")}
+        return parts_to_record(vars(self)) | groups
 
 
-_OPERATORS: dict[LayerMaps, type[DiffusionOperator]] = {
-    "free": DiffusionOperator,
-    "near identity": NearIdentityDiffusion,
-}
+def rule_of(system: str, rules: Mapping[Any, str]) -> str:
+    """Return the rule for c that the name of a system stands for."""
+    if system not in rules:
+        raise InputError(f"Expected system to be one of {', '.join(rules)}, got {system!r}.")
+    return rules[system]
+
+
+def parts_to_record(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with their parts as JSON keeps them. A part that is None stays None."""
+    parts = {name: family.to_record(settings[name]) for name, family in FAMILIES.items() if settings[name] is not None}
+    return {**settings, **parts}
+
+
+def parts_from_record(record: Mapping[str, Any], own: Mapping[str, PartLike]) -> dict[str, Any]:
+    """Return settings with the parts that a record keeps.
+
+    Args:
+        record: What `parts_to_record` returned, perhaps without some of the parts.
+        own: Classes of the user's own, by the setting that takes them.
+    """
+    settings = dict(record)
+    for name, family in FAMILIES.items():
+        kept, given = settings.get(name), own.get(name)
+        if kept is not None:
+            settings[name] = family.from_record(kept, given)
+        elif given is not None:
+            raise InputError(f"Expected no {name}: the record has the default. Leave it out.")
+    return settings
+
+
+_OLD_OPERATORS = {"free": "diffusion", "near identity": "near-identity"}
+_OLD_RULES = {"plain": "attention", "gated": "gated-attention"}
+
+
+def upgrade_settings(record: Mapping[str, Any], rules: Mapping[Any, str] = PAPER_RULES) -> dict[str, Any]:
+    """Return settings in their present form: with parts where there were words and switches.
+
+    Records that were written before had `attention`, `layer_maps` and `batch_norm`, and the initial states
+    `"newest unmapped"`. Records in the present form come back as they are.
+
+    Args:
+        record: Settings of a result line, a recipe, a trial or a run folder.
+        rules: The rule that the name of a system alone stands for.
+    """
+    settings = dict(record)
+    attention, layer_maps = settings.pop("attention", None), settings.pop("layer_maps", None)
+    has_norm = settings.pop("batch_norm", None)
+    if layer_maps is not None or has_norm is not None:
+        name = settings.get("operator", _OLD_OPERATORS[layer_maps or "free"])
+        settings["operator"] = {"name": name, "settings": {"batch_norm": True}} if has_norm else name
+    if settings.get("initial_states") == "newest unmapped":
+        settings["initial_states"] = "newest-unmapped"
+    if attention is not None and settings["system"] == "TDE-GNN_A":
+        rule = _OLD_RULES[attention]
+        settings |= {"coefficients": rule} if rule != rules["TDE-GNN_A"] else {}
+    return settings

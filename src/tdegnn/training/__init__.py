@@ -1,1 +1,1 @@
-"""Training: the one loop, and the device it runs on."""
+"""Training: the one loop, members that are trained together, and the device they are trained on."""

@@ -1,9 +1,9 @@
-"""The only training loop in the library: steps, a look at the validation score now and then, the best weights kept.
+"""The only training loop in the library: it makes steps, looks at validation now and then, and keeps the best weights.
 
-It knows neither the model nor its data, nor whether one network is trained or many at once: a `Trainee` steps, says
-how good each of its members is, and keeps the weights it is told to keep. `ClosureTrainee` is one network with losses
-as functions; `node_training.py` has many members. With a run folder, a training that was interrupted goes on as if it
-had not been.
+The loop does not know the model or its data, nor whether one network is trained or many at once: a `Trainee` makes
+steps, says how good each of its members is, and keeps the weights it is told to keep. `ClosureTrainee` is one network
+with losses as functions; `MembersTraining` is many networks. With a run folder, a training that was interrupted goes on
+as if it had not been.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from torch.optim.lr_scheduler import LRScheduler
 from tdegnn.errors import InputError, TrainingError, check_count
 from tdegnn.runs.run_folder import Checkpoint, RunFolder
 
-# A checkpoint must cost little beside the training, and a kill little of what was trained.
+# Checkpoints must be rare enough to cost little, and frequent enough that a kill loses little.
 SAVE_SECONDS = 5.0
-# A loss so many times the lowest a member had: it will not come back.
+# A member whose loss is so many times its lowest will not recover.
 EXPLODED = 1e6
 
 
 class Trainee(ABC):
-    """What is trained: one network, or several members that do not know of each other."""
+    """What is trained: one network, or several members that do not depend on each other."""
 
     @abstractmethod
     def step(self) -> None:
@@ -40,11 +40,11 @@ class Trainee(ABC):
 
     @abstractmethod
     def last_losses(self) -> Float[Tensor, " members"]:
-        """The training losses that the last step saw."""
+        """Return the training losses that the last step saw."""
 
     @abstractmethod
     def validate(self) -> Float[Tensor, " members"]:
-        """How good each member is now; higher is better, NaN for one that has diverged."""
+        """Return how good each member is now. Higher is better; NaN means that it has diverged."""
 
     @abstractmethod
     def keep(self, is_better: Bool[Tensor, " members"]) -> None:
@@ -59,11 +59,11 @@ class Trainee(ABC):
         """Give every member the weights that were kept."""
 
     def best_weights(self) -> dict[str, Tensor]:
-        """The weights that were kept, by name, one row a member."""
+        """Return the weights that were kept, by name, one row per member."""
         raise _not_resumable(self)
 
     def state(self) -> dict[str, Tensor]:
-        """Everything that decides how the training goes on."""
+        """Return everything that decides how the training goes on."""
         raise _not_resumable(self)
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:  # noqa: ARG002
@@ -83,7 +83,7 @@ class Look:
 
     Attributes:
         step: Number of finished steps.
-        losses: The training losses that the last step saw, one a member.
+        losses: The training losses that the last step saw, one per member.
         scores: The validation scores.
     """
 
@@ -92,7 +92,7 @@ class Look:
     scores: Float[Tensor, " members"]
 
     def to_record(self) -> dict[str, Any]:
-        """A line of metrics; lists where there are several members."""
+        """Return a line of metrics, with lists if there are several members."""
         columns = {"loss": self.losses.tolist(), "score": self.scores.tolist()}
         return {"step": self.step, **{name: row[0] if len(row) == 1 else row for name, row in columns.items()}}
 
@@ -102,9 +102,9 @@ class FitResult:
     """How a training went, for each member.
 
     Attributes:
-        best_scores: Highest validation score; the member has the weights it was reached with.
+        best_scores: Highest validation score. The member has the weights that reached it.
         best_steps: The step after which it was reached.
-        is_diverged: Whether the member came to a score that is no number, or its loss exploded.
+        is_diverged: Whether a score was not a number, or the loss exploded.
         lowest_losses: Lowest training loss.
         steps: The steps after which validation was measured.
         scores: The validation scores after each of `steps`.
@@ -118,7 +118,7 @@ class FitResult:
     scores: list[Float[Tensor, " members"]] = field(default_factory=list)
 
     def add(self, look: Look) -> Bool[Tensor, " members"]:
-        """Take in what a look saw; return which members are better than ever before."""
+        """Add what a look saw; return which members are better than ever before."""
         is_better = look.scores > self.best_scores
         self.best_scores = torch.where(is_better, look.scores, self.best_scores)
         self.best_steps = torch.where(is_better, look.step, self.best_steps)
@@ -130,13 +130,13 @@ class FitResult:
         return is_better
 
     def finished(self, patience: int | None) -> Bool[Tensor, " members"]:
-        """Which members need no more steps: they diverged, or have not improved for so many steps."""
+        """Return which members need no more steps: they diverged, or have not improved for `patience` steps."""
         if patience is None:
             return self.is_diverged
         return self.is_diverged | (self.steps[-1] - self.best_steps >= patience)
 
     def state(self) -> dict[str, Tensor]:
-        """The result so far as tensors."""
+        """Return the result so far as tensors."""
         return {
             "best_scores": self.best_scores,
             "best_steps": self.best_steps,
@@ -148,7 +148,7 @@ class FitResult:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Tensor], device: torch.device) -> FitResult:
-        """The result whose `state` was taken, on the device where the training goes on."""
+        """Return the result whose `state` was taken, on the device where the training goes on."""
         on_device = {name: tensor.to(device) for name, tensor in state.items()}
         steps, scores = on_device.pop("steps").tolist(), list(on_device.pop("scores"))
         return cls(**on_device, steps=steps, scores=scores)
@@ -169,14 +169,14 @@ def fit(
 
     Args:
         trainee: What is trained.
-        num_steps: Number of steps at most.
-        validate_every: Steps between two looks at the validation score; the last step is always looked at.
-        patience: A member is finished when its score has not improved for so many steps. Without it none is.
+        num_steps: Maximum number of steps.
+        validate_every: Steps between two looks at the validation score. There is always one after the last step.
+        patience: A member is finished when its score has not improved for so many steps. If None, it never is.
         on_step: Called with the number of finished steps, for a progress bar.
         on_look: Called with what each look at validation saw.
-        run: Folder that gets a line of metrics a look, and now and then the best weights and a checkpoint. Where it
-            has a checkpoint already, training goes on from it.
-        save_every: Seconds between two checkpoints at least; the first look and the last step always have one.
+        run: Folder that gets a line of metrics per look, and now and then the best weights and a checkpoint. If it has
+            a checkpoint already, training goes on from it.
+        save_every: Minimum seconds between two checkpoints. The first look and the last step always have one.
     """
     check_count(num_steps=num_steps, validate_every=validate_every, patience=1 if patience is None else patience)
     record = None if run is None else _Record(run, trainee, save_every)
@@ -201,7 +201,7 @@ def fit(
             on_step(step)
     assert result is not None  # the last step is always looked at
     if record is not None:
-        # Before the best weights are put back: who goes on later goes on from the last ones.
+        # Before the best weights are restored: a longer training goes on from the last ones.
         record.save(result)
     trainee.restore()
     return result
@@ -218,25 +218,25 @@ def _start(look: Look) -> FitResult:
 
 
 class _Record:
-    """What a training leaves in its run folder while it goes on.
+    """What a training writes to its run folder while it goes on.
 
-    Best weights come before the checkpoint: after a kill between them the weights are made again, and are the same.
+    The best weights are written before the checkpoint: after a kill between the two, the same weights are made again.
     """
 
     def __init__(self, run: RunFolder, trainee: Trainee, save_every: float) -> None:
-        trainee.state()  # one that cannot be resumed says so before it has trained
+        trainee.state()  # raises now, before training, if the trainee cannot be resumed
         self._run, self._trainee, self._save_every = run, trainee, save_every
         self._is_better = True
         self._saved_at = -math.inf
 
     def resume(self) -> FitResult | None:
-        """Bring the training to where its checkpoint was written; None where there is none."""
+        """Bring the training to where its checkpoint was written. Return None if there is no checkpoint."""
         checkpoint = self._run.read_checkpoint()
         if checkpoint is None:
             return None
-        self._trainee.load_state(_part(checkpoint.tensors, "trainee."))
+        self._trainee.load_state(_without_prefix("trainee.", checkpoint.tensors))
         device = next(iter(self._trainee.state().values())).device
-        return FitResult.from_state(_part(checkpoint.tensors, "result."), device)
+        return FitResult.from_state(_without_prefix("result.", checkpoint.tensors), device)
 
     def add(self, look: Look, result: FitResult, *, is_better: bool) -> None:
         self._run.append_metrics(look.to_record())
@@ -253,21 +253,22 @@ class _Record:
         self._is_better, self._saved_at = False, time.monotonic()
 
 
-def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def _without_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors whose names have the prefix, by the rest of their names."""
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 class ClosureTrainee(Trainee):
     """One network, trained by any optimizer of torch on losses that are functions without arguments.
 
-    The score is minus the validation loss. A loss that is no number is an error here: there is nobody else to go on.
+    The score is minus the validation loss. A loss that is not a number is an error here: there are no other members.
 
     Args:
         model: What is trained, in place.
         training_loss: Computes the loss to descend.
         validation_loss: Computes the loss by which weights are chosen.
         optimizer: Any optimizer over parameters of the model.
-        scheduler: Advanced once a step.
+        scheduler: Advanced once per step.
     """
 
     def __init__(
@@ -294,11 +295,11 @@ class ClosureTrainee(Trainee):
         self._num_steps += 1
 
     def last_losses(self) -> Float[Tensor, " 1"]:
-        """The training loss of the last step."""
+        """Return the training loss of the last step."""
         return self._last_loss.reshape(1).cpu()
 
     def validate(self) -> Float[Tensor, " 1"]:
-        """Minus the validation loss."""
+        """Return minus the validation loss."""
         self._check_finite("training", float(self._last_loss))
         self._model.eval()
         with torch.no_grad():
@@ -307,12 +308,12 @@ class ClosureTrainee(Trainee):
         return torch.tensor([-loss], dtype=torch.float64)
 
     def keep(self, is_better: Bool[Tensor, " 1"]) -> None:
-        """Keep the weights where they are the best so far."""
+        """Keep the weights if they are the best so far."""
         if bool(is_better):
             self._best_weights = copy.deepcopy(self._model.state_dict())
 
     def stop(self, is_finished: Bool[Tensor, " 1"]) -> None:
-        """Nothing to do: with its only member finished, the training ends."""
+        """Do nothing: the training ends when its only member is finished."""
 
     def restore(self) -> None:
         """Give the network the best weights, and leave it in evaluation mode."""

@@ -1,13 +1,15 @@
 """Many trainings as one batch: networks of one shape, their weights stacked, one step for all of them.
 
-Splits, seeds and configurations of a sweep are members of one tensor program. A member has its own weights, learning
-rates, decays and (as buffers of its network) dropout and step size, and gets the result it would get alone: nothing is
-shared but the time. The networks know nothing of it; `torch.func.vmap` adds the axis.
+Splits, seeds and configurations of a sweep are members of one tensor program. Each member has its own weights, learning
+rates, decays and (as buffers of its network) dropout and step size, and gets the result it would get alone: members
+share nothing but the time. The networks do not know; `torch.func.vmap` adds the axis. `MembersTraining` is what the
+trainings on nodes and on series share.
 """
 
 from __future__ import annotations
 
 import copy
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,15 +22,18 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from tdegnn.errors import InputError
 from tdegnn.training.devices import Placement, choose_placement, keep_freed_memory, place
+from tdegnn.training.loop import Trainee
 
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
-ANCHORED = ("coefficients.raw", "skip.")
+# A part may say which of its own parameters weight decay pulls back to where they start, by a class attribute of this
+# name: a tuple of their names. All others are pulled to zero.
+ANCHORED = "anchored"
 
 
 @dataclass(frozen=True)
 class GroupDescent:
-    """How fast a group of parameters learns, and how strongly it is pulled back to where it is anchored."""
+    """How fast a group of parameters learns, and how strongly it is pulled to zero, or to its start if anchored."""
 
     learning_rate: float = 0.01
     weight_decay: float = 0.0
@@ -42,8 +47,8 @@ class GroupedAdam:
         embedding: How embeddings and readout learn.
         temporal: How the coefficients learn.
         spatial: How the spatial term learns.
-        skip: How a linear skip learns, where a network has one; not at all without it, for it starts as solved.
-        averaging: Part of the past in the running mean of the weights, with which networks answer; 0 for the last ones.
+        averaging: Weight of the past in the running mean of the weights that networks answer with. 0: no mean.
+        skip: How a linear skip learns, if the network has one. By default it stays as it was solved.
     """
 
     embedding: GroupDescent = field(default_factory=GroupDescent)
@@ -57,7 +62,7 @@ class GroupedAdam:
             raise InputError(f"Expected averaging to be at least 0 and below 1, got {self.averaging}.")
 
     def group_of(self, parameter_name: str) -> GroupDescent:
-        """The group a parameter of a network belongs to, by its name."""
+        """Return the group that a parameter of a network belongs to, by its name."""
         prefix = parameter_name.split(".", maxsplit=1)[0]
         groups = {"coefficients": self.temporal, "operator": self.spatial, "skip": self.skip}
         return groups.get(prefix, self.embedding)
@@ -67,16 +72,17 @@ class Members:
     """Networks of one shape that are trained together.
 
     Args:
-        networks: The members, as they start. They are copied.
+        networks: The members, as they start. They are copied. They may differ in parameters and buffers only.
         descents: How each of them learns.
-        placement: What to compute with; without it the CPU, in the numbers the networks have.
+        placement: Where to compute. Default: on the CPU, in the precision of the networks.
     """
 
     def __init__(
         self, networks: Sequence[nn.Module], descents: Sequence[GroupedAdam], placement: Placement | None = None
     ) -> None:
         if len(networks) != len(descents) or not networks:
-            raise InputError(f"Expected one descent a network, got {len(descents)} for {len(networks)}.")
+            raise InputError(f"Expected one descent per network, got {len(descents)} for {len(networks)}.")
+        _check_alike(networks)
         is_double = next(networks[0].parameters()).dtype is torch.float64
         self._placement = placement or choose_placement("cpu", "64-true" if is_double else "32-true")
         device = self._placement.device
@@ -85,16 +91,18 @@ class Members:
         self._template = placed[0]
         parameters, buffers = stack_module_state(placed)
         self._shapes = {name: stacked.shape[1:] for name, stacked in parameters.items()}
-        # One row a member. Parameters are views of it, so that Adam needs few and large operations.
+        # One row per member. Parameters are views of it, so that Adam needs few and large operations.
         self.weights = torch.cat([_as_rows(stacked.detach()) for stacked in parameters.values()], dim=1)
         self.buffers = {name: stacked.detach().clone() for name, stacked in buffers.items()}
-        self._anchors = _anchors(parameters)
+        anchored = _anchored_names(self._template)
+        starts = (kept if name in anchored else torch.zeros_like(kept) for name, kept in parameters.items())
+        self._anchors = torch.cat([_as_rows(start.detach()) for start in starts], dim=1)
         self._learning_rates = self._spread(descents, "learning_rate").to(self.weights)
         self._weight_decays = self._spread(descents, "weight_decay").to(self.weights)
         self._mean, self._square = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
         self._num_steps = torch.zeros((), device=device, dtype=self.weights.dtype)
         self._averaging = torch.tensor([descent.averaging for descent in descents]).to(self.weights)
-        # With which networks answer: the running mean of weights and of what batch norm has seen, or the last ones.
+        # What networks answer with: the running mean of weights and of what batch norm has seen, or the last ones.
         is_averaging = bool(self._averaging.any())
         self.averaged_weights = self.weights.clone() if is_averaging else self.weights
         self.averaged_buffers = (
@@ -107,11 +115,11 @@ class Members:
 
     @property
     def num_parameters(self) -> int:
-        """Parameters of one member."""
+        """Number of parameters per member."""
         return int(self.weights.shape[1])
 
     def parameters(self, weights: Tensor | None = None) -> dict[str, Tensor]:
-        """Parameters by name, one row a member: views of `weights`, without them of those the members have now."""
+        """Return parameters by name, one row per member: views of `weights`, by default of the present ones."""
         sizes = [shape.numel() for shape in self._shapes.values()]
         columns = (self.weights if weights is None else weights).split(sizes, dim=1)
         return {
@@ -120,16 +128,16 @@ class Members:
         }
 
     def evaluate(self, *inputs: Any) -> Tensor:
-        """What the networks answer in evaluation mode, one row a member."""
+        """Return what the networks answer in evaluation mode, one row per member."""
         self._template.eval()
         with torch.no_grad():
             return self._answer(self.parameters(self.averaged_weights), self.averaged_buffers, inputs)
 
     def step(self, losses: Callable[[Tensor], Float[Tensor, " members"]], *inputs: Any) -> Float[Tensor, " members"]:
-        """One step of Adam for every active member; return the losses before it.
+        """Make one step of Adam for every active member; return the losses before it.
 
         Args:
-            losses: From the networks' answers to one loss a member.
+            losses: Computes one loss per member from the networks' answers.
             inputs: What the networks get.
         """
         self._template.train()
@@ -144,7 +152,7 @@ class Members:
         return by_member.detach()
 
     def state(self) -> dict[str, Tensor]:
-        """Weights, buffers, moments of Adam: the very tensors, not copies."""
+        """Return weights, buffers and moments of Adam: the tensors themselves, not copies."""
         averages = {f"averaged.{name}": buffer for name, buffer in self.averaged_buffers.items()}
         return {
             "weights": self.weights,
@@ -165,7 +173,7 @@ class Members:
                 own.copy_(buffer)
 
     def network(self, member: int) -> nn.Module:
-        """A network with the weights of one member."""
+        """Return a network with the weights of one member."""
         chosen = copy.deepcopy(self._template)
         state = {name: view[member] for name, view in self.parameters().items()}
         buffers = {name: stacked[member] for name, stacked in self.buffers.items()}
@@ -182,13 +190,13 @@ class Members:
         if len(self) == 1:
             # Alone, the axis of members costs as much as the network on a CPU.
             # Not `stacked[0]`: its gradient would be written into zeros.
-            alone = [{name: stacked.squeeze(0) for name, stacked in part.items()} for part in (parameters, buffers)]
+            alone = [{name: stacked.squeeze(0) for name, stacked in group.items()} for group in (parameters, buffers)]
             return one(*alone)[None]
         answers: Tensor = vmap(one)(parameters, buffers)
         return answers
 
     def _descend(self, gradient: Float[Tensor, "members weights"]) -> None:
-        """Adam with decay as part of the gradient, the same formulas as `torch.optim.Adam`.
+        """Adam with weight decay in the gradient, by the formulas of `torch.optim.Adam`.
 
         In place, `gradient` too: with many members this reads and writes more memory than the networks do.
         """
@@ -218,41 +226,120 @@ class Members:
     def _spread(self, descents: Sequence[GroupedAdam], setting: str) -> Float[Tensor, "members weights"]:
         rows = []
         for descent in descents:
-            parts = [
+            columns = [
                 torch.full((shape.numel(),), float(getattr(descent.group_of(name), setting)), dtype=torch.float64)
                 for name, shape in self._shapes.items()
             ]
-            rows.append(torch.cat(parts))
+            rows.append(torch.cat(columns))
         return torch.stack(rows)
 
 
-def _anchors(parameters: dict[str, Tensor]) -> Float[Tensor, "members weights"]:
-    """Where decay pulls: to zero, but what has a meaningful start to where it starts.
+class MembersTraining(Trainee):
+    """Members, and the best weights that each of them had.
 
-    Direct coefficients start as forward Euler (toward zero their decay would do nothing: c does not depend on the scale
-    of the raw vector), and a linear skip as the solution of a ridge regression.
+    Args:
+        networks: The members, as they start.
+        descents: How each of them learns.
+        placement: Where to compute.
     """
-    return torch.cat(
-        [
-            _as_rows(stacked.detach() if name.startswith(ANCHORED) else torch.zeros_like(stacked))
-            for name, stacked in parameters.items()
-        ],
-        dim=1,
-    )
+
+    def __init__(self, networks: Sequence[nn.Module], descents: Sequence[GroupedAdam], placement: Placement) -> None:
+        self.members = Members(networks, descents, placement)
+        self._best_weights = self.members.averaged_weights.clone()
+        self._best_buffers = {name: buffer.clone() for name, buffer in self.members.averaged_buffers.items()}
+        self._losses = torch.full((len(networks),), torch.nan, dtype=placement.dtype, device=placement.device)
+
+    @abstractmethod
+    def _numbers_to_resume(self) -> dict[str, Tensor]:
+        """Return what else decides how the training goes on, or is reported at its end: the tensors, not copies."""
+
+    def last_losses(self) -> Float[Tensor, " members"]:
+        """Return the training losses that the last step saw."""
+        return self._losses
+
+    def keep(self, is_better: Bool[Tensor, " members"]) -> None:
+        """Keep the weights of these members as the best they had."""
+        self._best_weights = _keep_where(is_better, self.members.averaged_weights, self._best_weights)
+        self._best_buffers = {
+            name: _keep_where(is_better, buffer, self._best_buffers[name])
+            for name, buffer in self.members.averaged_buffers.items()
+        }
+
+    def stop(self, is_finished: Bool[Tensor, " members"]) -> None:
+        """Leave these members as they are."""
+        # In place: recorded steps read this very tensor.
+        self.members.is_active.copy_(~is_finished)
+
+    def restore(self) -> None:
+        """Give each member the weights that were kept."""
+        self.members.restore(self._best_weights, self._best_buffers)
+
+    def best_weights(self) -> dict[str, Tensor]:
+        """Return parameters and buffers that were kept, by name, one row per member."""
+        return self.members.parameters(self._best_weights) | self._best_buffers
+
+    def state(self) -> dict[str, Tensor]:
+        """Return everything that decides how the training goes on: the tensors themselves, not copies."""
+        return {
+            **self.members.state(),
+            "best_weights": self._best_weights,
+            "losses": self._losses,
+            **{f"best_buffers.{name}": buffer for name, buffer in self._best_buffers.items()},
+            **self._numbers_to_resume(),
+        }
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from where `state` was taken."""
+        own = self.state()
+        if {name: tensor.shape for name, tensor in own.items()} != {name: kept.shape for name, kept in state.items()}:
+            raise InputError("Expected the checkpoint of this training, got that of another. Choose another folder.")
+        # In place: recorded steps read these very tensors.
+        for name, tensor in own.items():
+            tensor.copy_(state[name])
+
+
+def _check_alike(networks: Sequence[nn.Module]) -> None:
+    """Raise an `InputError` if networks differ in a plain number: one of them would decide for all."""
+    first = _plain_numbers(networks[0])
+    for network in networks[1:]:
+        for name, number in _plain_numbers(network).items():
+            if number != first.get(name):
+                raise InputError(
+                    f"Expected networks that differ in parameters and buffers only, got {name} = {first.get(name)} and "
+                    f"{number}. Keep it as a buffer (register_buffer), or train them one by one."
+                )
+
+
+def _plain_numbers(network: nn.Module) -> dict[str, int | float]:
+    return {
+        f"{path}.{name}": number
+        for path, module in network.named_modules()
+        for name, number in vars(module).items()
+        if isinstance(number, int | float) and name != "training"
+    }
+
+
+def _anchored_names(network: nn.Module) -> set[str]:
+    """Return the parameters that decay to where they start, see `ANCHORED`."""
+    modules = network.named_modules()
+    return {f"{path}.{name}".lstrip(".") for path, module in modules for name in getattr(module, ANCHORED, ())}
 
 
 def _as_rows(stacked: Float[Tensor, "members ..."]) -> Float[Tensor, "members weights"]:
-    """One row a member, also of single numbers."""
+    """Flatten to one row per member, also if there is one number per member."""
     return stacked.reshape(len(stacked), -1)
 
 
-def keep_where(is_better: Bool[Tensor, " members"], new: Tensor, old: Tensor) -> Tensor:
-    """Rows of `new` for the members that got better, of `old` for the others."""
+def _keep_where(is_better: Bool[Tensor, " members"], new: Tensor, old: Tensor) -> Tensor:
+    """Return rows of `new` for the members that got better, of `old` for the others."""
     return torch.where(is_better.view(-1, *[1] * (new.dim() - 1)), new, old)
 
 
 def take_weights(network: nn.Module, stored: Mapping[str, Tensor], member: int, path: Path) -> None:
-    """Give a network the weights and buffers of one member, whose rows they are; `path` says whose folder it is."""
+    """Give a network the weights and buffers of one member.
+
+    `stored` has one row per member, and comes from the folder `path`.
+    """
     own = dict([*network.named_parameters(), *network.named_buffers()])
     shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
     if shapes != {name: tuple(tensor.shape[1:]) for name, tensor in stored.items()}:

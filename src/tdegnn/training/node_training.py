@@ -1,7 +1,8 @@
-"""What is asked about a node: its class, or numbers. A task turns the outputs of networks into losses and scores.
+"""Trainings on the nodes of one graph: what is asked about a node, and the members that learn to answer.
 
-Outputs have one row a member; a mask says which nodes count for it. Both tasks average over these nodes, and a score is
-higher where it is better.
+A task, `Classification` or `Regression`, turns the outputs of networks into losses and scores. Outputs have one row per
+member, and a mask says which nodes count for it. Both tasks average over these nodes; higher scores are better.
+`TaskTraining` trains members on any task, `NodeTraining` on the classes and splits of a `NodeDataset`.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ from tdegnn.data.nodes import NodeDataset
 from tdegnn.graph import Graph
 from tdegnn.sparse import SparseMatrix
 from tdegnn.training.devices import Placement, choose_placement
-from tdegnn.training.members import GroupedAdam
-from tdegnn.training.members_training import MembersTraining
+from tdegnn.training.members import GroupedAdam, MembersTraining
 from tdegnn.training.replay import Replayed
 
 
@@ -30,27 +30,27 @@ class NodeTask(ABC):
 
     @abstractmethod
     def to(self, device: torch.device, dtype: torch.dtype) -> NodeTask:
-        """The same task on another device, its numbers in another type."""
+        """Return the task on another device, with its numbers in another type."""
 
     @abstractmethod
     def losses(
         self, outputs: Float[Tensor, "members nodes outputs"], mask: Bool[Tensor, "members nodes"]
     ) -> Float[Tensor, " members"]:
-        """What each member descends."""
+        """Return the loss of each member."""
 
     @abstractmethod
     def scores(
         self, outputs: Float[Tensor, "members nodes outputs"], mask: Bool[Tensor, "members nodes"]
     ) -> Float[Tensor, " members"]:
-        """How good each member is; NaN where no node counts."""
+        """Return how good each member is. NaN if no node counts."""
 
 
 class Classification(NodeTask):
     """Classes: the loss is cross-entropy, the score accuracy.
 
     Args:
-        labels: The class of each node, from 0 on; a node whose class is not known must be in no mask.
-        class_weights: How much a node of each class counts in the loss; without them all count the same.
+        labels: The class of each node, from 0 on. A node of unknown class must be in no mask.
+        class_weights: How much a node of each class counts in the loss. If None, all count the same.
     """
 
     def __init__(self, labels: Int[Tensor, " nodes"], class_weights: Float[Tensor, " classes"] | None = None) -> None:
@@ -58,14 +58,14 @@ class Classification(NodeTask):
         self._known = labels.clamp(min=0)  # unknown ones count nowhere, but cannot be an index
 
     def to(self, device: torch.device, dtype: torch.dtype) -> Classification:
-        """The same task on another device, its weights in another type."""
+        """Return the task on another device, with its weights in another type."""
         weights = self._class_weights
         return Classification(self._labels.to(device), None if weights is None else weights.to(device, dtype))
 
     def losses(
         self, outputs: Float[Tensor, "members nodes classes"], mask: Bool[Tensor, "members nodes"]
     ) -> Float[Tensor, " members"]:
-        """Mean cross-entropy, weighted by class where there are weights."""
+        """Return the mean cross-entropy, weighted by class if there are weights."""
         labels = self._known[None, :, None].expand(len(outputs), -1, 1)
         likelihood = torch.log_softmax(outputs, dim=-1).gather(-1, labels)[..., 0]
         counts = mask if self._class_weights is None else mask * self._class_weights[self._known]
@@ -74,7 +74,7 @@ class Classification(NodeTask):
     def scores(
         self, outputs: Float[Tensor, "members nodes classes"], mask: Bool[Tensor, "members nodes"]
     ) -> Float[Tensor, " members"]:
-        """Share of nodes whose class is right."""
+        """Return the share of nodes whose class is right."""
         is_right = outputs.argmax(dim=-1) == self._labels
         return (is_right & mask).sum(dim=1) / mask.sum(dim=1)
 
@@ -83,32 +83,32 @@ class Regression(NodeTask):
     """Numbers: the loss is the mean squared error, the score minus that.
 
     Args:
-        targets: The numbers of each node; a node with one that is not known (NaN) must be in no mask.
+        targets: The numbers of each node. A node with an unknown number (NaN) must be in no mask.
     """
 
     def __init__(self, targets: Float[Tensor, "nodes targets"]) -> None:
         self._targets = targets.nan_to_num()  # a NaN would come through a mask: NaN times zero is NaN
 
     def to(self, device: torch.device, dtype: torch.dtype) -> Regression:
-        """The same task on another device, its numbers in another type."""
+        """Return the task on another device, with its numbers in another type."""
         return Regression(self._targets.to(device, dtype))
 
     def losses(
         self, outputs: Float[Tensor, "members nodes targets"], mask: Bool[Tensor, "members nodes"]
     ) -> Float[Tensor, " members"]:
-        """Mean squared error."""
+        """Return the mean squared error."""
         errors = (outputs - self._targets).square().mean(dim=-1)
         return (errors * mask).sum(dim=1) / mask.sum(dim=1)
 
     def scores(
         self, outputs: Float[Tensor, "members nodes targets"], mask: Bool[Tensor, "members nodes"]
     ) -> Float[Tensor, " members"]:
-        """Minus the mean squared error."""
+        """Return minus the mean squared error."""
         return -self.losses(outputs, mask)
 
 
 @dataclass(frozen=True)
-class NodeParts:
+class NodeSubsets:
     """Which nodes each member is trained, validated and tested on."""
 
     training: Bool[np.ndarray, "members nodes"]
@@ -124,8 +124,8 @@ class TaskTraining(MembersTraining):
         descents: How each of them learns.
         inputs: What the networks get: features and graph.
         task: What is asked about the nodes.
-        parts: Which nodes each member is trained, validated and tested on.
-        placement: What to compute with; the CPU without it.
+        subsets: Which nodes each member is trained, validated and tested on.
+        placement: Where to compute. Default: on the CPU.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class TaskTraining(MembersTraining):
         descents: Sequence[GroupedAdam],
         inputs: tuple[SparseMatrix | Float[Tensor, "nodes features"], Graph],
         task: NodeTask,
-        parts: NodeParts,
+        subsets: NodeSubsets,
         placement: Placement | None = None,
     ) -> None:
         placement = placement or choose_placement("cpu")
@@ -143,7 +143,7 @@ class TaskTraining(MembersTraining):
         self._inputs: tuple[Any, ...] = inputs
         self._task = task.to(device, dtype)
         self._training, self._validation, self._test = (
-            torch.as_tensor(mask, device=device) for mask in (parts.training, parts.validation, parts.test)
+            torch.as_tensor(mask, device=device) for mask in (subsets.training, subsets.validation, subsets.test)
         )
         self.best_scores, self.best_test_scores, self._scores, self._test_scores = (
             torch.zeros(len(networks), dtype=dtype, device=device) for _ in range(4)
@@ -156,7 +156,7 @@ class TaskTraining(MembersTraining):
         self._step()
 
     def validate(self) -> Float[Tensor, " members"]:
-        """The scores on the validation nodes; NaN for a member whose outputs are not finite."""
+        """Return the scores on the validation nodes. NaN for a member whose outputs are not finite."""
         self._look()
         return self._scores.clone()
 
@@ -190,7 +190,7 @@ class NodeTraining(TaskTraining):
         descents: How each of them learns.
         dataset: The nodes.
         splits: Which split each member is trained, validated and tested on.
-        placement: What to compute with; the CPU without it.
+        placement: Where to compute. Default: on the CPU.
     """
 
     def __init__(
@@ -209,7 +209,7 @@ class NodeTraining(TaskTraining):
             descents,
             (as_input(dataset, placement), dataset.graph),
             Classification(torch.as_tensor(dataset.labels)),
-            NodeParts(*(mask[rows] for mask in masks)),
+            NodeSubsets(*(mask[rows] for mask in masks)),
             placement,
         )
 
@@ -225,7 +225,7 @@ class NodeTraining(TaskTraining):
 
 
 def as_input(dataset: NodeDataset, placement: Placement) -> SparseMatrix | Float[Tensor, "nodes features"]:
-    """Features as networks take them: sparse ones stay sparse."""
+    """Return features as networks take them, in the precision of the placement. Sparse ones stay sparse."""
     if isinstance(dataset.features, np.ndarray):
         return torch.as_tensor(dataset.features, dtype=placement.dtype, device=placement.device)
     return SparseMatrix.from_scipy(dataset.features).to(placement.device, placement.dtype)

@@ -1,4 +1,7 @@
-"""Ways to descend, as values: what an experiment may choose from, and write into its records."""
+"""Ways to descend, as values: what an experiment may choose from and write to its records.
+
+They train one network with an optimizer of torch. Members are trained by `GroupedAdam` (`training/members.py`).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler
 
 @runtime_checkable
 class Descent(Protocol):
-    """Makes an optimizer, and a schedule where it needs one."""
+    """Makes an optimizer, and a schedule if it needs one."""
 
     def build(self, parameters: Iterable[nn.Parameter], num_steps: int) -> tuple[Optimizer, LRScheduler | None]:
         """Return the optimizer and its schedule for a training of `num_steps` steps."""
@@ -33,7 +36,7 @@ class CosineAdam:
 
 @dataclass(frozen=True)
 class QuasiNewton:
-    """L-BFGS with a line search: for small problems in float64 that ask for precision."""
+    """L-BFGS with a line search, for small problems in float64 that need precision."""
 
     iterations_per_step: int = 20
     history_size: int = 50
@@ -43,7 +46,7 @@ class QuasiNewton:
         parameters: Iterable[nn.Parameter],
         num_steps: int,  # noqa: ARG002 (the line search needs no schedule)
     ) -> tuple[Optimizer, LRScheduler | None]:
-        """Return L-BFGS; it has no schedule."""
+        """Return L-BFGS, which has no schedule."""
         optimizer = LBFGS(
             parameters,
             max_iter=self.iterations_per_step,

@@ -17,15 +17,15 @@ from tdegnn.runs.safe_files import finite_or_null
 
 Order: TypeAlias = int | Literal["auto"]
 AUTO: Literal["auto"] = "auto"
-# Orders of which one is chosen, and the one that is taken where series cannot tell theirs: it holds the lower ones.
+# The orders that are tried, and the one that is taken if series cannot tell theirs: it contains the lower ones.
 TRIED_ORDERS = range(1, USUAL_MAX_ORDER + 1)
 USUAL_ORDER = USUAL_MAX_ORDER
-# Where the settings of a run folder keep it.
+# The entry of a run folder's settings that keeps the choice.
 CHOSEN = "chosen_order"
 
 
 def check_order(order: Any) -> None:
-    """Raise an `InputError` where `order` is neither a whole number from 1 on nor `"auto"`."""
+    """Raise an `InputError` if `order` is neither a whole number from 1 on nor `"auto"`."""
     if isinstance(order, str) and order != AUTO:
         raise InputError(f'Expected order to be a whole number from 1 on or "auto", got {order!r}.')
     if order != AUTO:
@@ -38,8 +38,8 @@ class ChosenOrder:
 
     Attributes:
         order: Length of the history.
-        reason: One sentence; empty where it was the user who chose.
-        details: What the choice was made by, as JSON keeps it.
+        reason: One sentence. Empty if the user chose.
+        details: What the choice was based on, as JSON keeps it.
     """
 
     order: int
@@ -48,35 +48,35 @@ class ChosenOrder:
 
     @staticmethod
     def given(order: int) -> ChosenOrder:
-        """The user's choice."""
+        """Return the user's choice."""
         return ChosenOrder(order, "", {})
 
     @staticmethod
     def kept_in(config: Mapping[str, Any]) -> ChosenOrder | None:
-        """What was found, from the settings of a run folder; `None` where they have no such thing."""
+        """Return what was found, from the settings of a run folder. None if nothing was searched for."""
         return ChosenOrder(**config[CHOSEN]) if CHOSEN in config else None
 
     @staticmethod
     def kept_by(run: str | Path | None, *, resume: bool) -> ChosenOrder | None:
-        """What a training that is gone on with has found.
+        """Return what a training that is resumed has found.
 
-        It is not looked for again: another machine may find the same order by slightly other numbers.
+        The order is not searched for again: another machine may find the same order by slightly different numbers.
         """
         if run is None or not resume or not RunFolder.is_begun(run):
             return None
         return ChosenOrder.kept_in(RunFolder.open(Path(run)).config)
 
     def to_config(self, asked: Order) -> dict[str, Any]:
-        """Settings that keep what was found; none where the user asked for a number."""
+        """Return settings that keep what was found. Empty if the user asked for a number."""
         return {CHOSEN: asdict(self)} if asked == AUTO else {}
 
 
 def order_of_series(panel: Panel, window: int) -> ChosenOrder:
-    """The order in time of the equation that series follow; where they cannot tell, the usual one, at most the window.
+    """Find the order in time of the equation that series follow. If they cannot tell, take the usual one.
 
     Args:
         panel: The series, without the steps that are held out.
-        window: Number of steps a forecast sees.
+        window: Number of steps that a forecast sees, and the highest order.
     """
     usual = min(USUAL_ORDER, window)
     try:
@@ -90,14 +90,14 @@ def order_of_series(panel: Panel, window: int) -> ChosenOrder:
 
 
 def order_by_score(score_of: Callable[[int], float], orders: Iterable[int] = TRIED_ORDERS) -> ChosenOrder:
-    """The order whose training has the highest score on validation; of equals the smallest.
+    """Find the order whose training has the highest score on validation; of equals, the smallest.
 
     Args:
         score_of: Trains with an order and returns its score.
-        orders: What is tried.
+        orders: The orders to try.
     """
     scores = {order: score_of(order) for order in orders}
-    # A training whose scores are no numbers is worse than any other.
+    # A training whose score is not a number is worse than any other.
     best = max(scores, key=lambda order: (-inf if isnan(scores[order]) else scores[order], -order))
     texts = ", ".join(f"order {order}: {score:.4g}" for order, score in scores.items())
     reason = f"Order {best} was chosen by its score on validation ({texts})."

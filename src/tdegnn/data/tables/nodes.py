@@ -18,7 +18,7 @@ import pandas as pd
 import scipy.sparse
 
 from tdegnn.data.graphs.edges import read_graph
-from tdegnn.data.nodes import Features
+from tdegnn.data.nodes import Features, as_real
 from tdegnn.data.tables.csv_files import CsvFormat, Kind, TableStart, check_file
 from tdegnn.data.tables.table import NODE_NAMES, PLAIN_CSV, Table, find_named, read_table
 from tdegnn.errors import InputError
@@ -164,7 +164,7 @@ def _read_features(path: Path, csv_format: CsvFormat) -> tuple[tuple[str, ...], 
     if any(not name for name in names):
         row = next(row for row, name in enumerate(names) if not name)
         raise InputError(f"Expected the name of a node, got nothing in {table.place(row)}. Name it.")
-    return tuple(map(str, names)), matrix.astype(np.float32), tuple(table.names[1:])
+    return tuple(map(str, names)), matrix, tuple(table.names[1:])
 
 
 def _read_npz(path: Path) -> tuple[tuple[str, ...], Any]:
@@ -177,7 +177,7 @@ def _read_npz(path: Path) -> tuple[tuple[str, ...], Any]:
             else:
                 raise InputError(f"Expected an array 'features' in {path.name}, got {', '.join(archive.files)}.")
             names = archive["nodes"].tolist() if "nodes" in archive else range(matrix.shape[0])
-        matrix = matrix.astype(np.float32)
+        matrix = as_real(matrix)
     except InputError:
         raise
     except (ValueError, OSError, EOFError, KeyError, BadZipFile, IndexError) as error:

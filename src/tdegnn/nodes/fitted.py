@@ -1,0 +1,332 @@
+"""What a node estimator has learned: one value, made completely before the estimator takes it.
+
+`NodeTrainer` makes a `FittedNodes` from prepared nodes, `FittedNodes.read` from a run folder. It holds everything that
+a prediction needs: settings that the user changes after `fit` do not change what a fitted estimator predicts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+import torch
+from jaxtyping import Bool, Float, Shaped
+from torch import Tensor
+
+from tdegnn.data.nodes import FeatureScaling, NodeDataset
+from tdegnn.errors import InputError, TrainingError
+from tdegnn.nets.stationary import StationaryNetwork
+from tdegnn.nodes.inputs import NodeInput
+from tdegnn.nodes.settings import NodeConfig
+from tdegnn.runs.run_folder import RunFolder
+from tdegnn.training.devices import DeviceName, Placement, choose_device, choose_placement, place, placement_of
+from tdegnn.training.loop import FitResult, Look, fit
+from tdegnn.training.members import take_weights
+from tdegnn.training.node_training import NodeSubsets, NodeTask, TaskTraining, as_input
+from tdegnn.training.order_choice import ChosenOrder
+
+Outputs = Float[np.ndarray, "nodes outputs"]
+OnLook = Callable[[Look], None]
+
+
+class Question(NamedTuple):
+    """What is to be learned about nodes.
+
+    Attributes:
+        task: What the outputs of the network are measured by.
+        num_outputs: Outputs per node.
+        subsets: Masks of the training, validation and test nodes.
+        answers: What is known about the nodes, for the checksum.
+        learned: What is known before training and needed to predict, as JSON keeps it.
+    """
+
+    task: NodeTask
+    num_outputs: int
+    subsets: tuple[Bool[np.ndarray, " nodes"], ...]
+    answers: Shaped[np.ndarray, "nodes ..."]
+    learned: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedNodes:
+    """What a training needs besides settings.
+
+    Attributes:
+        nodes: Features, scaled, and graph.
+        question: What is to be learned.
+        scaling: How the features were scaled. None if they were not.
+        feature_names: The names of the features, if they have names.
+    """
+
+    nodes: NodeDataset
+    question: Question
+    scaling: FeatureScaling | None
+    feature_names: tuple[str, ...] | None
+
+    def describe(self, source: dict[str, Any]) -> dict[str, Any]:
+        """Return what the settings of a run folder say about the data.
+
+        Args:
+            source: What else to say about where they came from.
+        """
+        nodes = self.nodes
+        data = {
+            "nodes": nodes.num_nodes,
+            "features": nodes.num_features,
+            "edges": nodes.graph.num_edges,
+            "direction": nodes.graph.direction,
+            "sha256": self._checksum(),
+        }
+        return {
+            "data": {**data, **source},
+            "num_outputs": self.question.num_outputs,
+            "learned": self.question.learned,
+            "feature_names": None if self.feature_names is None else list(self.feature_names),
+            "feature_scaling": None if self.scaling is None else self.scaling.to_record(),
+        }
+
+    def _checksum(self) -> str:
+        """SHA-256 of everything that was given, except the names of classes."""
+        matrix, graph = scipy.sparse.csr_array(self.nodes.features), self.nodes.graph
+        arrays = [matrix.indptr, matrix.indices, matrix.data, graph.edge_index.numpy(), graph.edge_weight.numpy()]
+        arrays += [] if self.scaling is None else [self.scaling.center, self.scaling.scale]
+        digest = hashlib.sha256()
+        for array in (*arrays, self.question.answers, *self.question.subsets):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class FittedNodes:
+    """What a training has learned, and with which settings.
+
+    Attributes:
+        network: The trained network.
+        weights: Its weights on the CPU, as a run folder keeps them.
+        settings: The settings of the network, with the order that was used.
+        config: What the run folder says: settings of the estimator, the data.
+        coefficients: The learned c, layers x order.
+        history: Step, loss and score of each look at validation.
+        summary: Best step, scores at it, order.
+        order_choice: The order, and why it is this one.
+        nodes: The nodes of the training, scaled. None after `load`: data are not saved.
+    """
+
+    network: StationaryNetwork
+    weights: dict[str, Tensor]
+    settings: NodeConfig
+    config: dict[str, Any]
+    coefficients: Float[np.ndarray, "layers order"]
+    history: list[dict[str, Any]]
+    summary: dict[str, Any]
+    order_choice: ChosenOrder
+    nodes: NodeDataset | None = None
+
+    @property
+    def learned(self) -> dict[str, Any]:
+        """What the task learned: the classes, or center and scale of the targets."""
+        learned: dict[str, Any] = self.config["learned"]
+        return learned
+
+    @property
+    def scaling(self) -> FeatureScaling | None:
+        """How features are scaled. None if they are not."""
+        return FeatureScaling.from_record(self.config.get("feature_scaling"))
+
+    @property
+    def num_features(self) -> int:
+        """Features per node, without those of the adjacency."""
+        return int(self.config["data"]["features"])
+
+    @classmethod
+    def read(cls, folder: RunFolder, settings: NodeConfig, order_choice: ChosenOrder) -> FittedNodes:
+        """Read what a finished training learned.
+
+        Args:
+            folder: Its run folder.
+            settings: The settings of the network.
+            order_choice: The order of `settings`, and why it is this one.
+        """
+        config = folder.config
+        data, estimator = config["data"], config["settings"]
+        num_features = data["features"] + (data["nodes"] if settings.adjacency_features else 0)
+        network = settings.build_network(num_features, config["num_outputs"], estimator["seed"])
+        place(network, choose_placement("cpu", estimator["precision"]))
+        weights = folder.read_weights()
+        take_weights(network, weights, 0, folder.path)
+        return cls(
+            network.eval(),
+            weights,
+            settings,
+            config,
+            folder.read_coefficients()["coefficients"],
+            folder.read_metrics(),
+            folder.read_summary(),
+            order_choice,
+        )
+
+    def write(self, folder: RunFolder) -> None:
+        """Write the last files of a training, which make its folder a finished one."""
+        folder.write_weights(self.weights)
+        folder.write_coefficients(self.coefficients)
+        folder.finish(self.summary)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to a new run folder."""
+        with RunFolder.create(path, self.config) as folder:
+            for line in self.history:
+                folder.append_metrics(line)
+            self.write(folder)
+
+    def as_trained(self, given: NodeInput) -> NodeDataset:
+        """Return nodes with their features in the order and in the units of the training."""
+        nodes, came, trained = given.nodes, given.feature_names, self.config.get("feature_names")
+        if nodes.num_features != self.num_features:
+            raise InputError(
+                f"Expected the {self.num_features} features of the training, got {nodes.num_features} per node."
+            )
+        if came is not None and trained is not None and list(came) != trained:
+            missing = [name for name in trained if name not in came]
+            if missing:
+                raise InputError(
+                    f"Expected the {len(trained)} features of the training, got none called {missing[0]!r}. Rename it."
+                )
+            nodes = replace(nodes, features=nodes.features[:, [came.index(name) for name in trained]])
+        scaling = self.scaling
+        return nodes if scaling is None else replace(nodes, features=scaling.apply(nodes.features))
+
+    def outputs(self, nodes: NodeDataset, device: DeviceName) -> Outputs:
+        """Return what the network says of nodes.
+
+        Args:
+            nodes: Nodes as in the training, see `as_trained`.
+            device: Where to compute.
+        """
+        num_nodes = self.config["data"]["nodes"]
+        if self.settings.adjacency_features and nodes.num_nodes != num_nodes:
+            raise InputError(
+                f"Expected the {num_nodes} nodes of the training, whose adjacency is a feature, got {nodes.num_nodes}. "
+                "Train without adjacency_features to predict others."
+            )
+        placement = Placement(choose_device(device), placement_of(self.network).dtype)
+        nodes = self.settings.prepare(nodes)
+        with torch.no_grad():
+            outputs = place(self.network, placement).eval()(as_input(nodes, placement), nodes.graph)
+        return np.asarray(outputs.double().cpu().numpy())
+
+
+@dataclass(frozen=True)
+class NodeTrainer:
+    """How prepared nodes are trained on.
+
+    Attributes:
+        prepared: The nodes.
+        placement: Where to compute.
+        seed: Seed of weights and dropout.
+        num_steps: Maximum number of optimizer steps.
+        validate_every: Steps between two looks at validation.
+        patience: Training ends when validation has not improved for so many steps. If None, it does not end early.
+        on_look: Called with what each look at validation saw.
+    """
+
+    prepared: PreparedNodes
+    placement: Placement
+    seed: int
+    num_steps: int
+    validate_every: int
+    patience: int | None
+    on_look: OnLook | None = None
+
+    def start(self, settings: NodeConfig) -> TaskTraining:
+        """Return a training before its first step."""
+        nodes, question = settings.prepare(self.prepared.nodes), self.prepared.question
+        return TaskTraining(
+            [settings.build_network(nodes.num_features, question.num_outputs, self.seed)],
+            [settings.descent],
+            (as_input(nodes, self.placement), nodes.graph),
+            question.task,
+            NodeSubsets(*(mask[None] for mask in question.subsets)),
+            self.placement,
+        )
+
+    def score(self, settings: NodeConfig) -> float:
+        """Train, and return the best score on validation."""
+        training = self.start(settings)
+        self._run(training, self.on_look, None)
+        return float(training.best_scores)
+
+    def train(
+        self,
+        training: TaskTraining,
+        settings: NodeConfig,
+        config: dict[str, Any],
+        order_choice: ChosenOrder,
+        folder: RunFolder | None,
+    ) -> FittedNodes:
+        """Train, and return what was learned.
+
+        Args:
+            training: What `start` returned.
+            settings: The settings of the network.
+            config: What a run folder says of the training.
+            order_choice: The order of `settings`, and why it is this one.
+            folder: The run folder to write to, if any.
+        """
+        history: list[dict[str, Any]] = [] if folder is None else folder.read_metrics()
+
+        def see(look: Look) -> None:
+            history.append(look.to_record())
+            if self.on_look is not None:
+                self.on_look(look)
+
+        result = self._run(training, see, folder)
+        if not result.best_scores.isfinite().all():
+            raise TrainingError(
+                "Expected outputs that are numbers, got none from the first look on. "
+                "Lower the learning rates or the step size, or take an operator with batch_norm=True."
+            )
+        network = training.members.network(0)
+        assert isinstance(network, StationaryNetwork)
+        fitted = FittedNodes(
+            network,
+            {name: tensor.cpu() for name, tensor in training.best_weights().items()},
+            settings,
+            config,
+            _coefficients_of(network, settings.prepare(self.prepared.nodes), self.placement),
+            history,
+            {
+                "best_step": int(result.best_steps),
+                "validation_score": float(training.best_scores),
+                "test_score": float(training.best_test_scores) if self.prepared.question.subsets[2].any() else None,
+                "is_diverged": bool(result.is_diverged),
+                "order": network.coefficients.order,
+            },
+            order_choice,
+            self.prepared.nodes,
+        )
+        if folder is not None:
+            fitted.write(folder)
+        return fitted
+
+    def _run(self, training: TaskTraining, on_look: OnLook | None, folder: RunFolder | None) -> FitResult:
+        return fit(
+            training,
+            num_steps=self.num_steps,
+            validate_every=self.validate_every,
+            patience=self.patience,
+            on_look=on_look,
+            run=folder,
+        )
+
+
+def _coefficients_of(
+    network: StationaryNetwork, nodes: NodeDataset, placement: Placement
+) -> Float[np.ndarray, "layers order"]:
+    with torch.no_grad():
+        coefficients = network.integrate(as_input(nodes, placement), nodes.graph).coefficients
+    return np.asarray(coefficients.double().cpu().numpy())
