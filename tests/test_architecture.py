@@ -18,6 +18,7 @@ ALLOWED = {
     "sparse": BASE | {"torch_internals"},
     "graph": BASE | {"sparse"},
     "parts": BASE,
+    "ridge": BASE,
     "core": BASE | {"torch_internals", "graph", "parts"},
     "operators": BASE | {"graph", "core", "parts"},
     "nets": BASE | {"sparse", "graph", "parts", "core", "operators"},

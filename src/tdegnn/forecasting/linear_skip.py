@@ -18,6 +18,7 @@ from tdegnn.errors import InputError
 from tdegnn.forecasting.frames import WindowSet
 from tdegnn.graph import Graph
 from tdegnn.nets.series_network import Frames, SeriesSizes, as_frames
+from tdegnn.ridge import solve_ridge
 
 
 class LinearSkip(nn.Module):
@@ -153,21 +154,13 @@ def _choose(
 
 def _solve(skip: LinearSkip, products: _Products, penalties: Penalties) -> _Solution:
     pooled = _Products(*(part.sum(dim=0) for part in products))
-    shared = _ridge(pooled, penalties.shared)
+    shared = solve_ridge(*pooled, penalties.shared)
     num_nodes, num_own, num_outputs = skip.by_node.shape
     if not num_nodes or penalties.own == torch.inf:
         return _Solution(shared, shared.new_zeros(num_nodes, num_own, num_outputs))
     # What the shared weights leave, by the own inputs of each node.
     left = products.targets - products.inputs @ shared
-    return _Solution(
-        shared, _ridge(_Products(products.inputs[:, :num_own, :num_own], left[:, :num_own]), penalties.own)
-    )
-
-
-def _ridge(products: _Products, penalty: float) -> Float[Tensor, "*nodes inputs outputs"]:
-    penalties = penalty * torch.eye(products.inputs.shape[-1]).to(products.inputs)
-    solution: Tensor = torch.linalg.solve(products.inputs + penalties, products.targets)
-    return solution
+    return _Solution(shared, solve_ridge(products.inputs[:, :num_own, :num_own], left[:, :num_own], penalties.own))
 
 
 def _multiply(skip: LinearSkip, windows: WindowSet, graph: Graph) -> _Products:

@@ -13,11 +13,13 @@ from typing import Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 import numpy as np
 import scipy.sparse
+import torch
 from jaxtyping import Float
 
 from tdegnn.errors import InputError, check_count
 from tdegnn.forecasting.baselines.naive import Predictions, SeriesInputs, carry_forward, node_means
 from tdegnn.graph import Graph
+from tdegnn.ridge import solve_ridge
 
 Frames: TypeAlias = Float[np.ndarray, "time nodes"]
 Columns: TypeAlias = Float[np.ndarray, "windows nodes columns"]
@@ -143,7 +145,7 @@ Weights: TypeAlias = Float[np.ndarray, "groups weights"]
 
 # Numbers of a block of rows: some 32 MB.
 NUMBERS_AT_ONCE = 2**22
-# Variances and eigenvalues of at most this share of the largest are what rounding leaves of zero.
+# A variance of at most this share of the mean square is what rounding leaves of zero.
 ROUNDING = 1e-12
 
 
@@ -310,12 +312,8 @@ def _solve(products: Products, lambdas: Sequence[float]) -> Float[np.ndarray, "l
     is_constant = variances <= ROUNDING * squares
     spreads = np.sqrt(np.where(is_constant, np.inf, variances))
     correlations = covariance[:, :-1, :-1] / (spreads[:, :, None] * spreads[:, None, :])
-    eigenvalues, vectors = np.linalg.eigh(correlations)
-    rotated = np.einsum("gij,gi->gj", vectors, covariance[:, :-1, -1] / spreads)
-    shrunk = np.maximum(eigenvalues, 0.0) + np.asarray(lambdas)[:, None, None]
-    # Directions that the columns do not have carry no weight; by least squares they would carry any.
-    is_nothing = shrunk <= ROUNDING * eigenvalues.max(axis=1, keepdims=True)
-    along_vectors = np.where(is_nothing, 0.0, rotated / np.where(is_nothing, 1.0, shrunk))
-    slopes = np.einsum("gij,lgj->lgi", vectors, along_vectors) / spreads
+    explained = (covariance[:, :-1, -1] / spreads)[..., None]
+    solved = [solve_ridge(torch.from_numpy(correlations), torch.from_numpy(explained), each) for each in lambdas]
+    slopes = torch.stack(solved).squeeze(-1).numpy() / spreads
     intercepts = means[:, -1] - np.einsum("lgi,gi->lg", slopes, means[:, :-1])
     return np.concatenate([intercepts[..., None], slopes], axis=-1)
