@@ -22,7 +22,7 @@ from tdegnn.forecasting.frames import FrameMaker
 from tdegnn.forecasting.intervals import AdaptiveIntervals, ConformalIntervals, measure_coverage
 from tdegnn.forecasting.linear_skip import start_at_ridge
 from tdegnn.forecasting.series_training import SeriesTraining
-from tdegnn.forecasting.settings import SeriesConfig
+from tdegnn.forecasting.settings import SeriesConfig, upgrade_settings
 from tdegnn.training.devices import Placement
 from tdegnn.training.loop import fit
 
@@ -60,7 +60,8 @@ def measure_dataset(
     assert isinstance(config, SeriesConfig)
     row = {"dataset": dataset, "system": config.system, "window": window, "horizon": HORIZON}
     row |= {"aimed_coverage": COVERAGE, "protocol": "honest", "configuration": config.to_record()}
-    done = {line["seed"] for line in read_lines(path) if all(line[key] == value for key, value in row.items())}
+    lines = [line | {"configuration": upgrade_settings(line["configuration"])} for line in read_lines(path)]
+    done = {line["seed"] for line in lines if all(line[key] == value for key, value in row.items())}
     left = [seed for seed in seeds if seed not in done]
     if left:
         parts = _train(dataset, config, window, left, placement)

@@ -16,7 +16,7 @@ import numpy as np
 from tdegnn.experiments.gain import Gain
 from tdegnn.experiments.records import append_lines, describe_environment, read_lines
 from tdegnn.experiments.table2 import NUM_SEEDS, TASKS, prepare_series, train_honestly
-from tdegnn.forecasting.settings import SeriesConfig
+from tdegnn.forecasting.settings import SeriesConfig, upgrade_settings
 from tdegnn.graph import Graph
 from tdegnn.training.devices import Placement
 
@@ -56,7 +56,8 @@ def train_variant(
     """Train one variant with the seeds that have no line in `path` yet, all together, and add their lines."""
     variant = variants(dataset, window)[name]
     row = {"dataset": dataset, "variant": name, "window": window, "configuration": variant.config.to_record()}
-    done = {line["seed"] for line in read_lines(path) if all(line[key] == value for key, value in row.items())}
+    lines = [line | {"configuration": upgrade_settings(line["configuration"])} for line in read_lines(path)]
+    done = {line["seed"] for line in lines if all(line[key] == value for key, value in row.items())}
     left = [seed for seed in seeds if seed not in done]
     if not left:
         return
@@ -87,7 +88,7 @@ def summarize_variants(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, in
     errors: dict[tuple[str, int, str], dict[int, float]] = {}
     for line in lines:
         dataset, window, name = line["dataset"], line["window"], line["variant"]
-        if line["configuration"] == variants(dataset, window)[name].config.to_record():
+        if upgrade_settings(line["configuration"]) == variants(dataset, window)[name].config.to_record():
             errors.setdefault((dataset, window, name), {})[line["seed"]] = line["test_mse"]
     cells = {}
     for (dataset, window, name), by_seed in errors.items():

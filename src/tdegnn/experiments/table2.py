@@ -8,7 +8,7 @@ over the steps of the training, which is how the published numbers were made. Te
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -26,7 +26,7 @@ from tdegnn.forecasting.baselines.naive import SeriesInputs
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
 from tdegnn.forecasting.linear_skip import Penalties, start_at_ridge
 from tdegnn.forecasting.series_training import SeriesTraining
-from tdegnn.forecasting.settings import SeriesConfig, Skip
+from tdegnn.forecasting.settings import SeriesConfig, upgrade_settings
 from tdegnn.graph import Graph
 from tdegnn.rivals.series.classical import classical_forecasts
 from tdegnn.rivals.series.config import AnySeriesConfig, SeriesRivalConfig
@@ -63,7 +63,7 @@ class SeriesTask:
     period: int
     num_steps: int = 600
     batch_size: int | None = None
-    skip: Skip = "linear"
+    skip: str = "linear"
     descent: GroupDescent = field(default_factory=lambda: GroupDescent(0.003, 0.01))
     dropout: float = 0.3
     hidden_channels: int = 32
@@ -103,7 +103,7 @@ TASKS = {
         7,
         num_steps=1500,
         batch_size=8,
-        skip="by node",
+        skip="by-node",
         descent=GroupDescent(0.003, 0.003),
         dropout=0.1,
         windows=(7, 14, 21, 28),
@@ -180,7 +180,8 @@ def train_row(
     done = {
         line["seed"]
         for line in read_lines(path)
-        if all(line[name] == value for name, value in row.items()) and line["configuration"] == _plain(config)
+        if all(line[name] == value for name, value in row.items())
+        and upgrade_settings(line["configuration"]) == config.to_record()
     }
     left = [seed for seed in seeds if seed not in done]
     if not left:
@@ -190,7 +191,7 @@ def train_row(
     environment = describe_environment(placement.device)
     append_lines(
         path,
-        [row | {"seed": seed} | outcome | {"configuration": _plain(config)} | environment
+        [row | {"seed": seed} | outcome | {"configuration": config.to_record()} | environment
          for seed, outcome in zip(left, outcomes, strict=True)],
     )  # fmt: skip
 
@@ -228,8 +229,8 @@ def summarize(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str, i
         grouped.setdefault((line["dataset"], line["system"], line["protocol"], line["window"]), []).append(line)
     cells = {}
     for key, found in grouped.items():
-        newest = found[-1]["configuration"]
-        errors = [line["test_mse"] for line in found if line["configuration"] == newest]
+        newest = upgrade_settings(found[-1]["configuration"])
+        errors = [line["test_mse"] for line in found if upgrade_settings(line["configuration"]) == newest]
         cells[key] = (float(np.mean(errors)), float(np.std(errors)), len(errors))
     return cells
 
@@ -307,7 +308,3 @@ def _test_errors(errors: Float[np.ndarray, "windows nodes targets"]) -> dict[str
 def _looks(config: AnySeriesConfig) -> int:
     """Steps between two looks: thirty in a training."""
     return max(1, config.num_steps // 30)
-
-
-def _plain(config: AnySeriesConfig) -> dict[str, Any]:
-    return asdict(config)

@@ -13,6 +13,7 @@ from torch import Tensor
 from tdegnn.core.coefficients import TemporalCoefficients
 from tdegnn.core.combination import History
 from tdegnn.core.integrator import Integration, integrate, push
+from tdegnn.core.operator import SpatialOperator
 from tdegnn.errors import check_finite
 from tdegnn.graph import Graph
 from tdegnn.nets.series_network import Frames, SeriesNetwork, SeriesSizes
@@ -27,6 +28,7 @@ class PhysicalSeriesNetwork(SeriesNetwork):
         sizes: The sizes of the task. Only targets are seen: other channels, and the future, are not.
         hidden_channels: Hidden channels of s.
         coefficients: The rule for c; its order is the number of frames it looks at, at most the window.
+        operator: The spatial term s. If None, `HiddenDiffusionOperator`.
         step_size: h, the time between two frames.
         seed: Not used, there is no dropout: a state with holes would be another state.
     """
@@ -39,6 +41,7 @@ class PhysicalSeriesNetwork(SeriesNetwork):
         hidden_channels: int,
         coefficients: TemporalCoefficients,
         *,
+        operator: SpatialOperator | None = None,
         step_size: float = 1.0,
         seed: int = 0,
     ) -> None:
@@ -46,7 +49,7 @@ class PhysicalSeriesNetwork(SeriesNetwork):
         check_finite(step_size=step_size)
         self._check_order(coefficients)
         self.coefficients = coefficients
-        self.operator = HiddenDiffusionOperator(sizes.num_targets, hidden_channels)
+        self.operator = HiddenDiffusionOperator(sizes.num_targets, hidden_channels) if operator is None else operator
         self.register_buffer("step_size", torch.tensor(step_size, dtype=torch.float64), persistent=False)
 
     def reset_parameters(self) -> None:

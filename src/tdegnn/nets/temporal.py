@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from tdegnn.core.coefficients import TemporalCoefficients
 from tdegnn.core.integrator import Integration, integrate
+from tdegnn.core.operator import SpatialOperator
 from tdegnn.errors import check_count, check_finite
 from tdegnn.graph import Graph
 from tdegnn.nets.series_network import Frames, SeriesNetwork, SeriesSizes, as_frames
@@ -41,6 +42,7 @@ class TemporalNetwork(SeriesNetwork):
         hidden_channels: Channels of a state.
         num_layers: Number of layers L.
         coefficients: The rule for c; its order is the number of frames that become states, at most the window.
+        operator: The spatial term s. If None, `PastDiffusion`.
         step_size: h.
         skip: A forecast that is added to that of the layers, such as `LinearSkip`; none without it.
         dropout: Part of the current state that is dropped before each layer, and before the readout, in training.
@@ -56,6 +58,7 @@ class TemporalNetwork(SeriesNetwork):
         num_layers: int,
         coefficients: TemporalCoefficients,
         *,
+        operator: SpatialOperator | None = None,
         step_size: float = 1.0,
         skip: nn.Module | None = None,
         dropout: float = 0.0,
@@ -71,7 +74,7 @@ class TemporalNetwork(SeriesNetwork):
         self.embedding = nn.Linear(sizes.num_channels, hidden_channels)
         self.past_embedding = nn.Linear(sizes.window * sizes.num_channels, hidden_channels)
         self.time_embedding = TimeEmbedding(known, hidden_channels)
-        self.operator = PastDiffusion(hidden_channels, num_layers, step_size)
+        self.operator = PastDiffusion(hidden_channels, num_layers, step_size) if operator is None else operator
         self.readout = nn.Linear(hidden_channels, sizes.horizon * sizes.num_targets)
         self.skip = skip
         self.coefficients = coefficients
