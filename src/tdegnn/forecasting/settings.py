@@ -133,11 +133,8 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
     def check_settings(self) -> None:
         """Raise an `InputError` for a setting that is wrong whatever the data, and that no network checks."""
         if self.system is not None and self.coefficients is not None:
-            raise InputError(
-                "Expected system or coefficients, got both. A system is a short name for a rule: leave ",
-                Argument("system"),
-                " out.",
-            )
+            text = "Expected system or coefficients, got both. A system is a short name for a rule: leave "
+            raise InputError(text, Argument("system"), " out.")
         for name, family in FAMILIES.items():
             if getattr(self, name) is not None:
                 family.check(getattr(self, name))
@@ -173,12 +170,7 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
         return ChosenOrder.given(self.order)
 
     def network_config(self, order: int, sizes: SeriesSizes) -> SeriesConfig:
-        """Return the settings of the networks.
-
-        Args:
-            order: Length of the history.
-            sizes: The sizes of the task.
-        """
+        """Return the settings of the networks, with a history of this length, for a task of these sizes."""
         groups = GroupDescent(self.learning_rate, self.weight_decay)
         return SeriesConfig(
             system=self.system or DEFAULT_SYSTEM,

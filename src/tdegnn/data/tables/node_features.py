@@ -105,7 +105,7 @@ def _as_frame(source: Mapping[Any, Any]) -> pd.DataFrame:
 
 
 def _with_nodes_as_column(frame: pd.DataFrame, nodes: Sequence[str]) -> pd.DataFrame:
-    """Return the frame with a column of nodes if its index holds them. An index of whole numbers may only count rows."""
+    """Return the frame with a column of nodes if its index holds them. An index of numbers may only count rows."""
 
     def holds_nodes(labels: Any) -> bool:
         return set(nodes) <= {str(label) for label in labels}
