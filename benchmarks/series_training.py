@@ -90,7 +90,7 @@ def measure() -> Iterator[tuple[str, float, str] | tuple[str, float, str, float]
 
 def _ours(num_seeds: int) -> Callable[[Panel, FrameMaker, WindowSet], Callable[[], object]]:
     config = SeriesConfig(
-        "TDE-GNN_A", CHANNELS, LAYERS, WINDOW, STEP_SIZE, DROPOUT, skip="none", attention="plain", batch_size=1
+        "TDE-GNN_A", CHANNELS, LAYERS, WINDOW, STEP_SIZE, DROPOUT, skip="none", coefficients="attention", batch_size=1
     )
 
     def start(panel: Panel, maker: FrameMaker, windows: WindowSet) -> Callable[[], object]:

@@ -89,6 +89,10 @@ class DownloadError(InputError):
     """A file could not be had: there is no network, the server has no such file, or what came is not that file."""
 
 
+class NotFittedError(InputError, AttributeError):
+    """A model was asked for what it has not learned yet. As an `AttributeError`, so that `hasattr` says no."""
+
+
 class TrainingError(TdegnnError, RuntimeError):
     """Training could not go on, for example because the loss is no longer finite."""
 

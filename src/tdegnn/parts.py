@@ -38,7 +38,7 @@ class Part:
         Part('diffusion', batch_norm=True)
     """
 
-    def __init__(self, kind: str | Callable[..., nn.Module], /, **settings: Any) -> None:
+    def __init__(self, kind: str | Callable[..., Any], /, **settings: Any) -> None:
         self.kind, self.settings = kind, settings
 
     def __eq__(self, other: object) -> bool:
@@ -61,7 +61,7 @@ class Family:
         members: The class of each name, or a `Part`: a class with settings of its own.
     """
 
-    def __init__(self, noun: str, base: type[nn.Module], members: Mapping[str, type[nn.Module] | Part]) -> None:
+    def __init__(self, noun: str, base: type[Any], members: Mapping[str, type[Any] | Part]) -> None:
         self.noun, self.base = noun, base
         self._members = {name: part if isinstance(part, Part) else Part(part) for name, part in members.items()}
 
@@ -79,7 +79,7 @@ class Family:
         """
         if isinstance(given, nn.Module):
             return self._check(copy.deepcopy(given))
-        part = self._resolve(given)
+        part = self.resolve(given)
         assert not isinstance(part.kind, str)  # resolved
         arguments = inspect.signature(part.kind).parameters
         has_any = any(argument.kind is argument.VAR_KEYWORD for argument in arguments.values())
@@ -88,7 +88,8 @@ class Family:
             raise InputError(
                 f"Expected settings of {_name_of(part.kind)} among {', '.join(arguments)}, got {unknown[0]!r}."
             )
-        named = [name for name, argument in arguments.items() if argument.kind is not argument.VAR_KEYWORD]
+        variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        named = [name for name, argument in arguments.items() if argument.kind not in variadic]
         needed = [
             name for name in named if arguments[name].default is inspect.Parameter.empty and name not in part.settings
         ]
@@ -103,13 +104,13 @@ class Family:
     def check(self, given: PartLike) -> None:
         """Raise an `InputError` for what cannot be a part of this family."""
         if not isinstance(given, nn.Module):
-            self._resolve(given)
+            self.resolve(given)
 
     def takes(self, given: PartLike, size: str) -> bool:
         """Whether a network decides this size of the part: an object, or a part with a setting for it, has its own."""
         if isinstance(given, nn.Module):
             return False
-        part = self._resolve(given)
+        part = self.resolve(given)
         assert not isinstance(part.kind, str)  # resolved
         argument = inspect.signature(part.kind).parameters.get(size)
         return argument is not None and argument.default is argument.empty and size not in part.settings
@@ -157,8 +158,8 @@ class Family:
             return Part(given, **settings)
         return given
 
-    def _resolve(self, given: PartLike) -> Part:
-        """A `Part` whose kind is a class."""
+    def resolve(self, given: PartLike) -> Part:
+        """Return the part as a class (or function) with settings."""
         part = given if isinstance(given, Part) else Part(given)
         if isinstance(part.kind, str):
             if part.kind not in self._members:

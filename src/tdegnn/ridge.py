@@ -41,8 +41,8 @@ def solve_ridge(
     penalized.diagonal(dim1=-2, dim2=-1).add_(penalty)
     if gram.shape[-1] >= LARGE:
         return torch.cholesky_solve(products, torch.linalg.cholesky(penalized))
-    solution: Tensor = torch.linalg.solve(penalized, products)
-    return solution
+    weights: Tensor = torch.linalg.solve(penalized, products)
+    return weights
 
 
 def _solve_least_squares(gram: Tensor, products: Tensor) -> Tensor:
@@ -50,4 +50,5 @@ def _solve_least_squares(gram: Tensor, products: Tensor) -> Tensor:
     # Directions that the inputs do not have carry no weight. They could carry any.
     is_nothing = eigenvalues <= ROUNDING * eigenvalues[..., -1:]
     inverses = torch.where(is_nothing, 0.0, 1 / torch.where(is_nothing, 1.0, eigenvalues))
-    return vectors @ (inverses[..., None] * (vectors.mT @ products))
+    weights: Tensor = vectors @ (inverses[..., None] * (vectors.mT @ products))
+    return weights

@@ -10,8 +10,8 @@ from tdegnn import Graph, InputError, TrainingError, simulate_wave
 from tdegnn.data.panel import Panel
 from tdegnn.data.times.seasons import Season
 from tdegnn.data.times.times import show_time
+from tdegnn.forecasting import training as forecaster_training
 from tdegnn.forecasting.backtest import OURS
-from tdegnn.forecasting.fitted import ForecastNetworks
 from tdegnn.forecasting.forecaster import Forecaster
 from tdegnn.forecasting.held_out import choose_window, fewest_steps, split_for_forecast
 from tdegnn.forecasting.intervals import measure_coverage
@@ -150,8 +150,8 @@ def test_a_forecast_is_shown_in_one_line(fitted):
 def test_the_forecast_is_the_mean_of_the_networks(fitted):
     single = []
     for network in fitted.networks_:
-        alone = Forecaster.__new__(Forecaster)
-        alone.__dict__.update(fitted.__dict__, networks_=[network])
+        alone = clone(fitted)
+        alone.fitted_ = replace(fitted.fitted_, ensemble=replace(fitted.fitted_.ensemble, networks=(network,)))
         single.append(alone.predict().values)
     assert not np.allclose(single[0], single[1])
     np.testing.assert_allclose(fitted.predict().values, np.mean(single, axis=0))
@@ -661,32 +661,6 @@ def test_every_device_gives_the_same(device, one_step):
     assert np.isfinite(model.predict().values).all()
 
 
-def test_small_panels_are_computed_with_one_thread(monkeypatch, one_step):
-    before, seen = torch.get_num_threads(), []
-
-    def see(*_):
-        seen.append(torch.get_num_threads())
-
-    torch.set_num_threads(2)
-    try:
-        Forecaster(**SMALL).fit(PANEL, on_look=see, on_refit=see)
-        assert set(seen) == {1}
-        seen.clear()
-        with monkeypatch.context() as patch:
-            patch.setattr(ForecastNetworks, "run_freely", lambda *_: see() or np.zeros((1, NODES, 1)))
-            one_step.predict()
-            patch.setattr(Forecaster, "_learn_from", see)
-            one_step.update(PANEL, num_steps=1)
-        assert seen == [1, 1]
-        seen.clear()
-        monkeypatch.setattr("tdegnn.forecasting.held_out.SMALL_PANEL", PANEL.values.size - 1)
-        Forecaster(**SMALL).fit(PANEL, on_look=see, on_refit=see)
-        assert set(seen) == {2}
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
-
-
 def test_it_is_a_scikit_learn_estimator(fitted):
     copy = clone(fitted).set_params(order=1)
     assert (copy.order, fitted.order, copy.is_fitted, fitted.is_fitted) == (1, 2, False, True)
@@ -716,7 +690,7 @@ def test_before_fit_there_is_nothing(call):
         (dict(season=2), "a season of more than two steps, got 2"),
         (dict(known=["rain"]), "known ahead among channels that are not forecast .there are none., got 'rain'"),
         (dict(system="GCN"), "system to be one of DE-GNN, TDE-GNN_D, TDE-GNN_A, TDE-GNN_S, got 'GCN'"),
-        (dict(skip="yes"), "skip to be one of none, linear, by node, got 'yes'"),
+        (dict(skip="yes"), "skip to be one of none, linear, by-node, or a class of your own, got 'yes'"),
         (dict(dropout=1.0), "dropout to be at least 0 and below 1"),
         (dict(coverage=90), "a coverage between 0 and 1, got 90. 0.9 stands for 90 %"),
         (dict(device="tpu"), "Expected device to be"),
@@ -725,7 +699,13 @@ def test_before_fit_there_is_nothing(call):
         (dict(num_layers=0), "num_layers to be at least 1, got 0"),
         (dict(step_size=float("nan")), "step_size to be finite, got nan"),
         (dict(states="liquid"), "states to be one of latent, physical, got 'liquid'"),
-        (dict(attention="keen"), "attention to be one of plain, gated, got 'keen'"),
+        (dict(coefficients="keen"), "coefficients to be one of euler, .*, or a class of your own, got 'keen'"),
+        (
+            dict(coefficients="direct", system="TDE-GNN_D"),
+            "Expected system or coefficients, got both. .* leave system= out",
+        ),
+        (dict(operator="gcn"), "operator to be one of diffusion, .*, or a class of your own, got 'gcn'"),
+        (dict(intervals="guessed"), "intervals to be one of conformal, or a class of your own, got 'guessed'"),
         (dict(batch_size=0), "batch_size to be at least 1, got 0"),
         (dict(validate_every=0), "validate_every to be at least 1, got 0"),
         (dict(patience=0), "patience to be at least 1, got 0"),
@@ -832,7 +812,7 @@ def test_weights_of_other_settings_are_refused(one_step, tmp_path):
     config = RunFolder.open(tmp_path / "model").config
     config["settings"]["skip"] = "none"
     with RunFolder.create(tmp_path / "other", config) as folder:
-        one_step._write(folder)
+        one_step.fitted_.write(folder)
     with pytest.raises(InputError, match="weights of the settings in .*, got others. Train again"):
         Forecaster.load(tmp_path / "other")
 
@@ -892,7 +872,7 @@ def test_steps_below_a_second_are_saved_and_loaded(tmp_path):
 
 
 def test_a_lowest_value_above_what_was_observed_is_refused(tmp_path):
-    with pytest.raises(InputError, match="nothing below lowest=60, got 44.37.*. Lower it or leave it out."):
+    with pytest.raises(InputError, match="nothing below lowest=60.0, got 44.37.*. Lower it or leave it out."):
         Forecaster(**SMALL, lowest=60.0).fit(PANEL, run=tmp_path / "run")
     assert not list(tmp_path.iterdir())
 
@@ -923,17 +903,17 @@ def test_numbers_of_numpy_are_settings_too(as_a_user, tmp_path):
 
 
 def test_weights_that_are_lost_in_the_last_training_are_noticed(monkeypatch):
-    original = Forecaster._start_training
+    original = forecaster_training.start_training
     calls = []
 
-    def spoiled(self, *args):
-        training = original(self, *args)
+    def spoiled(*args):
+        training = original(*args)
         calls.append(training)
         if len(calls) == 2:
             training.members.weights.fill_(torch.nan)
         return training
 
-    monkeypatch.setattr(Forecaster, "_start_training", spoiled)
+    monkeypatch.setattr(forecaster_training, "start_training", spoiled)
     with pytest.raises(TrainingError, match="weights that are numbers after learning from all steps"):
         Forecaster(**SMALL).fit(PANEL)
 

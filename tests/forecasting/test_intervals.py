@@ -186,7 +186,7 @@ def test_too_few_residuals_are_refused():
         InputError, match="Expected at least 9 observed residuals for a coverage of 0.9, got 8 at step 1"
     ):
         ConformalIntervals.fit(single([*range(8), np.nan]), 0.9)
-    with pytest.raises(InputError, match="Expected the residuals of at least one validation step"):
+    with pytest.raises(InputError, match="Expected the residuals of at least one held-out step"):
         AdaptiveIntervals.start(np.ones((0, 1, 1, 1)))
 
 

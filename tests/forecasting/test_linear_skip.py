@@ -80,11 +80,11 @@ def test_a_network_starts_with_the_forecast_of_its_skip_whatever_its_seed():
 def test_weights_by_node_find_what_nodes_do_differently_and_nothing_where_they_do_not():
     different, alike = autoregressive_panel(DIFFERENT), autoregressive_panel(ALIKE, noise=2.0)
     (shared,), _, (_, _, test), _, _ = start(different)
-    (by_node,), chosen, *_ = start(different, "by node")
+    (by_node,), chosen, *_ = start(different, "by-node")
     assert chosen is not None
     assert np.isfinite(chosen.own)
     assert error(by_node, test) < 0.4 * error(shared, test)
-    (held,), held_penalties, *_ = start(alike, "by node", penalties=Penalties(10.0, torch.inf))
+    (held,), held_penalties, *_ = start(alike, "by-node", penalties=Penalties(10.0, torch.inf))
     assert held_penalties == Penalties(10.0, torch.inf)
     assert not held.skip.by_node.any()
 

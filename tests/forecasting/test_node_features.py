@@ -4,10 +4,10 @@ import pytest
 
 from tdegnn import Graph, InputError
 from tdegnn.data.panel import Panel
+from tdegnn.data.tables.node_features import read_node_features
 from tdegnn.forecasting.backtest import OURS
 from tdegnn.forecasting.forecaster import Forecaster
 from tdegnn.forecasting.frames import FrameMaker
-from tdegnn.forecasting.node_features import read_node_features
 from tdegnn.training.devices import single_thread
 
 NAMES = ("ant", "bee", "cat", "dog")
@@ -111,8 +111,8 @@ def test_text_in_a_file_is_said_with_its_line(tmp_path):
 
 def test_features_are_constant_channels_in_units_of_their_spread_over_nodes():
     features = read_node_features(FRAME, PANEL)
-    maker = features.added_to(FrameMaker.fit(PANEL, 3, 2))
-    inputs = maker.windows(features.joined_to(PANEL)).inputs
+    maker = FrameMaker.fit(PANEL, 3, 2).with_node_features(features)
+    inputs = maker.windows(PANEL, node_features=features).inputs
     assert maker.sizes(4).num_channels == inputs.shape[-1] == 3
     for place, name in enumerate(features.names, start=1):
         seen = inputs[..., place].numpy()

@@ -385,7 +385,7 @@ def test_a_part_without_targets_is_refused(name, kind):
         parts[name] = parts[name].predicting(range(1))
     else:
         parts[name] = replace(parts[name], targets=torch.full_like(parts[name].targets, torch.nan))
-    with pytest.raises(InputError, match=f"at least one observed target in the {name} part, got none") as error:
+    with pytest.raises(InputError, match=f"at least one observed target in the {name} windows, got none") as error:
         SeriesTraining(make_networks(), [LEARNING], GRAPH, **parts)
     assert "\n" not in str(error.value)
 

@@ -21,7 +21,7 @@ SIZES = SeriesSizes(window=4, horizon=2, num_nodes=5, num_channels=3, num_known=
     [
         (dict(system="DE-GNN"), FixedCoefficients, 1),
         (dict(system="TDE-GNN_D", order=3), DirectCoefficients, 3),
-        (dict(system="TDE-GNN_A", order=2, attention="plain"), AttentionCoefficients, 2),
+        (dict(coefficients="attention", order=2), AttentionCoefficients, 2),
         (dict(system="TDE-GNN_A", order=4), GatedAttention, 4),
     ],
 )
@@ -37,7 +37,7 @@ def test_states_are_as_named(states, kind):
 
 
 def test_a_skip_is_as_named():
-    shapes = [SeriesConfig(skip=skip).build(SIZES, 0).skip for skip in ("none", "linear", "by node")]
+    shapes = [SeriesConfig(skip=skip).build(SIZES, 0).skip for skip in ("none", "linear", "by-node")]
     assert shapes[0] is None
     assert [len(skip.by_node) for skip in shapes[1:]] == [0, SIZES.num_nodes]
 
@@ -92,8 +92,11 @@ def test_every_rival_is_built_from_its_seed(name):
     ("settings", "message"),
     [
         (dict(system="GCN"), "system to be one of DE-GNN, TDE-GNN_D, TDE-GNN_A, TDE-GNN_S, got 'GCN'"),
-        (dict(skip="yes"), "skip to be one of none, linear, by node, got 'yes'"),
-        (dict(attention="soft"), "attention to be one of plain, gated, got 'soft'"),
+        (dict(skip="yes"), "skip to be one of none, linear, by-node, or a class of your own, got 'yes'"),
+        (
+            dict(coefficients="soft"),
+            "coefficients to be one of euler, .*, or a class of your own, got 'soft'",
+        ),
         (dict(order=5), "order of at most 4, the frames of the window, got 5"),
     ],
 )

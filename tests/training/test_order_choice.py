@@ -78,7 +78,7 @@ def test_euler_has_order_one_whatever_is_asked():
 def test_a_given_order_is_taken_as_it_is():
     model = Forecaster(order=3, window=4, **QUICK).fit(noise())
     assert (model.order_, model.order_choice_.reason) == (3, "")
-    assert "chosen_order" not in model._config_
+    assert "chosen_order" not in model.fitted_.config
 
 
 def test_nodes_get_the_order_that_validation_prefers(tmp_path):
@@ -123,7 +123,7 @@ def test_a_forecaster_that_goes_on_does_not_look_again(tmp_path, wave, monkeypat
     settings = dict(order="auto", window=6, **QUICK)
     with pytest.raises(KeyboardInterrupt):
         Forecaster(**settings).fit(wave[0], run=tmp_path / "run", on_look=stop)
-    monkeypatch.setattr("tdegnn.forecasting.forecaster.order_of_series", None)
+    monkeypatch.setattr("tdegnn.forecasting.settings.order_of_series", None)
     assert Forecaster(**settings).fit(wave[0], run=tmp_path / "run", resume=True).order_ == 2
 
 

@@ -118,4 +118,4 @@ def _print_result(model: Forecaster) -> None:
     ]
     if model.states == "physical":
         facts.append(["what c says", model.explain().verdict])
-    print_table(model.system, ["", "value"], facts)
+    print_table(model.system or "Forecaster", ["", "value"], facts)

@@ -37,7 +37,7 @@ from tdegnn.errors import InputError
 if TYPE_CHECKING:
     from tdegnn.data.panel import Panel
     from tdegnn.data.tables.csv_files import CsvFormat
-    from tdegnn.forecasting.node_features import NodeFeatures
+    from tdegnn.data.tables.node_features import NodeFeatures
     from tdegnn.graph import Graph
 
 USUAL_NEIGHBORS = 5
@@ -163,7 +163,7 @@ def read_series(series: Path, options: TableOptions) -> Panel:
 
 def read_features(path: Path | None, panel: Panel, options: TableOptions) -> NodeFeatures | None:
     """What is known of the nodes of a panel, in a file that is written as the other tables are."""
-    from tdegnn.forecasting.node_features import read_node_features
+    from tdegnn.data.tables.node_features import read_node_features
 
     if path is None:
         return None

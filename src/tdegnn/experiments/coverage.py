@@ -16,7 +16,8 @@ from jaxtyping import Float
 
 from tdegnn.data.benchmarks.load import load_panel
 from tdegnn.data.splits import split_chronologically
-from tdegnn.experiments.records import append_lines, describe_environment, missing_seeds
+from tdegnn.experiments.records import append_lines, describe_environment
+from tdegnn.experiments.series_rows import missing_seeds
 from tdegnn.experiments.series_tasks import PAPER_WINDOW, TASKS
 from tdegnn.forecasting.frames import FrameMaker
 from tdegnn.forecasting.intervals import AdaptiveIntervals, ConformalIntervals

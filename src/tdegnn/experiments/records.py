@@ -62,13 +62,6 @@ def read_lines(path: Path, **asked: Collection[Any]) -> list[dict[str, Any]]:
     return [line for line in lines if all(line.get(name) in values for name, values in asked.items())]
 
 
-def missing_seeds(path: Path, row: Mapping[str, Any], seeds: Iterable[int]) -> list[int]:
-    """Return the seeds that have no line with the entries of `row` in a file yet."""
-    lines = [line for line in read_lines(path) if all(line.get(name) == value for name, value in row.items())]
-    done = {line["seed"] for line in lines}
-    return [seed for seed in seeds if seed not in done]
-
-
 def pack_lines(path: Path) -> Path:
     """Move all lines of a `.jsonl` file to the `.parquet` file beside it, after those that are packed already.
 

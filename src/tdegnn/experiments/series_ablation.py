@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from tdegnn.experiments.gain import Gain
-from tdegnn.experiments.records import append_lines, describe_environment, missing_seeds
-from tdegnn.experiments.series_rows import prepare_series, train_honestly
+from tdegnn.experiments.records import append_lines, describe_environment
+from tdegnn.experiments.series_rows import as_written_now, missing_seeds, prepare_series, train_honestly
 from tdegnn.experiments.series_tasks import NUM_SEEDS, TASKS
 from tdegnn.forecasting.settings import SeriesConfig
 from tdegnn.graph import Graph
@@ -87,7 +87,7 @@ def summarize_variants(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, in
     errors: dict[tuple[str, int, str], dict[int, float]] = {}
     for line in lines:
         dataset, window, name = line["dataset"], line["window"], line["variant"]
-        if line["configuration"] == variants(dataset, window)[name].config.to_record():
+        if as_written_now(line)["configuration"] == variants(dataset, window)[name].config.to_record():
             errors.setdefault((dataset, window, name), {})[line["seed"]] = line["test_mse"]
     cells = {}
     for (dataset, window, name), by_seed in errors.items():

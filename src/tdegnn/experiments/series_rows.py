@@ -8,8 +8,9 @@ same in both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,12 @@ from jaxtyping import Float
 from tdegnn.data.benchmarks.load import load_panel
 from tdegnn.data.panel import Panel
 from tdegnn.data.splits import ChronologicalSplit, split_chronologically
+from tdegnn.experiments.records import read_lines
 from tdegnn.experiments.series_tasks import PAPER_WINDOW, TASKS
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
 from tdegnn.forecasting.linear_skip import Penalties, start_at_ridge
 from tdegnn.forecasting.series_training import SeriesTraining
+from tdegnn.forecasting.settings import upgrade_settings
 from tdegnn.graph import Graph
 from tdegnn.metrics import mean_squared_error
 from tdegnn.rivals.series.config import AnySeriesConfig
@@ -155,3 +158,15 @@ def _test_errors(training: SeriesTraining, windows: WindowSet, maker: FrameMaker
 
 def _steps_between_looks(config: AnySeriesConfig) -> int:
     return max(1, config.num_steps // NUM_LOOKS)
+
+
+def missing_seeds(path: Path, row: Mapping[str, Any], seeds: Iterable[int]) -> list[int]:
+    """Return the seeds that have no line with the entries of `row` in a file yet."""
+    lines = [as_written_now(line) for line in read_lines(path)]
+    done = {line["seed"] for line in lines if all(line.get(name) == value for name, value in row.items())}
+    return [seed for seed in seeds if seed not in done]
+
+
+def as_written_now(line: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result line with its configuration as this version writes it."""
+    return {**line, "configuration": upgrade_settings(line["configuration"])}

@@ -10,7 +10,7 @@ from typing import cast, get_args
 
 from tdegnn.core.rules import System
 from tdegnn.data.times.seasons import DAYS_IN_A_YEAR, Season
-from tdegnn.forecasting.settings import SeriesConfig, Skip
+from tdegnn.forecasting.settings import SeriesConfig
 from tdegnn.rivals.series.classical import classical_forecasts
 from tdegnn.rivals.series.config import AnySeriesConfig, SeriesRivalConfig
 from tdegnn.rivals.series.registry import SERIES_NETWORKS
@@ -45,7 +45,7 @@ class SeriesTask:
     period: int
     num_steps: int = 600
     batch_size: int | None = None
-    skip: Skip = "linear"
+    skip: str = "linear"
     descent: GroupDescent = field(default_factory=lambda: GroupDescent(0.003, 0.01))
     dropout: float = 0.3
     hidden_channels: int = 32
@@ -85,7 +85,7 @@ TASKS = {
         7,
         num_steps=1500,
         batch_size=8,
-        skip="by node",
+        skip="by-node",
         descent=GroupDescent(0.003, 0.003),
         dropout=0.1,
         windows=(7, 14, 21, 28),

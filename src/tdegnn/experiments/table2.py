@@ -11,8 +11,15 @@ import torch
 
 from tdegnn.data.benchmarks.load import load_panel
 from tdegnn.data.splits import split_chronologically
-from tdegnn.experiments.records import append_lines, describe_environment, missing_seeds, read_lines
-from tdegnn.experiments.series_rows import describe_errors, prepare_series, train_as_published, train_honestly
+from tdegnn.experiments.records import append_lines, describe_environment, read_lines
+from tdegnn.experiments.series_rows import (
+    as_written_now,
+    describe_errors,
+    missing_seeds,
+    prepare_series,
+    train_as_published,
+    train_honestly,
+)
 from tdegnn.experiments.series_tasks import NUM_SEEDS, PAPER_WINDOW, TASKS
 from tdegnn.forecasting.baselines.naive import SeriesInputs
 from tdegnn.rivals.series.classical import classical_forecasts
@@ -79,7 +86,9 @@ def summarize(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str, i
         grouped.setdefault((line["dataset"], line["system"], line["protocol"], line["window"]), []).append(line)
     cells = {}
     for key, found in grouped.items():
-        newest = found[-1]["configuration"]
-        errors = [line["test_mse"] for line in found if line["configuration"] == newest]
+        configurations = [as_written_now(line)["configuration"] for line in found]
+        errors = [
+            line["test_mse"] for line, used in zip(found, configurations, strict=True) if used == configurations[-1]
+        ]
         cells[key] = (float(np.mean(errors)), float(np.std(errors)), len(errors))
     return cells

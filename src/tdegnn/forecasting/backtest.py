@@ -1,9 +1,9 @@
-"""Backtests: what a forecaster would have forecast, had the series ended earlier; trained anew each time."""
+"""Backtests: what a forecaster would have forecast, had the series ended earlier. It is trained anew each time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +12,11 @@ from sklearn.base import clone
 
 from tdegnn.data.panel import Panel
 from tdegnn.data.splits import rolling_origins
+from tdegnn.data.tables.node_features import NodeFeatures
 from tdegnn.data.times.times import show_time
 from tdegnn.forecasting.baselines.naive import SeriesInputs
-from tdegnn.forecasting.held_out import OURS, naive_methods
+from tdegnn.forecasting.held_out import OURS, measure_errors, naive_methods
 from tdegnn.forecasting.intervals import measure_coverage
-from tdegnn.forecasting.node_features import NodeFeatures
 
 if TYPE_CHECKING:
     from tdegnn.forecasting.forecaster import Forecaster
@@ -32,8 +32,8 @@ class BacktestLine:
         method: The forecaster, or a naive forecast.
         mse: Mean squared error.
         mae: Mean absolute error.
-        coverage: Part of the observed values in the intervals; NaN for naive forecasts, which have none.
-        order: Length of the history, given or found; none for naive forecasts.
+        coverage: Share of the observed values in the intervals. NaN for naive forecasts, which have none.
+        order: Length of the history, given or found. None for naive forecasts.
     """
 
     fold: int
@@ -50,7 +50,7 @@ class Backtest:
     """All folds of a backtest.
 
     Attributes:
-        lines: One a fold and method.
+        lines: One per fold and method.
         aimed_coverage: How often intervals were to hold what is observed.
     """
 
@@ -62,15 +62,15 @@ class Backtest:
         return f"{title}\n{pd.DataFrame(self.means()).T.to_string(float_format='{:.4g}'.format)}"
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each fold and method."""
+        """Return a row per fold and method."""
         return pd.DataFrame([vars(line) for line in self.lines]).astype({"order": "Int64"})
 
     def of_forecaster(self) -> list[BacktestLine]:
-        """The lines of the forecaster, fold by fold."""
+        """Return the lines of the forecaster, fold by fold."""
         return [line for line in self.lines if line.method == OURS]
 
     def means(self) -> dict[str, dict[str, float]]:
-        """Mean errors and coverage of each method over the folds, best first."""
+        """Return mean errors and coverage of each method over the folds, best first."""
         grouped = self.to_frame().groupby("method")[["mse", "mae", "coverage"]].mean().sort_values("mse")
         return {str(name): row.to_dict() for name, row in grouped.iterrows()}
 
@@ -87,11 +87,11 @@ def run_backtest(
     """Train on what comes before an origin, forecast the horizon after it, several times.
 
     Args:
-        forecaster: Its settings are taken, what it has learned is not.
+        forecaster: A forecaster with the settings. What it has learned is not used.
         panel: The series.
         features: What is known of each node, if anything.
         num_folds: Number of origins.
-        stride: Steps from one origin to the next; the horizon without it.
+        stride: Steps from one origin to the next. Defaults to the horizon.
         on_fold: Called after each fold, for a progress bar.
     """
     horizon = forecaster.horizon
@@ -106,19 +106,13 @@ def run_backtest(
         origin = show_time(panel.times[fold.test.start])
         is_measured = trained.intervals_ is not None and not np.isnan(observed).all()
         coverage = measure_coverage(forecast.low, forecast.high, observed) if is_measured else np.nan
-        own = _line(number, origin, OURS, forecast.values - observed, float(np.mean(coverage)))
-        lines.append(replace(own, order=trained.order_))
+        errors = measure_errors(forecast.values, observed)
+        lines.append(BacktestLine(number, origin, OURS, *errors, coverage, trained.order_))
         series = SeriesInputs(known.values[..., : panel.num_targets])
         for name, method in naive_methods(trained.maker_.seasons).items():
             end = range(known.num_steps, known.num_steps)
             fitted = method.fit(series, range(1, known.num_steps), end, horizon)
             naive = fitted.predict(series, range(known.num_steps, known.num_steps + 1))[0]
-            lines.append(_line(number, origin, name, naive - observed, np.nan))
+            lines.append(BacktestLine(number, origin, name, *measure_errors(naive, observed), np.nan))
         on_fold()
     return Backtest(tuple(lines), forecaster.coverage)
-
-
-def _line(fold: int, origin: str, method: str, residuals: np.ndarray, coverage: float) -> BacktestLine:
-    seen = residuals[~np.isnan(residuals)]
-    mse, mae = (float(np.mean(seen**2)), float(np.mean(np.abs(seen)))) if len(seen) else (np.nan, np.nan)
-    return BacktestLine(fold, origin, method, mse, mae, coverage)

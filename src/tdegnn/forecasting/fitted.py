@@ -1,59 +1,237 @@
-"""What a forecaster keeps besides its weights: how frames are made, graph, features, end of the series, intervals.
+"""What a forecaster has learned, as one value: it forecasts, explains itself, and is kept in a run folder.
 
-Numbers lie with the weights, names and times in the settings of the run folder. Nothing is pickled.
+A `FittedForecaster` needs nothing else and never changes, so that a training that fails leaves the one before as it
+was. In a run folder, arrays are kept with the weights, names and times in the settings. Nothing is pickled.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float
+from torch import Tensor
 
+from tdegnn.analysis.report import CoefficientReport, explain
+from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE, LOOSE_TOLERANCE
 from tdegnn.data.panel import Panel
 from tdegnn.data.scalers import Scaler
+from tdegnn.data.tables.node_features import NodeFeatures
 from tdegnn.data.times.seasons import Season
+from tdegnn.errors import Argument, InputError
+from tdegnn.forecasting.forecast import Forecast
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
-from tdegnn.forecasting.intervals import ConformalIntervals
-from tdegnn.forecasting.node_features import NodeFeatures
-from tdegnn.forecasting.series_training import SeriesTraining
+from tdegnn.forecasting.inputs import cover_blocks, extend_panel
+from tdegnn.forecasting.intervals import Intervals, read_intervals
+from tdegnn.forecasting.settings import ForecasterSettings
 from tdegnn.graph import Graph
 from tdegnn.nets.physical_series import PhysicalSeriesNetwork
 from tdegnn.nets.temporal import TemporalNetwork
+from tdegnn.runs.run_folder import RunFolder
+from tdegnn.training.devices import choose_placement, place
+from tdegnn.training.members import take_weights
+from tdegnn.training.order_choice import ChosenOrder
 
-# What lies with the weights and is none.
-KEPT = "kept."
-# Steps of the end of the series that are kept at least: fewer do not tell days from business days.
+# What is kept beside the weights has names that begin so, and those of the intervals go on so.
+KEPT, OF_INTERVALS = "kept.", "intervals."
+# The fewest steps of the end of the series that are kept: fewer do not tell days from business days.
 FEWEST_KEPT = 16
 
+ForecastNetwork: TypeAlias = TemporalNetwork | PhysicalSeriesNetwork
+Steps: TypeAlias = Float[np.ndarray, "steps nodes targets"]
 
-class ForecastData(NamedTuple):
-    """What a forecaster needs besides its weights.
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Networks from seeds of their own, and what they need to see a panel.
 
     Attributes:
+        networks: The networks. Their mean is the forecast.
         maker: How frames are made.
-        graph: The graph.
-        features: What is known of each node.
-        tail: The end of the series.
-        widths: Widths of the intervals; None where there are none.
+        graph: The graph of the nodes.
+        node_features: What is known of each node, if anything.
     """
 
+    networks: tuple[ForecastNetwork, ...]
     maker: FrameMaker
     graph: Graph
-    features: NodeFeatures
+    node_features: NodeFeatures | None = None
+
+    def forecast(
+        self, windows: WindowSet, numbers: slice = slice(None), lowest: float | None = None
+    ) -> Float[np.ndarray, "windows horizon nodes targets"]:
+        """Return the mean forecast for some windows, in the units of the panel and not below `lowest`."""
+        frames, _ = windows.batch(numbers)
+        with torch.no_grad():
+            forecasts = [network.to(frames.window.device).eval()(frames, self.graph) for network in self.networks]
+        return _bounded(self.maker.to_units(torch.stack(forecasts).mean(dim=0).double().cpu().numpy()), lowest)
+
+    def run_freely(self, seen: Panel, horizon: int, future: Panel | None, lowest: float | None) -> Steps:
+        """Return forecasts of any number of steps, each block from what is known and from the blocks before it."""
+        block, dtype = self.maker.horizon, next(self.networks[0].parameters()).dtype
+        known, blocks = seen[-self.maker.window :], [np.empty((0, seen.num_nodes, seen.num_targets))]
+        while len(blocks) * block < horizon + block:
+            windows = self.maker.windows(known, node_features=self.node_features, future=future, dtype=dtype)
+            blocks.append(self.forecast(windows, slice(-1, None), lowest)[0])
+            known = extend_panel(known, blocks[-1], future)
+        return np.concatenate(blocks)[:horizon]
+
+    def mean_coefficients(self, windows: WindowSet) -> Float[np.ndarray, "layers order"]:
+        """Return c of every layer for the last window, averaged over the networks."""
+        frames, _ = windows.batch(slice(-1, None))
+        with torch.no_grad():
+            each = torch.stack([network.integrate(frames, self.graph).coefficients for network in self.networks])
+        mean = each.mean(dim=0)
+        # Attention has weights per window: here there is one.
+        by_layer = mean.flatten(2).mean(dim=-1) if mean.dim() > 2 else mean
+        return np.asarray(by_layer.double().cpu().numpy())
+
+    def weights(self) -> dict[str, Tensor]:
+        """Return parameters and buffers by name, one row per network, on the CPU."""
+        tensors = [dict([*network.named_parameters(), *network.named_buffers()]) for network in self.networks]
+        return {name: torch.stack([each[name].detach() for each in tensors]).cpu() for name in tensors[0]}
+
+
+@dataclass(frozen=True, eq=False)
+class FittedForecaster:
+    """A trained forecaster.
+
+    Attributes:
+        ensemble: The networks, and what they need to see a panel.
+        tail: The end of the series, from which forecasts go on.
+        intervals: Intervals around the forecasts. None if there were too few held-out steps.
+        coefficients: The learned c, averaged over the networks.
+        order_choice: Length of the history, and why.
+        config: What a run folder says about the training: settings, data, frames.
+        history: Step, loss and score of each look at the held-out windows.
+        summary: Best step, window, order, held-out errors and notes.
+    """
+
+    ensemble: Ensemble
     tail: Panel
-    widths: Float[np.ndarray, "horizon nodes targets"] | None
+    intervals: Intervals | None
+    coefficients: Float[np.ndarray, "layers order"]
+    order_choice: ChosenOrder
+    config: Mapping[str, Any]
+    history: list[dict[str, Any]]
+    summary: dict[str, Any]
+
+    def predict(self, seen: Panel, horizon: int, future: Panel | None, lowest: float | None) -> Forecast:
+        """Forecast what comes after the end of a panel.
+
+        Args:
+            seen: What is known by now, in the steps of the training.
+            horizon: Number of steps.
+            future: The channels known ahead, in the steps to forecast.
+            lowest: What forecasts and intervals do not go below.
+        """
+        trained_horizon = self.ensemble.maker.horizon
+        values = self.ensemble.run_freely(seen, horizon, self._check_future(seen, horizon, future), lowest)
+        low, high = self._intervals_around(values, lowest)
+        further = f"Steps after the first {trained_horizon} are forecast from forecasts and have no intervals."
+        return Forecast(
+            values,
+            low,
+            high,
+            seen.future_times(horizon),
+            seen.nodes,
+            seen.channels[: seen.num_targets],
+            self.config["settings"]["coverage"],
+            (further,) if horizon > trained_horizon else (),
+        )
+
+    def explain(self) -> CoefficientReport:
+        """Return what c says, its mean over layers and networks."""
+        states = self.config["settings"]["states"]
+        tolerance = LOOSE_TOLERANCE if states == "physical" else DEFAULT_TOLERANCE
+        return replace(explain(self.coefficients.mean(axis=0), tolerance=tolerance), states=states)
+
+    def to_config(self, lowest: float | None) -> dict[str, Any]:
+        """Return what a new run folder says about the training. `lowest` may be changed after it."""
+        settings = {**self.config["settings"], "lowest": lowest}
+        return {**self.config, "settings": settings, "data": {**self.config["data"], "times": _texts_of(self.tail)}}
+
+    def write(self, folder: RunFolder) -> None:
+        """Write the last files of a training, which make its folder a finished one."""
+        maker, graph, features = self.ensemble.maker, self.ensemble.graph, self.ensemble.node_features
+        arrays = {
+            "center": maker.scaler.center,
+            "scale": maker.scaler.scale,
+            "tail": self.tail.values,
+            "edges": graph.edge_index.numpy(),
+            "edge_weights": graph.edge_weight.numpy(),
+        }
+        if features is not None:
+            arrays["node_features"] = features.values
+        if self.intervals is not None:
+            arrays |= {f"{OF_INTERVALS}{name}": array for name, array in self.intervals.to_arrays().items()}
+        # One row each, as weights have one row per network.
+        kept = {f"{KEPT}{name}": torch.from_numpy(np.ascontiguousarray(each))[None] for name, each in arrays.items()}
+        folder.write_weights(self.ensemble.weights() | kept)
+        folder.write_coefficients(self.coefficients)
+        folder.finish(self.summary)
+
+    @classmethod
+    def read(cls, folder: RunFolder, settings: ForecasterSettings) -> FittedForecaster:
+        """Return what the training in a finished folder learned.
+
+        Args:
+            folder: The folder.
+            settings: Its settings.
+        """
+        stored, config = folder.read_weights(), folder.config
+        kept = {name.removeprefix(KEPT): stored.pop(name)[0].numpy() for name in list(stored) if name.startswith(KEPT)}
+        maker, graph = _read_maker(config, kept), _read_graph(config["data"], kept)
+        tail, names = _read_tail(config["data"], kept, graph), tuple(config["data"].get("node_features", ()))
+        features = NodeFeatures(kept["node_features"], names) if names else None
+        order_choice = ChosenOrder.kept_in(config) or settings.choose_order(tail, maker.window)
+        sizes = maker.sizes(graph.num_nodes)
+        network_config = settings.network_config(order_choice.order, sizes)
+        networks = tuple(network_config.build(sizes, settings.seed + member) for member in range(settings.num_members))
+        for member, network in enumerate(networks):
+            place(network, choose_placement("cpu", settings.precision))
+            take_weights(network, stored, member, folder.path)
+        return cls(
+            Ensemble(networks, maker, graph, features),
+            tail,
+            _read_kept_intervals(settings, kept),
+            folder.read_coefficients()["coefficients"],
+            order_choice,
+            {**config, "settings": settings.to_record()},
+            folder.read_metrics(),
+            folder.read_summary(),
+        )
+
+    def _intervals_around(self, values: Steps, lowest: float | None) -> tuple[Steps, Steps]:
+        """Return the ends of the intervals. NaN beyond the horizon of the training, and without intervals."""
+        low, high = np.full(values.shape, np.nan), np.full(values.shape, np.nan)
+        if self.intervals is not None:
+            block = np.full((self.ensemble.maker.horizon, *values.shape[1:]), np.nan)
+            num_known = min(len(values), len(block))
+            block[:num_known] = values[:num_known]
+            low[:num_known], high[:num_known] = (ends[:num_known] for ends in self.intervals.apply(block))
+        return _bounded(low, lowest), high
+
+    def _check_future(self, seen: Panel, horizon: int, future: Panel | None) -> Panel | None:
+        """Return what is known of the steps to forecast, in whole blocks if the networks look ahead."""
+        block, known = self.ensemble.maker.horizon, self.ensemble.maker.known
+        if not known:
+            return future
+        if future is None:
+            raise InputError(f"Expected future values of {', '.join(known)}, got none. Pass ", Argument("future"), ".")
+        whole = seen.future_times(-(-horizon // block) * block)
+        return cover_blocks(future, known, seen.future_times(horizon), whole)
 
 
-def describe_forecast_data(
-    panel: Panel, maker: FrameMaker, features: NodeFeatures, source: Mapping[str, Any]
+def describe_data(
+    panel: Panel, maker: FrameMaker, features: NodeFeatures | None, source: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Names, times and settings of frames, as JSON keeps them."""
+    """Return names, times and settings of frames, as the settings of a run folder keep them."""
     graph = graph_of(panel)
     return {
         "data": {
@@ -61,11 +239,12 @@ def describe_forecast_data(
             "steps": panel.num_steps,
             "channels": list(panel.channels),
             "num_targets": panel.num_targets,
-            "node_features": list(features.names),
-            "times": [str(time) for time in tail_of(panel, maker.window).times],
+            "node_features": [] if features is None else list(features.names),
+            "times": _texts_of(tail_of(panel, maker.window)),
             "time_zone": panel.time_zone,
             "edges": graph.num_edges,
             "direction": graph.direction,
+            "is_weighted": graph.is_weighted,
             "name": panel.name,
             "sha256": _checksum(panel, graph, features),
             **source,
@@ -80,44 +259,54 @@ def describe_forecast_data(
     }
 
 
-def keep_forecast_data(
-    maker: FrameMaker, graph: Graph, features: NodeFeatures, tail: Panel, intervals: ConformalIntervals | None
-) -> dict[str, torch.Tensor]:
-    """The numbers, each as one row, as weights are kept."""
-    arrays = {
-        "center": maker.scaler.center,
-        "scale": maker.scaler.scale,
-        "tail": tail.values,
-        "edges": graph.edge_index.numpy(),
-        "edge_weights": graph.edge_weight.numpy(),
-    }
-    if features.names:
-        arrays["node_features"] = features.values
-    if intervals is not None:
-        arrays["widths"] = intervals.widths
-    return {f"{KEPT}{name}": torch.from_numpy(np.ascontiguousarray(array))[None] for name, array in arrays.items()}
+def tail_of(panel: Panel, window: int) -> Panel:
+    """Return the end of a panel that a forecast needs."""
+    return panel[-max(window, FEWEST_KEPT) :]
 
 
-def read_forecast_data(
-    config: Mapping[str, Any], stored: MutableMapping[str, torch.Tensor], known: Sequence[str]
-) -> ForecastData:
-    """What was kept; `stored` has the weights alone afterwards."""
+def graph_of(panel: Panel) -> Graph:
+    """Return the graph of a panel. If it has none, one without edges."""
+    return panel.graph if panel.graph is not None else Graph(np.zeros((2, 0), dtype=np.int64), panel.num_nodes)
+
+
+def _bounded(values: np.ndarray, lowest: float | None) -> np.ndarray:
+    return values if lowest is None else np.maximum(values, lowest)
+
+
+def _checksum(panel: Panel, graph: Graph, features: NodeFeatures | None) -> str:
+    """Return the SHA-256 of values, graph and features, so that a training is not resumed with others."""
+    arrays = [panel.values, graph.edge_index.numpy(), graph.edge_weight.numpy()]
+    digest = hashlib.sha256()
+    for array in [*arrays, *([] if features is None else [features.values])]:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _read_maker(config: Mapping[str, Any], kept: Mapping[str, np.ndarray]) -> FrameMaker:
     data, frames = config["data"], config["frames"]
-    kept = {name.removeprefix(KEPT): stored.pop(name)[0].numpy() for name in list(stored) if name.startswith(KEPT)}
-    maker = FrameMaker(
+    return FrameMaker(
         frames["window"],
         frames["horizon"],
         (*data["channels"], *data.get("node_features", [])),
         data["num_targets"],
-        tuple(known),
+        tuple(config["settings"]["known"]),
         Scaler(kept["center"], kept["scale"]),
         tuple(Season(*season) for season in frames["seasons"]),
         frames["step_length"],
         frames["has_mask"],
     )
-    graph = Graph(kept["edges"], len(data["nodes"]), kept["edge_weights"], data["direction"])
-    # Not `from_array`: a channel may have nothing observed at the end.
-    tail = Panel(
+
+
+def _read_graph(data: Mapping[str, Any], kept: Mapping[str, np.ndarray]) -> Graph:
+    # Earlier versions did not keep whether a graph is weighted, and read it as weighted and without self-loops.
+    is_weighted, keep_self_loops = data.get("is_weighted", True), "is_weighted" in data
+    weights = kept["edge_weights"] if is_weighted else None
+    return Graph(kept["edges"], len(data["nodes"]), weights, data["direction"], keep_self_loops=keep_self_loops)
+
+
+def _read_tail(data: Mapping[str, Any], kept: Mapping[str, np.ndarray], graph: Graph) -> Panel:
+    # Not `from_array`: a channel may have no observed value at the end.
+    return Panel(
         kept["tail"],
         _read_times(data),
         tuple(data["nodes"]),
@@ -126,126 +315,25 @@ def read_forecast_data(
         graph,
         data["name"],
     )
-    features = NodeFeatures.none(graph.num_nodes)
-    if data.get("node_features"):
-        features = NodeFeatures(kept["node_features"], tuple(data["node_features"]))
-    return ForecastData(maker, graph, features, tail, kept.get("widths"))
 
 
-def tail_of(panel: Panel, window: int) -> Panel:
-    """The end of a panel that a forecast needs."""
-    return panel[-max(window, FEWEST_KEPT) :]
+def _read_kept_intervals(settings: ForecasterSettings, kept: Mapping[str, np.ndarray]) -> Intervals | None:
+    arrays = {name.removeprefix(OF_INTERVALS): each for name, each in kept.items() if name.startswith(OF_INTERVALS)}
+    if "widths" in kept:  # so they were kept by earlier versions
+        arrays["widths"] = kept["widths"]
+    return read_intervals(settings.intervals, arrays, settings.coverage) if arrays else None
 
 
-def graph_of(panel: Panel) -> Graph:
-    """The graph of a panel; one without edges where it has none."""
-    return panel.graph if panel.graph is not None else Graph(np.zeros((2, 0), dtype=np.int64), panel.num_nodes)
-
-
-def extend_panel(panel: Panel, forecast: Float[np.ndarray, "steps nodes targets"], future: Panel | None) -> Panel:
-    """The panel with forecasts as if they had been observed, and with what is known of these steps."""
-    times = panel.future_times(len(forecast))
-    after = np.full((len(forecast), panel.num_nodes, panel.num_channels), np.nan)
-    after[..., : panel.num_targets] = forecast
-    if future is not None:
-        rows = future.times.get_indexer(times)
-        # Targets are what is forecast, though a future may hold what was observed later.
-        for place_, name in list(enumerate(panel.channels))[panel.num_targets :]:
-            if name in future.channels and (rows >= 0).all():
-                after[..., place_] = future.values[rows][..., future.channels.index(name)]
-    values = np.concatenate([panel.values, after])
-    # A union, unlike `append`, knows the step still.
-    return replace(panel, values=values, times=panel.times.union(times), notes=())
-
-
-def _checksum(panel: Panel, graph: Graph, features: NodeFeatures) -> str:
-    """SHA-256 of values, graph and features, so that a training is not resumed with others."""
-    digest = hashlib.sha256()
-    for array in (panel.values, graph.edge_index.numpy(), graph.edge_weight.numpy(), features.values):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
+def _texts_of(tail: Panel) -> list[str]:
+    return [str(time) for time in tail.times]
 
 
 def _read_times(data: Mapping[str, Any]) -> pd.Index:
-    """The times of the last window, as `_config` wrote them."""
+    """Return the times that `_texts_of` wrote."""
     texts = data["times"]
     try:
         return pd.Index([int(text) if text.lstrip("-").isdigit() else float(text) for text in texts])
     except ValueError:
-        # ISO 8601: whole seconds among others are written without decimals.
+        # ISO 8601: whole seconds are written without decimals, even among others.
         dates = pd.DatetimeIndex(pd.to_datetime(texts, format="ISO8601", utc=data["time_zone"] is not None))
         return dates if data["time_zone"] is None else dates.tz_convert(data["time_zone"])
-
-
-ForecastNetwork: TypeAlias = TemporalNetwork | PhysicalSeriesNetwork
-Values = Float[np.ndarray, "*windows horizon nodes targets"]
-
-
-@dataclass(frozen=True, eq=False)
-class ForecastNetworks:
-    """Networks from seeds of their own, and what they need to see a panel.
-
-    Attributes:
-        networks: The networks.
-        maker: How frames are made.
-        graph: The graph of the nodes.
-        node_features: What is known of the nodes.
-        lowest: What forecasts do not go below; None where they may be anything.
-    """
-
-    networks: Sequence[ForecastNetwork]
-    maker: FrameMaker
-    graph: Graph
-    node_features: NodeFeatures
-    lowest: float | None = None
-
-    def windows(
-        self,
-        panel: Panel,
-        *,
-        future: Panel | None = None,
-        device: torch.device | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> WindowSet:
-        """All windows of a panel, with what is known of its nodes in each frame."""
-        joined = self.node_features.joined_to(panel)
-        return self.maker.windows(joined, future=future, device=device, dtype=dtype)
-
-    def forecast(self, windows: WindowSet, numbers: slice) -> Values:
-        """The mean of the networks, in the units of the panel."""
-        frames, _ = windows.batch(numbers)
-        with torch.no_grad():
-            forecasts = [network.to(frames.window.device).eval()(frames, self.graph) for network in self.networks]
-        return self.bounded(self.maker.to_units(torch.stack(forecasts).mean(dim=0).double().cpu().numpy()))
-
-    def bounded(self, values: Values) -> Values:
-        """Values that go no lower than they may."""
-        return values if self.lowest is None else np.maximum(values, self.lowest)
-
-    def run_freely(self, seen: Panel, horizon: int, future: Panel | None) -> Float[np.ndarray, "steps nodes targets"]:
-        """Forecasts one after another, each from what is known and from those before it."""
-        block = self.maker.horizon
-        known, parts = seen[-self.maker.window :], [np.empty((0, seen.num_nodes, seen.num_targets))]
-        while len(parts) * block < horizon + block:
-            windows = self.windows(known, future=future, dtype=next(self.networks[0].parameters()).dtype)
-            parts.append(self.forecast(windows, slice(-1, None))[0])
-            known = extend_panel(known, parts[-1], future)
-        return np.concatenate(parts)[:horizon]
-
-    def mean_coefficients(self, windows: WindowSet) -> Float[np.ndarray, "layers order"]:
-        """Their c for the last window, layer by layer."""
-        frames, _ = windows.batch(slice(-1, None))
-        with torch.no_grad():
-            each = [network.integrate(frames, self.graph).coefficients for network in self.networks]
-        # Attention has weights for each window: here there is one.
-        by_layer = (
-            torch.stack(each).mean(dim=0).flatten(2).mean(dim=-1) if each[0].dim() > 2 else torch.stack(each).mean(0)
-        )
-        return np.asarray(by_layer.double().cpu().numpy())
-
-
-def members_of(training: SeriesTraining) -> list[ForecastNetwork]:
-    """The networks of a training, with the weights they have now."""
-    networks = [training.members.network(member) for member in range(len(training.members))]
-    assert all(isinstance(network, ForecastNetwork) for network in networks)
-    return cast(list[ForecastNetwork], networks)

@@ -1,4 +1,4 @@
-"""What a forecaster gives: numbers with names, times and intervals, as a frame or a panel."""
+"""What `Forecaster.predict` returns: numbers with names, times and intervals, as a frame or a panel."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Forecast:
 
     Attributes:
         values: What is expected.
-        low: Lower ends of the intervals; NaN where none is known.
-        high: Upper ends.
-        times: When.
+        low: Lower ends of the intervals. NaN if there is none.
+        high: Upper ends of the intervals. NaN if there is none.
+        times: The times of the forecasts.
         nodes: Names of the nodes.
         channels: Names of what is forecast.
         coverage: How often the intervals are to hold what is observed.
-        notes: What should be known about them.
+        notes: What a user should know about them.
     """
 
     values: Values
@@ -45,7 +45,7 @@ class Forecast:
         return f"Forecast({when}; {len(self.nodes)} nodes; {', '.join(self.channels)}; {intervals})"
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each time, node and channel: `time, node[, channel], forecast, low, high`."""
+        """Return a row per time, node and channel: `time, node[, channel], forecast, low, high`."""
         horizon, num_nodes, num_channels = self.values.shape
         columns = {
             "time": np.repeat(self.times, num_nodes * num_channels),
@@ -59,5 +59,5 @@ class Forecast:
         return frame if num_channels > 1 else frame.drop(columns="channel")
 
     def to_panel(self) -> Panel:
-        """The forecasts as a panel, without intervals."""
+        """Return the forecasts as a panel, without intervals."""
         return Panel(self.values, self.times, self.nodes, self.channels, num_targets=len(self.channels))

@@ -1,13 +1,13 @@
-"""What a panel becomes before a network sees it: scaled channels, seasons, windows; and back.
+"""From a panel to what a network sees (scaled channels, seasons, windows), and back to the units of the panel.
 
-`FrameMaker` is learned from the training part and kept with a trained network: what is done to new data is then what
-was done to the old. Windows are views; a batch is a copy, in which gaps are filled from the same window alone.
+A `FrameMaker` is learned from the training steps and kept with a trained network, so that new data are treated as the
+old ones were. Windows are views. A batch is a copy, in which gaps are filled from the same window alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,9 +17,10 @@ from torch import Tensor
 
 from tdegnn.data.panel import Panel
 from tdegnn.data.scalers import Per, Scaler
+from tdegnn.data.tables.node_features import NodeFeatures
 from tdegnn.data.times.seasons import Season, season_waves, step_length, step_numbers
 from tdegnn.data.windows import SlidingWindows, fill_last, sliding_windows
-from tdegnn.errors import InputError
+from tdegnn.errors import Argument, InputError
 from tdegnn.nets.series_network import Frames, SeriesSizes
 
 
@@ -28,9 +29,9 @@ class WindowSet:
     """Windows of a series: what a network sees, what is known of the future, and the targets.
 
     Attributes:
-        inputs: Scaled frames, oldest first; NaN where nothing was observed.
+        inputs: Scaled frames, oldest first. NaN if not observed.
         future: What is known of the steps to forecast.
-        targets: Scaled targets; NaN where nothing was observed, or is not known yet.
+        targets: Scaled targets. NaN if not observed, or not known yet.
         first_target_steps: The step of the series that is the first target of each window.
     """
 
@@ -45,19 +46,19 @@ class WindowSet:
     def batch(
         self, numbers: Int[Tensor, " batch"] | slice = slice(None)
     ) -> tuple[Frames, Float[Tensor, "batch horizon nodes targets"]]:
-        """Some of the windows, gaps in what a network sees or knows ahead filled, and their targets."""
+        """Return some of the windows, with gaps filled, and their targets."""
         window, future = self.inputs[numbers], self.future[numbers]
         frames = Frames(fill_last(window), fill_last(future)) if self._may_have_gaps else Frames(window, future)
         return frames, self.targets[numbers]
 
     @cached_property
     def _may_have_gaps(self) -> bool:
-        """Whether anything may be missing; found out once, for on a CUDA device to ask is to wait."""
-        # What is missing makes the sum missing, and a sum needs no memory: windows are views.
+        """Whether anything may be missing. Computed once, because asking a CUDA device means waiting for it."""
+        # A sum is NaN if any of its terms is, and needs no memory. Windows are views, so their masks would.
         return bool((self.inputs.sum() + self.future.sum()).isnan())
 
     def predicting(self, steps: range) -> WindowSet:
-        """The windows whose targets all lie in `steps`."""
+        """Return the windows whose targets all lie in `steps`."""
         views = SlidingWindows(self.inputs, self.targets, self.first_target_steps).predicting(steps)
         first = views.first_target_steps.start - self.first_target_steps.start
         return WindowSet(views.inputs, self.future[first : first + len(views)], views.targets, views.first_target_steps)
@@ -70,13 +71,13 @@ class FrameMaker:
     Attributes:
         window: Number of frames a network sees.
         horizon: Number of frames it forecasts.
-        channels: Names of the channels of a panel, targets first.
-        num_targets: How many of them are to be forecast.
-        known: Names of those that are known ahead.
+        channels: Names of the channels of a panel, targets first, and of the node features.
+        num_targets: Number of channels that are forecast.
+        known: Names of the channels that are known ahead.
         scaler: Center and scale of every channel.
-        seasons: What the calendar says.
+        seasons: Seasons of the calendar.
         step_length: Length of a step, by which seasons are counted.
-        has_mask: Whether a channel for each target says what was observed.
+        has_mask: Whether there is a channel per target that says what was observed.
     """
 
     window: int
@@ -100,23 +101,23 @@ class FrameMaker:
         known: Sequence[str] = (),
         per: Per = "node",
     ) -> FrameMaker:
-        """Learn scales from the training part of a panel.
+        """Learn scales from the training steps of a panel.
 
         Args:
-            training: The training part, and nothing after it.
+            training: The training steps, and nothing after them.
             window: Number of frames a network sees.
             horizon: Number of frames it forecasts.
             seasons: Waves to add to every frame, past and future.
-            known: Names of channels that are no targets and whose future values will be given.
-            per: Whether each node has a scale of its own, or all nodes share one, as an equation on a graph needs.
+            known: Names of channels that are not targets and whose future values will be given.
+            per: Whether each node has a scale of its own, or all nodes share one. An equation on a graph needs the
+                latter.
         """
         helping = training.channels[training.num_targets :]
         unknown = [name for name in known if name not in helping]
         if unknown:
             among = ", ".join(helping) or "channels that are not forecast (there are none)"
             raise InputError(
-                f"Expected channels known ahead among {among}, got {unknown[0]!r}. "
-                "A target is what is forecast, and not known."
+                f"Expected channels known ahead among {among}, got {unknown[0]!r}. A target is forecast, not known."
             )
         return cls(
             window,
@@ -130,13 +131,22 @@ class FrameMaker:
             has_mask=bool(np.isnan(training.values[..., : training.num_targets]).any()),
         )
 
+    def with_node_features(self, features: NodeFeatures) -> FrameMaker:
+        """Return a maker that also puts node features into every frame, scaled by their spread over the nodes."""
+        over_nodes = Scaler.standard(features.values[None], per="all")
+        center, scale = (
+            np.concatenate([own, np.broadcast_to(added, (len(own), len(features.names)))], axis=1)
+            for own, added in ((self.scaler.center, over_nodes.center), (self.scaler.scale, over_nodes.scale))
+        )
+        return replace(self, channels=(*self.channels, *features.names), scaler=Scaler(center, scale))
+
     @property
     def num_waves(self) -> int:
-        """Channels that the seasons take."""
+        """Number of channels of the seasons."""
         return sum(2 * season.num_waves for season in self.seasons)
 
     def sizes(self, num_nodes: int) -> SeriesSizes:
-        """The sizes of the task for a network."""
+        """Return the sizes of the task for a network."""
         num_masks = self.num_targets if self.has_mask else 0
         return SeriesSizes(
             self.window,
@@ -152,18 +162,22 @@ class FrameMaker:
         self,
         panel: Panel,
         *,
+        node_features: NodeFeatures | None = None,
         future: Panel | None = None,
         device: torch.device | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> WindowSet:
-        """All windows of a panel; the last ones forecast what comes after it.
+        """Return all windows of a panel. The last ones forecast what comes after it.
 
         Args:
             panel: Series with the channels of the training.
-            future: The known channels in the `horizon` steps after the panel, where there are such channels.
-            device: Where to keep them.
-            dtype: In which numbers.
+            node_features: The node features of the training, if it had any.
+            future: The known channels in the `horizon` steps after the panel, if there are such channels.
+            device: Device of the windows.
+            dtype: Type of their numbers.
         """
+        if node_features is not None:
+            panel = _join(panel, node_features)
         if panel.channels != self.channels or panel.num_targets != self.num_targets:
             raise InputError(
                 f"Expected the channels of the training, {', '.join(self.channels)}, got {', '.join(panel.channels)}."
@@ -189,7 +203,7 @@ class FrameMaker:
         return self.window, self.horizon
 
     def _extended(self, panel: Panel, future: Panel | None) -> Float[np.ndarray, "time nodes channels"]:
-        """The values of a panel and, after them, what is known of the horizon."""
+        """Return the values of a panel and, after them, what is known of the horizon."""
         after = np.full((self.horizon, panel.num_nodes, panel.num_channels), np.nan)
         if self.known:
             after[..., [self.channels.index(name) for name in self.known]] = self._known_ahead(panel, future)
@@ -203,13 +217,17 @@ class FrameMaker:
         missing = [name for name in self.known if name not in future.channels]
         if missing or (rows < 0).any() or future.nodes != panel.nodes:
             what = f"channel {missing[0]!r}" if missing else f"{self.horizon} steps from {times[0]} on, of all nodes"
-            raise InputError(f"Expected future values of {what}, got none. Give them, or leave known= out in training.")
+            raise InputError(
+                f"Expected future values of {what}, got none. Give them, or leave ",
+                Argument("known"),
+                " out in training.",
+            )
         return np.asarray(future.values[rows][..., [future.channels.index(name) for name in self.known]])
 
     def to_units(
         self, forecast: Float[np.ndarray, "*batch nodes targets"]
     ) -> Float[np.ndarray, "*batch nodes targets"]:
-        """Forecasts in the units of the panel."""
+        """Return forecasts in the units of the panel."""
         return self._target_scaler.invert(forecast)
 
     @property
@@ -218,5 +236,11 @@ class FrameMaker:
 
     @property
     def target_scales(self) -> Float[np.ndarray, "nodes targets"]:
-        """What one means in the units of the panel."""
+        """What a scaled value of one means in the units of the panel."""
         return self._target_scaler.scale
+
+
+def _join(panel: Panel, features: NodeFeatures) -> Panel:
+    """Return the panel with a constant channel per node feature, after its own channels."""
+    everywhere = np.broadcast_to(features.values, (panel.num_steps, *features.values.shape))
+    return panel.with_exogenous(Panel(everywhere, panel.times, panel.nodes, features.names))

@@ -1,10 +1,15 @@
-"""What a forecaster decides before and measures after its training: held-out steps, the window, naive forecasts."""
+"""The held-out end of a series: how much it is, which window it chooses, and what forecasts are worth on it.
+
+Nothing of it is learned from until a forecaster has been measured. Forecasts are compared with naive ones on the same
+steps, and intervals are learned from their residuals.
+"""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -12,28 +17,66 @@ from jaxtyping import Float
 from tdegnn.data.panel import Panel
 from tdegnn.data.scalers import Scaler
 from tdegnn.data.times.seasons import Season
-from tdegnn.errors import InputError, check_count
+from tdegnn.errors import Argument, InputError, Message, check_count
 from tdegnn.forecasting.baselines.naive import ForecastMethod, MeanForecast, SeasonalNaive, SeriesInputs
 from tdegnn.forecasting.baselines.ridge import Feature, KnownChannels, NeighborLags, OwnLags, RidgeForecast
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
-from tdegnn.forecasting.intervals import ConformalIntervals, fewest_residuals
+from tdegnn.forecasting.intervals import Intervals, fit_intervals
 from tdegnn.forecasting.settings import ForecasterSettings
+from tdegnn.metrics import mean_absolute_error, mean_squared_error
 from tdegnn.training.devices import single_thread
 
-# The end of the series that is held out, and the fewest windows on either side.
+# The share of the series that is held out, and the fewest windows on either side.
 HELD_OUT = 0.15
 FEWEST_WINDOWS = 8
-# Windows to choose from; a season and a bit more is added where the series is long enough.
+# Windows to choose from. Each season is added if the series is long enough.
 WINDOWS = (4, 8, 13, 26)
-# The window may take this share of the series.
+# The largest share of the series that a window may take.
 LARGEST_WINDOW = 0.2
-# Values of a panel up to which it is small: more threads of the CPU gain nothing, and lose much on a busy machine.
+# The most values of a small panel: more threads of the CPU gain nothing there, and lose much on a busy machine.
 SMALL_PANEL = 2**16
+# How the forecaster is called beside naive forecasts.
+OURS = "forecaster"
+# Steps ahead up to which c on physical states is learned as well as one step ahead.
+READABLE_HORIZON = 4
+# A squared error so many times that of a naive forecast is not the data's fault.
+GONE_WRONG = 100
+
+Windows = Float[np.ndarray, "windows horizon nodes targets"]
+
+
+def check_is_panel(panel: object) -> None:
+    """Raise an `InputError` for anything but a panel."""
+    if not isinstance(panel, Panel):
+        raise InputError(f"Expected a Panel, got {type(panel).__name__}. Make one with read_panel.")
+
+
+def check_to_learn_from(panel: Panel, lowest: float | None) -> None:
+    """Raise an `InputError` if values go below the lowest one, or if all that would be held out is empty."""
+    observed = panel.values[..., : panel.num_targets]
+    if lowest is not None and (observed < lowest).any():
+        raise InputError(
+            "Expected nothing below ",
+            Argument("lowest", lowest),
+            f", got {np.nanmin(observed):g}. Lower it or leave it out.",
+        )
+    is_empty = np.isnan(observed).reshape(panel.num_steps, -1).all(axis=1)
+    num_empty = panel.num_steps if is_empty.all() else int(np.argmin(is_empty[::-1]))
+    if num_empty >= HELD_OUT * panel.num_steps:
+        raise InputError(
+            f"Expected something observed at the end of the series, got {num_empty} steps without anything of "
+            f"{panel.num_steps}. Remove them: what comes after the last observed step is what is forecast."
+        )
+
+
+def threads_for(panel: Panel) -> AbstractContextManager[None]:
+    """Compute with one thread of the CPU meanwhile, if the panel is small."""
+    return single_thread() if panel.values.size <= SMALL_PANEL else nullcontext()
 
 
 @dataclass(frozen=True)
 class ForecastSplit:
-    """Steps to be predicted, from 0: those to learn from, and after them those that are held out."""
+    """Steps to be predicted, counted from 0: those to learn from, and after them those that are held out."""
 
     training: range
     validation: range
@@ -53,15 +96,19 @@ def split_for_forecast(num_steps: int, window: int, horizon: int) -> ForecastSpl
 
 
 def fewest_steps(window: int, horizon: int) -> int:
-    """Steps that a series must have to be split."""
+    """Return how many steps a series must have to be split."""
     return window + 2 * (FEWEST_WINDOWS + horizon - 1)
 
 
+def _num_held_out(num_steps: int, window: int, horizon: int) -> int:
+    return max(ceil(HELD_OUT * (num_steps - window)), FEWEST_WINDOWS + horizon - 1)
+
+
 def choose_window(panel: Panel, horizon: int, seasons: tuple[Season, ...]) -> int:
-    """The window with which a ridge regression forecasts the held-out steps best: it takes no time to find out."""
+    """Return the window with which a ridge regression, which takes no time, forecasts the held-out steps best."""
     longest = max(1, int(LARGEST_WINDOW * panel.num_steps))
     seasonal = [ceil(season.period) for season in seasons]
-    # The series is split twice: what is left of it after the first time must be enough for the second.
+    # The series is split twice: what the first split leaves must be enough for the second.
     candidates = sorted(
         length
         for length in {*WINDOWS, *seasonal}
@@ -78,79 +125,76 @@ def choose_window(panel: Panel, horizon: int, seasons: tuple[Season, ...]) -> in
         features: list[Feature] = [OwnLags(length)]
         features += [NeighborLags(length)] if panel.graph is not None else []
         features += [KnownChannels()] if seasons else []
-        # The ridge learns from the validation part once lambda is chosen; so it is given an earlier one.
+        # Once lambda is chosen, the ridge learns from its validation steps too. So it is given earlier ones.
         inner = split_for_forecast(split.training.stop, length, horizon)
         fitted = RidgeForecast(tuple(features), per="all").fit(series, inner.training, inner.validation, horizon)
         firsts = range(split.validation.start, split.validation.stop - horizon + 1)
-        errors[length] = float(np.nanmean((fitted.predict(series, firsts) - observed) ** 2))
+        errors[length] = measure_errors(fitted.predict(series, firsts), observed).mse
     return min(errors, key=lambda length: errors[length])
 
 
-def threads_for(panel: Panel) -> AbstractContextManager[None]:
-    """Compute with one thread of the CPU meanwhile, where the panel is small."""
-    return single_thread() if panel.values.size <= SMALL_PANEL else nullcontext()
+class Errors(NamedTuple):
+    """The mean squared and the mean absolute error. Both are NaN if nothing was observed."""
+
+    mse: float
+    mae: float
+
+
+def measure_errors(forecasts: Float[np.ndarray, "*shape"], observed: Float[np.ndarray, "*shape"]) -> Errors:
+    """Compare forecasts with what was observed. NaN if not observed."""
+    if np.isnan(observed).all():
+        return Errors(np.nan, np.nan)
+    return Errors(float(mean_squared_error(forecasts, observed)), float(mean_absolute_error(forecasts, observed)))
 
 
 def naive_methods(seasons: tuple[Season, ...]) -> dict[str, ForecastMethod]:
-    """The forecasts that any forecaster must be compared with."""
+    """Return the forecasts that any forecaster must be compared with."""
     methods: dict[str, ForecastMethod] = {"the mean": MeanForecast(), "the last value": SeasonalNaive(1)}
     if seasons:
         methods["the last season"] = SeasonalNaive(round(min(season.period for season in seasons)))
     return methods
 
 
-def measure_naive(
+def _measure_naive(
     panel: Panel, split: ForecastSplit, first_target_steps: range, maker: FrameMaker
-) -> dict[str, dict[str, float]]:
-    """Mean squared and absolute errors of the naive forecasts on held-out windows, in the units of the panel."""
+) -> dict[str, Errors]:
+    """Return the errors of the naive forecasts on held-out windows, in the units of the panel."""
     series = SeriesInputs(panel.values[..., : panel.num_targets])
     observed = _windows_of(series.values, range(first_target_steps.start, panel.num_steps), maker.horizon)
     measured = {}
     for name, method in naive_methods(maker.seasons).items():
-        # Nothing of the held-out part may be learned, and there is nothing to choose.
-        empty = range(split.training.stop, split.training.stop)
-        forecasts = method.fit(series, split.training, empty, maker.horizon).predict(series, first_target_steps)
-        residuals = observed - forecasts
-        measured[name] = {"mse": float(np.nanmean(residuals**2)), "mae": float(np.nanmean(np.abs(residuals)))}
+        # No held-out step may be learned from, and there is nothing to choose.
+        nothing = range(split.training.stop, split.training.stop)
+        fitted = method.fit(series, split.training, nothing, maker.horizon)
+        measured[name] = measure_errors(fitted.predict(series, first_target_steps), observed)
     return measured
 
 
-def _num_held_out(num_steps: int, window: int, horizon: int) -> int:
-    return max(ceil(HELD_OUT * (num_steps - window)), FEWEST_WINDOWS + horizon - 1)
-
-
 def _as_inputs(panel: Panel, seasons: tuple[Season, ...], training: range) -> SeriesInputs:
-    """Series in units of the training part, so that nodes of any size count the same, and their seasons."""
+    """Return series scaled by their training steps, so that nodes of any size count the same, and their seasons."""
     targets = panel.values[..., : panel.num_targets]
     scaler = Scaler.standard(targets[: training.stop])
     return SeriesInputs.with_seasons(scaler.transform(targets), seasons, panel.graph)
 
 
-def _windows_of(values: np.ndarray, steps: range, horizon: int) -> np.ndarray:
-    """What was observed in every run of `horizon` steps: (windows, horizon, nodes, targets)."""
+def _windows_of(values: Float[np.ndarray, "time nodes targets"], steps: range, horizon: int) -> Windows:
+    """Return what was observed in every run of `horizon` steps."""
     views = np.lib.stride_tricks.sliding_window_view(values[steps.start : steps.stop], horizon, axis=0)
     return np.moveaxis(views, -1, 1)
 
 
-OURS = "forecaster"
-# Steps ahead up to which c on physical states is learned as well as one step ahead.
-READABLE_HORIZON = 4
-# A squared error so many times that of a naive forecast is not the data's fault.
-GONE_WRONG = 100
-
-
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """What was measured.
+    """What forecasts were worth on the held-out windows.
 
     Attributes:
-        errors: Mean squared and absolute errors by method, our own first.
-        intervals: Intervals around the forecasts; None where there are too few steps.
-        notes: What a user should know of them.
+        errors: Errors by method, those of the forecaster first.
+        intervals: Intervals around the forecasts. None if there are too few held-out steps.
+        notes: What a user should know about both.
     """
 
-    errors: dict[str, dict[str, float]]
-    intervals: ConformalIntervals | None
+    errors: dict[str, Errors]
+    intervals: Intervals | None
     notes: tuple[str, ...]
 
     @staticmethod
@@ -159,25 +203,23 @@ class HeldOut:
         panel: Panel,
         split: ForecastSplit,
         held_out: WindowSet,
-        forecasts: Float[np.ndarray, "windows horizon nodes targets"],
+        forecasts: Windows,
         maker: FrameMaker,
     ) -> HeldOut:
         """Measure forecasts of the held-out windows, in the units of the panel."""
-        residuals = maker.to_units(held_out.targets.double().cpu().numpy()) - forecasts
-        own = {"mse": float(np.nanmean(residuals**2)), "mae": float(np.nanmean(np.abs(residuals)))}
-        naive = measure_naive(panel, split, held_out.first_target_steps, maker)
-        intervals = None
-        if np.isfinite(residuals).sum(axis=(0, 2)).min() >= fewest_residuals(settings.coverage):
-            intervals = ConformalIntervals.fit(residuals, settings.coverage, scale=maker.target_scales)
+        observed = maker.to_units(held_out.targets.double().cpu().numpy())
+        own = measure_errors(forecasts, observed)
+        naive = _measure_naive(panel, split, held_out.first_target_steps, maker)
+        intervals = fit_intervals(settings.intervals, observed - forecasts, settings.coverage, maker.target_scales)
         notes = [
             *_notes_of_intervals(settings, panel, forecasts, intervals),
-            *_notes_of_errors(own["mse"], {name: errors["mse"] for name, errors in naive.items()}),
+            *_notes_of_errors(own.mse, {name: errors.mse for name, errors in naive.items()}),
         ]
         return HeldOut({OURS: own, **naive}, intervals, tuple(notes))
 
 
 def notes_of_settings(settings: ForecasterSettings, panel: Panel, horizon: int) -> list[str]:
-    """What a user should know of settings on these series, whatever was learned."""
+    """Return what a user should know about settings on these series, whatever was learned."""
     notes = []
     if panel.graph is None:
         notes.append("There is no graph: nodes are forecast without their neighbors.")
@@ -193,19 +235,14 @@ def notes_of_settings(settings: ForecasterSettings, panel: Panel, horizon: int) 
 
 
 def _notes_of_intervals(
-    settings: ForecasterSettings,
-    panel: Panel,
-    forecasts: Float[np.ndarray, "windows horizon nodes targets"],
-    intervals: ConformalIntervals | None,
+    settings: ForecasterSettings, panel: Panel, forecasts: Windows, intervals: Intervals | None
 ) -> list[str]:
     if intervals is None:
         return ["There are too few held-out steps for intervals. Take a longer series."]
     lowest_seen = np.nanmin(panel.values[..., : panel.num_targets])
-    if settings.lowest is None and lowest_seen >= 0 > np.nanmin(forecasts - intervals.widths):
-        return [
-            "Nothing below 0 was observed, but intervals reach below it. If there can be nothing below 0, pass "
-            "lowest=0."
-        ]
+    if settings.lowest is None and lowest_seen >= 0 > np.nanmin(intervals.apply(forecasts)[0]):
+        text = "Nothing below 0 was observed, but intervals reach below it. If there can be nothing below 0, pass "
+        return [Message(text, Argument("lowest", 0), ".")]
     return []
 
 

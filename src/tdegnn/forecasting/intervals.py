@@ -1,21 +1,25 @@
-"""Conformal intervals: how far forecasts were off on the validation steps says how far they will be.
+"""Intervals around forecasts: how far forecasts were off on the held-out steps says how far they will be off.
 
-Split conformal prediction: of n absolute residuals the k-th smallest, `k = ceil((n + 1) coverage)`, is the half width
-that holds the next one with a chance of at least `coverage`, whatever the forecaster, as long as the future is like the
-validation steps (they are exchangeable). Where it is not, `AdaptiveIntervals` moves the level after each step
-(Gibbs & Candes, 2021). What was not observed (NaN) counts nowhere.
+`INTERVALS` lists the methods by name; a new one is a class and a line in this file. `ConformalIntervals` is split
+conformal prediction: of n absolute residuals the k-th smallest, `k = ceil((n + 1) coverage)`, is the half width that
+holds the next one with a chance of at least `coverage`, whatever the forecaster, as long as the future is like the
+held-out steps (they are exchangeable). If it is not, `AdaptiveIntervals` moves the level after each step (Gibbs &
+Candes, 2021). Missing values (NaN) do not count.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from tdegnn.errors import InputError, check_finite
+from tdegnn.parts import Family, PartLike
 
 Per = Literal["node", "all"]
 Residuals: TypeAlias = Float[np.ndarray, "steps horizon nodes targets"]
@@ -26,14 +30,57 @@ Forecast: TypeAlias = Float[np.ndarray, "*windows horizon nodes targets"]
 ROUNDING = 1e-9
 
 
+class Intervals(ABC):
+    """Intervals that a method learned from residuals.
+
+    Attributes:
+        coverage: How often the intervals are to hold what is observed.
+    """
+
+    coverage: float
+
+    @classmethod
+    @abstractmethod
+    def fit(
+        cls, residuals: Residuals, coverage: float = 0.9, *, scale: Float[np.ndarray, "rows targets"] | None = None
+    ) -> Intervals:
+        """Learn from forecasts that were not fitted to what they are compared with.
+
+        Settings of a method are further arguments, with defaults: `Part("conformal", per="all")` sets one.
+
+        Args:
+            residuals: Observed minus forecast on the held-out steps. NaN if not observed.
+            coverage: How often an interval is to hold what is observed, between 0 and 1.
+            scale: In what units nodes are alike, one row per node or one for all.
+        """
+
+    @abstractmethod
+    def apply(self, forecast: Forecast) -> tuple[Forecast, Forecast]:
+        """Return the lower and the upper end of the interval around each forecast."""
+
+    @abstractmethod
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return all that a run folder must keep, besides the coverage."""
+
+    @classmethod
+    @abstractmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], coverage: float) -> Intervals:
+        """Make the intervals of which `to_arrays` gave the arrays."""
+
+    @classmethod
+    def fewest(cls, coverage: float) -> int:
+        """Return how many residuals each step of the horizon and each target need, over all nodes."""
+        return fewest_residuals(coverage)
+
+
 @dataclass(frozen=True, eq=False)
-class ConformalIntervals:
+class ConformalIntervals(Intervals):
     """Intervals of a fixed width around forecasts, made by `ConformalIntervals.fit`.
 
     Attributes:
         widths: Half of the width of each interval.
         coverage: How often they are to hold what is observed.
-        is_pooled: Where the width comes from the residuals of all nodes.
+        is_pooled: Whether the width comes from the residuals of all nodes.
     """
 
     widths: Widths
@@ -51,14 +98,13 @@ class ConformalIntervals:
         """Learn the widths from forecasts that were not fitted to what they are compared with.
 
         Args:
-            residuals: Observed minus forecast on the validation steps, with or without sign; NaN where nothing was
-                observed.
+            residuals: Observed minus forecast on the held-out steps, with or without sign. NaN if not observed.
             coverage: How often an interval is to hold what is observed, between 0 and 1.
-            per: `"node"`: each node has its own widths, but where it has too few residuals for them (fewer than 9 at
-                90 %), those of all nodes. `"all"`: all nodes have the same widths but for their scale, learned from
-                the residuals of all of them: steadier where the validation part is short.
-            scale: In what units nodes are alike, such as `Scaler.scale`: one row a node, or one for all. Without it
-                residuals of different nodes are joined as they are.
+            per: `"node"`: each node has its own widths. A node with too few residuals (fewer than 9 at 90 %) has those
+                of all nodes. `"all"`: all nodes have the same widths up to their scale, learned from the residuals of
+                all of them, which is steadier if few steps are held out.
+            scale: In what units nodes are alike, such as `Scaler.scale`: one row per node, or one for all. If None,
+                residuals of different nodes are pooled as they are.
 
         Raises:
             InputError: All nodes together have too few residuals. Only an infinite interval would be right.
@@ -75,8 +121,7 @@ class ConformalIntervals:
             num_observed = int((~np.isnan(pooled[:, :, step, target])).sum())
             raise InputError(
                 f"Expected at least {fewest_residuals(coverage)} observed residuals for a coverage of {coverage:g}, "
-                f"got {num_observed} at step {step + 1} of the horizon. Take a longer validation part or a lower "
-                "coverage."
+                f"got {num_observed} at step {step + 1} of the horizon. Hold out more steps, or lower the coverage."
             )
         of_all = pooled_widths[:, None, :] * units
         if per == "all":
@@ -86,8 +131,46 @@ class ConformalIntervals:
         return cls(np.where(is_pooled, of_all, of_nodes), coverage, is_pooled)
 
     def apply(self, forecast: Forecast) -> tuple[Forecast, Forecast]:
-        """The lower and the upper end of the interval around each forecast."""
+        """Return the lower and the upper end of the interval around each forecast."""
         return _apply(self.widths, forecast)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return the widths, and which of them are pooled."""
+        return {"widths": self.widths, "is_pooled": self.is_pooled}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], coverage: float) -> ConformalIntervals:
+        """Make the intervals again. Arrays of earlier versions do not say which widths are pooled."""
+        widths = arrays["widths"]
+        return cls(widths, coverage, arrays.get("is_pooled", np.zeros(widths.shape, dtype=bool)))
+
+
+INTERVALS = Family("intervals", Intervals, {"conformal": ConformalIntervals})
+
+
+def fit_intervals(
+    method: PartLike, residuals: Residuals, coverage: float, scale: Float[np.ndarray, "rows targets"]
+) -> Intervals | None:
+    """Learn intervals by a method of `INTERVALS`, or of the user's own. None if there are too few residuals.
+
+    Other arguments are those of `Intervals.fit`.
+    """
+    kind, settings = _resolve(method)
+    if np.isfinite(residuals).sum(axis=(0, 2)).min() < kind.fewest(coverage):
+        return None
+    return kind.fit(residuals, coverage, scale=scale, **settings)
+
+
+def read_intervals(method: PartLike, arrays: Mapping[str, np.ndarray], coverage: float) -> Intervals:
+    """Make intervals from the arrays that a run folder kept."""
+    return _resolve(method)[0].from_arrays(arrays, coverage)
+
+
+def _resolve(method: PartLike) -> tuple[type[Intervals], dict[str, Any]]:
+    part = INTERVALS.resolve(method)
+    if not isinstance(part.kind, type):
+        raise InputError(f"Expected intervals to be a name or a class, got {part.kind!r}. Pass a class of Intervals.")
+    return part.kind, part.settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +180,10 @@ class AdaptiveIntervals:
     Each series and step of the horizon has its own share of misses it aims at, `a`, moved after each observed step by
     `step_size ((1 - coverage) - is_missed)`. So in the long run, whatever happens, the share of misses is
     `1 - coverage`: over T steps it is off by at most `(1 + step_size) / (step_size T)`. The width is the quantile of
-    the newest residuals at `1 - a`, infinite for a of zero or less.
+    the newest residuals at `1 - a`. It is infinite if `a` is zero or less.
 
     Attributes:
-        residuals: The newest absolute residuals, oldest first; always as many steps.
+        residuals: The newest absolute residuals, oldest first. Their number does not change.
         levels: The share of misses aimed at, a.
         coverage: How often the intervals are to hold what is observed.
         step_size: How fast levels move.
@@ -113,12 +196,12 @@ class AdaptiveIntervals:
 
     @classmethod
     def start(cls, residuals: Residuals, coverage: float = 0.9, step_size: float = 0.02) -> AdaptiveIntervals:
-        """Begin with the residuals of the validation steps.
+        """Begin with the residuals of the held-out steps.
 
         Args:
-            residuals: See `ConformalIntervals.fit`. So many steps are kept from then on.
+            residuals: See `ConformalIntervals.fit`. The same number of steps is kept from then on.
             coverage: How often an interval is to hold what is observed, between 0 and 1.
-            step_size: How fast levels move, positive: larger follows changes faster, smaller is steadier.
+            step_size: How fast levels move, positive. A larger one follows changes faster, a smaller one is steadier.
         """
         _check_coverage(coverage)
         check_finite(step_size=step_size)
@@ -126,28 +209,28 @@ class AdaptiveIntervals:
             raise InputError(f"Expected a positive step_size, got {step_size}.")
         absolute = _check_residuals(residuals)
         if not len(absolute):
-            raise InputError("Expected the residuals of at least one validation step, got none.")
+            raise InputError("Expected the residuals of at least one held-out step, got none.")
         return cls(absolute, np.full(absolute.shape[1:], 1 - coverage), coverage, step_size)
 
     @property
     def widths(self) -> Widths:
-        """Half of the width of each interval; infinite for a series of which nothing was observed."""
+        """Half of the width of each interval. Infinite for a series without observed values."""
         num_observed = (~np.isnan(self.residuals)).sum(axis=0)
-        # The widest residual does for every level above zero, or with few residuals all intervals were infinite.
+        # The largest residual serves every level above zero. Otherwise few residuals would make all intervals infinite.
         rank = np.minimum(_rank(num_observed, 1 - self.levels), num_observed)
         is_unbounded = (self.levels <= 0) | (num_observed == 0)
         return np.asarray(np.where(is_unbounded, np.inf, _smallest(self.residuals, rank)))
 
     def apply(self, forecast: Forecast) -> tuple[Forecast, Forecast]:
-        """The lower and the upper end of the interval around each forecast."""
+        """Return the lower and the upper end of the interval around each forecast."""
         return _apply(self.widths, forecast)
 
     def update(self, residuals: Widths) -> AdaptiveIntervals:
-        """The intervals after one more step.
+        """Return the intervals after one more step.
 
         Args:
-            residuals: Observed minus forecast, for each step of the horizon the forecast of what was observed now;
-                NaN where nothing was observed, which changes nothing.
+            residuals: What was observed now minus its forecasts, one per step of the horizon. NaN if not observed,
+                which changes nothing.
         """
         if residuals.shape != self.levels.shape:
             raise InputError(
@@ -164,7 +247,7 @@ class AdaptiveIntervals:
 def measure_coverage(
     low: Float[np.ndarray, "*shape"], high: Float[np.ndarray, "*shape"], observed: Float[np.ndarray, "*shape"]
 ) -> float:
-    """The share of what was observed that lies between `low` and `high`, both included."""
+    """Return the share of observed values between `low` and `high`, both included."""
     if not low.shape == high.shape == observed.shape:
         raise InputError(
             f"Expected ends of intervals and observed values of one shape, got {low.shape}, {high.shape} and "
@@ -177,7 +260,7 @@ def measure_coverage(
 
 
 def fewest_residuals(coverage: float) -> int:
-    """How many residuals a finite interval needs: 9 for 90 %, 19 for 95 %."""
+    """Return how many residuals a finite interval needs: 9 for 90 %, 19 for 95 %."""
     _check_coverage(coverage)
     return ceil(coverage / (1 - coverage) - ROUNDING)
 
@@ -185,7 +268,7 @@ def fewest_residuals(coverage: float) -> int:
 def _finite_sample_quantile(
     absolute: Float[np.ndarray, steps * series], coverage: float
 ) -> Float[np.ndarray, "*series"]:
-    """The `ceil((n + 1) coverage)`-th smallest of the n that are not NaN; infinite where there are not as many."""
+    """Return the `ceil((n + 1) coverage)`-th smallest of the n that are not NaN. Infinite if there are too few."""
     num_observed = (~np.isnan(absolute)).sum(axis=0)
     return _smallest(absolute, _rank(num_observed, np.full(num_observed.shape, coverage)))
 
@@ -199,7 +282,7 @@ def _rank(
 def _smallest(
     absolute: Float[np.ndarray, steps * series], rank: Int[np.ndarray, "*series"]
 ) -> Float[np.ndarray, "*series"]:
-    """The rank-th smallest along the first axis, NaN left out: zero for the 0-th, infinite where there is none."""
+    """Return the rank-th smallest along the first axis, without NaN: zero for rank 0, infinite if there are too few."""
     ordered = np.sort(np.where(np.isnan(absolute), np.inf, absolute), axis=0)
     ends = np.zeros((1, *rank.shape)), np.full((1, *rank.shape), np.inf)
     ordered = np.concatenate([ends[0], ordered, ends[1]])
@@ -225,7 +308,7 @@ def _check_residuals(residuals: Residuals) -> Residuals:
     if residuals.ndim != 4:
         raise InputError(f"Expected residuals of shape (steps, horizon, nodes, targets), got {residuals.shape}.")
     if np.isinf(residuals).any():
-        raise InputError("Expected finite residuals, or NaN where nothing was observed, got infinity.")
+        raise InputError("Expected finite residuals, or NaN for what was not observed, got infinity.")
     return np.asarray(np.abs(residuals))
 
 

@@ -1,13 +1,14 @@
-"""The linear skip of a network solved in closed form before training: a ridge regression on the training windows.
+"""Forecasts beside the layers of a network: none, a linear one, or a linear one with weights of each node's own.
 
-Gradient descent would take thousands of steps to the same place. First come the weights that all nodes share, then,
-where the skip has such, what each node adds of its own. Both penalties are chosen on the validation windows.
+A linear skip is solved in closed form before training: a ridge regression on the training windows. Gradient descent
+would take thousands of steps to the same place. The weights that all nodes share are solved first, then those of each
+node. Both penalties are chosen on the validation windows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -18,18 +19,19 @@ from tdegnn.errors import InputError
 from tdegnn.forecasting.frames import WindowSet
 from tdegnn.graph import Graph
 from tdegnn.nets.series_network import Frames, SeriesSizes, as_frames
+from tdegnn.parts import Family, Part, PartLike
 from tdegnn.ridge import solve_ridge
 
 
 class LinearSkip(nn.Module):
-    """A linear forecast of each node: from its own window, its neighbors' and the mean of all nodes', and the future.
+    """A linear forecast of each node from its window, its neighbors' windows, the mean of all nodes, and the future.
 
-    It is what a ridge regression on lags sees, and may start as its solution (`forecasting/linear_skip.py`); beside it, the
-    layers learn what is not linear.
+    It sees what a ridge regression on lags sees, and starts as its solution (`start_at_ridge`). The layers beside it
+    learn what is not linear.
 
     Args:
         sizes: The sizes of the task.
-        is_by_node: Whether each node has weights of its own, for its own window, beside those that all nodes share.
+        is_by_node: Whether each node also has weights of its own for its own window.
     """
 
     # Weight decay pulls to where the skip starts: the solution of a ridge regression.
@@ -38,8 +40,7 @@ class LinearSkip(nn.Module):
     def __init__(self, sizes: SeriesSizes, *, is_by_node: bool = False) -> None:
         super().__init__()
         self.sizes = sizes
-        num_own = sizes.window * (sizes.num_channels - sizes.num_waves) + sizes.horizon * sizes.num_known
-        num_others = 2 * sizes.window * sizes.num_targets
+        num_own, num_others = _num_inputs(sizes)
         num_outputs = sizes.horizon * sizes.num_targets
         self.shared = nn.Linear(num_own + num_others, num_outputs)
         self.by_node = nn.Parameter(torch.empty(sizes.num_nodes if is_by_node else 0, num_own + 1, num_outputs))
@@ -53,9 +54,9 @@ class LinearSkip(nn.Module):
     def inputs(
         self, frames: Frames, graph: Graph
     ) -> tuple[Float[Tensor, "batch nodes own"], Float[Tensor, "batch nodes others"]]:
-        """What a node sees of itself and of the future, with a one for the offset; and what it sees of others."""
+        """Return what a node sees of itself and the future, with a one for the offset, and what it sees of others."""
         targets = frames.window[..., : self.sizes.num_targets]
-        # Waves of the past say nothing that those of the future do not.
+        # Waves of the past say nothing that waves of the future do not.
         without_waves = frames.window[..., : self.sizes.num_channels - self.sizes.num_waves]
         of_all = targets.mean(dim=-2, keepdim=True).expand_as(targets)
         own, future, neighbors, mean = (
@@ -72,30 +73,57 @@ class LinearSkip(nn.Module):
         return as_frames(flat, self.sizes)
 
 
+class NoSkip(nn.Module):
+    """No forecast beside the layers. `make_skip` gives networks nothing in its place."""
+
+
+SKIPS = Family("skip", nn.Module, {"none": NoSkip, "linear": LinearSkip, "by-node": Part(LinearSkip, is_by_node=True)})
+
+
+def make_skip(given: PartLike, sizes: SeriesSizes, **others: Any) -> nn.Module | None:
+    """Make a skip to the sizes of a task: a module `skip(frames, graph) -> forecast`, or None.
+
+    Args:
+        given: A name of `SKIPS`, or the user's own class or object.
+        sizes: The sizes of the task.
+        others: What else the network knows, such as `hidden_channels`.
+    """
+    made: nn.Module = SKIPS.make(given, sizes=sizes, **others)
+    return None if isinstance(made, NoSkip) else made
+
+
+def is_solved(given: PartLike) -> bool:
+    """Whether a skip is linear, and so is solved before the training. Others learn in the training."""
+    if isinstance(given, nn.Module):
+        return isinstance(given, LinearSkip)
+    kind = SKIPS.resolve(given).kind
+    return isinstance(kind, type) and issubclass(kind, LinearSkip)
+
+
 SHARED_PENALTIES = (1.0, 10.0, 100.0, 1e3, 1e4)
-# What a node has of its own is learned from few steps and needs more. The last leaves it nothing.
+# Weights of one node are learned from few steps and need more. The last penalty leaves them at zero.
 OWN_PENALTIES = (3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4, torch.inf)
 ROWS_AT_ONCE = 100_000
-# Numbers in the products of inputs, of all nodes: a gigabyte.
+# The most numbers in the products of inputs, over all nodes: a gigabyte.
 LARGEST_PRODUCTS = 2**27
 
 
 class Penalties(NamedTuple):
-    """How strongly the weights of a skip are held to zero: those of all nodes, and those of each."""
+    """How strongly the weights of a skip are pulled to zero: shared ones, and those of each node."""
 
     shared: float
     own: float
 
 
 class _Solution(NamedTuple):
-    """Weights of a skip; those of own inputs first, the last of these being the offset, then those of others."""
+    """Weights of a skip, for own inputs, the offset, and inputs from others, in this order."""
 
     shared: Float[Tensor, "inputs outputs"]
     own: Float[Tensor, "nodes own outputs"]
 
 
 class _Products(NamedTuple):
-    """Sums over windows of products of inputs with inputs and with targets, of all nodes (one row) or of each."""
+    """Products of inputs with inputs and with targets, summed over windows, per node or over all nodes (one row)."""
 
     inputs: Float[Tensor, "nodes inputs inputs"]
     targets: Float[Tensor, "nodes inputs outputs"]
@@ -109,15 +137,15 @@ def start_at_ridge(
     units: Float[np.ndarray, "nodes targets"],
     penalties: Penalties | None = None,
 ) -> Penalties | None:
-    """Solve the linear skips of networks of one kind; return the penalties, or None where the networks have no skip.
+    """Solve the linear skips of networks of one kind. Return the penalties, or None if no network has a linear skip.
 
     Args:
         networks: Networks that are trained together.
         training: Windows to solve on.
         judged: Windows by which the penalties are chosen.
         graph: The graph.
-        units: What one means at each node; errors are judged in these.
-        penalties: Those that were chosen before, to solve again on other windows.
+        units: What a scaled value of one means at each node. Errors are judged in these units.
+        penalties: Penalties that were chosen before, to solve again on other windows. If None, they are chosen.
     """
     skips = [skip for skip in (getattr(network, "skip", None) for network in networks) if isinstance(skip, LinearSkip)]
     if not skips:
@@ -137,14 +165,20 @@ def start_at_ridge(
 
 def fits_by_node(sizes: SeriesSizes) -> bool:
     """Whether weights of each node's own can be solved in memory."""
-    num_inputs = LinearSkip(sizes._replace(num_nodes=1), is_by_node=True).shared.in_features + 1
+    num_inputs = sum(_num_inputs(sizes)) + 1  # and the offset
     return sizes.num_nodes * num_inputs**2 <= LARGEST_PRODUCTS
+
+
+def _num_inputs(sizes: SeriesSizes) -> tuple[int, int]:
+    """Inputs of a linear skip: from the node itself and the future, and from others."""
+    num_own = sizes.window * (sizes.num_channels - sizes.num_waves) + sizes.horizon * sizes.num_known
+    return num_own, 2 * sizes.window * sizes.num_targets
 
 
 def _choose(
     skip: LinearSkip, products: _Products, judged: WindowSet, graph: Graph, units: Float[Tensor, "nodes targets"]
 ) -> Penalties:
-    """The penalties whose solution has the smallest error."""
+    """Return the penalties whose solution has the smallest error."""
 
     def error(penalties: Penalties) -> float:
         return _squared_error(skip, _solve(skip, products, penalties), judged, graph, units)
@@ -161,7 +195,7 @@ def _solve(skip: LinearSkip, products: _Products, penalties: Penalties) -> _Solu
     num_nodes, num_own, num_outputs = skip.by_node.shape
     if not num_nodes or penalties.own == torch.inf:
         return _Solution(shared, shared.new_zeros(num_nodes, num_own, num_outputs))
-    # What the shared weights leave, by the own inputs of each node.
+    # Each node explains what the shared weights leave, by its own inputs.
     left = products.targets - products.inputs @ shared
     return _Solution(shared, solve_ridge(products.inputs[:, :num_own, :num_own], left[:, :num_own], penalties.own))
 
@@ -197,7 +231,7 @@ def _squared_error(
 def _rows(
     skip: LinearSkip, windows: WindowSet, graph: Graph
 ) -> Iterator[tuple[Float[Tensor, "batch nodes inputs"], Float[Tensor, "batch nodes outputs"]]]:
-    """Inputs and targets of some windows at a time, in float64."""
+    """Yield inputs and targets of some windows at a time, in float64."""
     at_once = max(1, ROWS_AT_ONCE // graph.num_nodes)
     for first in range(0, len(windows), at_once):
         frames, targets = windows.batch(slice(first, first + at_once))

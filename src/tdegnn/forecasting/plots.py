@@ -15,18 +15,18 @@ from tdegnn.errors import InputError
 from tdegnn.forecasting.forecast import Forecast
 
 MOST_PANELS = 4
-# Of what was observed, so many steps for each that is forecast are drawn, and at least so many.
+# Observed steps that are drawn per step that is forecast, and at least.
 SEEN_FOR_EACH, FEWEST_SEEN = 12, 60
 
 
 @styled
 def plot_forecast(seen: Panel, forecast: Forecast, nodes: Sequence[str] | None = None) -> Figure:
-    """Draw the end of the series of some nodes, and the forecast; the first few nodes without names.
+    """Draw the end of the series of some nodes, and the forecast.
 
     Args:
         seen: What came before the forecast.
         forecast: What is expected.
-        nodes: Names of the nodes to draw.
+        nodes: Names of the nodes to draw. If None, the first few.
     """
     chosen = [nodes] if isinstance(nodes, str) else list(forecast.nodes[:MOST_PANELS] if nodes is None else nodes)
     unknown = [node for node in chosen if node not in forecast.nodes]
@@ -40,8 +40,8 @@ def plot_forecast(seen: Panel, forecast: Forecast, nodes: Sequence[str] | None =
         # From the last observation on, so that both lines are one.
         times = seen.times[-1:].append(forecast.times)
         middle, low, high = (
-            np.append(seen.values[-1:, place, 0], part[:, place, 0])
-            for part in (forecast.values, forecast.low, forecast.high)
+            np.append(seen.values[-1:, place, 0], each[:, place, 0])
+            for each in (forecast.values, forecast.low, forecast.high)
         )
         panel.plot(times, middle, color=BLUE, linewidth=2, label="forecast")
         panel.fill_between(

@@ -1,7 +1,7 @@
-"""Training of networks for series, many seeds at once: batches of windows, judged on those of the validation part.
+"""Training of networks for series, many seeds at once: batches of windows, judged on the validation windows.
 
-Members share the windows of each step, and differ in all else. One window a step, in the order of time, is how the
-paper trains; many windows a step are faster and mostly better. Steps are recorded and replayed.
+Members share the windows of each step, and differ in all else. The paper trains with one window per step, in the order
+of time; many windows per step are faster and mostly better. Steps are recorded and replayed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tdegnn.training.devices import Placement, choose_placement
 from tdegnn.training.members import GroupedAdam, MembersTraining
 from tdegnn.training.replay import Replayed
 
-# Windows that are forecast at once when errors are measured, times nodes: so many rows fit anywhere.
+# The most rows (windows times nodes) that are forecast at once when errors are measured. They fit into any memory.
 ROWS_AT_ONCE = 2**17
 
 
@@ -35,11 +35,11 @@ class SeriesTraining(MembersTraining):
         training: Windows to learn from, on the device of the placement.
         validation: Windows to choose the step by.
         test: Windows whose errors are written down at every look, and choose nothing.
-        batch_size: Windows a step; all without it. With 1 and `is_shuffled=False`, the paper's incremental training.
+        batch_size: Windows per step. If None, all. With 1 and `is_shuffled=False`, the paper's incremental training.
         is_shuffled: Whether windows come in another order in every epoch.
-        units: What one means in the units of the series, by which errors of nodes are weighed when they are measured;
-            without it all count the same, as they do in training.
-        placement: What to compute with; the CPU without it.
+        units: What a scaled value of one means at each node. Measured errors are in these units. If None, they are
+            those of scaled values, as in training.
+        placement: Device and precision. If None, the CPU in 32 bits.
         seed: Seed of the order of windows.
     """
 
@@ -58,25 +58,23 @@ class SeriesTraining(MembersTraining):
         placement: Placement | None = None,
         seed: int = 0,
     ) -> None:
-        for name, part in dict(training=training, validation=validation, test=test).items():
-            if part is None:
-                continue
-            if not len(part) or not (~part.targets.isnan()).any():
+        for name, windows in dict(training=training, validation=validation, test=test).items():
+            if windows is not None and not (len(windows) and (~windows.targets.isnan()).any()):
                 raise InputError(
-                    f"Expected at least one observed target in the {name} part, got none. Take a longer series, a "
+                    f"Expected at least one observed target in the {name} windows, got none. Take a longer series, a "
                     "shorter window or a shorter horizon."
                 )
         placement = placement or choose_placement("cpu")
         super().__init__(networks, descents, placement)
-        self._graph, self._parts = graph, (training, validation, test)
+        self._graph, self._subsets = graph, (training, validation, test)
         self._batch_size = min(batch_size or len(training), len(training))
         self._is_shuffled, self._seed = is_shuffled, seed
         weights = torch.ones(()) if units is None else torch.as_tensor(units) ** 2
         self._error_weights = weights.to(placement.device, placement.dtype)
         self._num_steps = 0
         frames, targets = training.batch(slice(0, self._batch_size))
-        # Fixed places: a recorded step reads these very tensors.
-        self._frames = Frames(*(part.clone() for part in frames))
+        # Steps copy their windows into these tensors, because a recorded step reads fixed tensors.
+        self._frames = Frames(*(each.clone() for each in frames))
         self._targets = targets.clone()
         num_members = len(networks)
         self._scores, self.test_errors = (
@@ -89,13 +87,13 @@ class SeriesTraining(MembersTraining):
 
     @property
     def steps_an_epoch(self) -> int:
-        """Steps until every training window has been seen once; those that do not fill a batch wait."""
-        return max(1, len(self._parts[0]) // self._batch_size)
+        """Steps until every training window has been seen once, but for those that do not fill a batch."""
+        return max(1, len(self._subsets[0]) // self._batch_size)
 
     def step(self) -> None:
         """Make one step for each active member, on the next windows."""
-        if self._batch_size < len(self._parts[0]):
-            frames, targets = self._parts[0].batch(self._numbers())
+        if self._batch_size < len(self._subsets[0]):
+            frames, targets = self._subsets[0].batch(self._numbers())
             self._frames.window.copy_(frames.window)
             self._frames.future.copy_(frames.future)
             self._targets.copy_(targets)
@@ -103,8 +101,8 @@ class SeriesTraining(MembersTraining):
         self._step()
 
     def validate(self) -> Float[Tensor, " members"]:
-        """Minus the mean squared errors on the validation windows; NaN for a member whose forecasts are not finite."""
-        _, validation, test = self._parts
+        """Return minus the mean squared errors on the validation windows. NaN if a forecast is not finite."""
+        _, validation, test = self._subsets
         self._scores = -self.measure(validation)
         if test is not None:
             self.test_errors = self.measure(test)
@@ -123,16 +121,16 @@ class SeriesTraining(MembersTraining):
         self._num_steps = int(state["num_batches"])
 
     def forecast(self, windows: WindowSet) -> Float[Tensor, "members windows horizon nodes targets"]:
-        """Scaled forecasts of every member, for all windows."""
+        """Return scaled forecasts of every member, for all windows."""
         at_once = max(1, ROWS_AT_ONCE // (self._graph.num_nodes * len(self.members)))
-        parts = []
+        batches = []
         for first in range(0, len(windows), at_once):
             frames, _ = windows.batch(slice(first, first + at_once))
-            parts.append(self.members.evaluate(frames, self._graph))
-        return torch.cat(parts, dim=1)
+            batches.append(self.members.evaluate(frames, self._graph))
+        return torch.cat(batches, dim=1)
 
     def measure(self, windows: WindowSet) -> Float[Tensor, " members"]:
-        """The mean squared error of every member; NaN where a forecast is not finite."""
+        """Return the mean squared error of every member. NaN if one of its forecasts is not finite."""
         forecasts = self.forecast(windows)
         errors = self._mean_where(self._errors(forecasts, windows.targets) * self._error_weights, windows.targets)
         return torch.where(forecasts.isfinite().flatten(1).all(dim=1), errors, torch.nan)
@@ -152,20 +150,20 @@ class SeriesTraining(MembersTraining):
         return self._mean_where(self._errors(forecasts, self._targets), self._targets)
 
     def _errors(self, forecasts: Tensor, targets: Tensor) -> Tensor:
-        # What was not observed is masked later on; as NaN it would come through, for NaN times zero is NaN.
+        # Missing targets are masked later on. They must not be NaN then, because NaN times zero is NaN.
         return (forecasts - targets.nan_to_num()).square()
 
     def _mean_where(self, errors: Tensor, targets: Tensor) -> Float[Tensor, " members"]:
         is_observed = (~targets.isnan()).to(errors.dtype)
-        # Of windows without a target there is nothing to learn; zero divided by zero would end all learning.
+        # Without any target the loss is zero. Zero divided by zero would end all learning.
         return (errors * is_observed).flatten(1).sum(dim=1) / is_observed.sum().clamp(min=1)
 
     def _numbers(self) -> slice | Tensor:
-        """Which windows the next step sees: a function of seed and step alone, so that a training can be resumed."""
+        """Return which windows the next step sees. They follow from seed and step, so that training can be resumed."""
         epoch, place = divmod(self._num_steps, self.steps_an_epoch)
-        num_windows, first = len(self._parts[0]), place * self._batch_size
+        num_windows, first = len(self._subsets[0]), place * self._batch_size
         if not self._is_shuffled:
-            # Those that fill no batch are the oldest: the newest matter most.
+            # Windows that fill no batch are left out. They are the oldest, because the newest matter most.
             first += num_windows - self.steps_an_epoch * self._batch_size
             return slice(first, first + self._batch_size)
         order = torch.from_numpy(np.random.default_rng([self._seed, epoch]).permutation(num_windows))

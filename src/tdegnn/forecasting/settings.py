@@ -1,70 +1,86 @@
-"""The settings of a `Forecaster`: what they mean, what they are without being said, and what they make of networks."""
+"""The settings of a `Forecaster`: what they mean, their defaults, and the networks they make."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
-import torch
 from sklearn.base import BaseEstimator
 
-from tdegnn.core.rules import Attention, System, check_choices, make_rule
+from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, SYSTEMS, System
 from tdegnn.data.panel import Panel
-from tdegnn.data.times.seasons import Season, seasons_of
-from tdegnn.errors import InputError, check_count, check_finite
-from tdegnn.forecasting.intervals import fewest_residuals
-from tdegnn.forecasting.linear_skip import LinearSkip, fits_by_node
+from tdegnn.errors import Argument, InputError, check_count, check_finite
+from tdegnn.forecasting.intervals import INTERVALS, fewest_residuals
+from tdegnn.forecasting.linear_skip import SKIPS, fits_by_node, is_solved, make_skip
 from tdegnn.nets.physical_series import PhysicalSeriesNetwork
 from tdegnn.nets.series_network import SeriesSizes
 from tdegnn.nets.temporal import TemporalNetwork
+from tdegnn.operators.registry import OPERATORS
+from tdegnn.parts import Family, PartLike, drawing_weights
 from tdegnn.training.devices import DeviceName, Precision
 from tdegnn.training.members import GroupDescent, GroupedAdam
-from tdegnn.training.order_choice import AUTO, USUAL_ORDER, Order, check_order
+from tdegnn.training.order_choice import AUTO, USUAL_ORDER, ChosenOrder, Order, check_order, order_of_series
 
-# Waves of a season that the user names; as many as tell its shape without following its noise.
-NUM_WAVES = 3
+DEFAULT_SYSTEM: System = "TDE-GNN_D"
+States = Literal["latent", "physical"]
+# The parts of a forecaster that a user may exchange, by the argument that takes them.
+FAMILIES: dict[str, Family] = {family.noun: family for family in (COEFFICIENTS, OPERATORS, SKIPS, INTERVALS)}
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
-    """What a user may say about a forecaster.
+    """The settings of a forecaster.
+
+    Parts (`coefficients`, `operator`, `skip`, `intervals`) are given by name, as a class of your own, or as a
+    `tdegnn.parts.Part` of these with settings. All but `intervals` may also be objects, which are copied.
 
     Attributes:
-        system: Which rule gives c: `"DE-GNN"` c = [1], `"TDE-GNN_D"` a learned vector, `"TDE-GNN_A"` attention,
-            `"TDE-GNN_S"` a vector that is stable whatever it learns.
-        window: Number of steps a forecast sees; without it, chosen by the held-out steps.
-        horizon: Number of steps that are forecast at once. `predict` goes on further on its own forecasts.
-        order: Frames that become states, at most the window; `"auto"` for the order in time of the series themselves,
-            as `tdegnn.find_order` finds it (`order_` says which, `order_choice_` why).
-        season: Steps until a season comes round; without it, what the dates say.
+        system: A short name for a rule that gives c: `"DE-GNN"` is c = [1], `"TDE-GNN_D"` a learned vector (the
+            default), `"TDE-GNN_A"` attention behind a gate, `"TDE-GNN_S"` a learned vector that is always stable.
+        coefficients: The rule that gives c, in place of `system`: a name such as `"attention"`, the paper's, or your
+            own `TemporalCoefficients`.
+        operator: The spatial term s: a name such as `"diffusion"`, or your own `SpatialOperator`. If None, one that
+            sees the features of the whole window, or, on physical states, one with a hidden layer.
+        skip: The forecast beside the layers: `"none"`, `"linear"`, `"by-node"` (linear, with weights of each node's
+            own as far as the held-out steps want them), or your own module `skip(frames, graph) -> forecast`, which
+            learns as embeddings do. If None, `"by-node"` if that fits into memory, else `"linear"`.
+        intervals: How intervals are learned: `"conformal"`, or your own `Intervals`.
+        window: Number of steps a forecast sees. If None, chosen on the held-out steps.
+        horizon: Number of steps that are forecast at once. `predict` goes further by forecasting from its forecasts.
+        order: Number of frames that become states, at most the window. `"auto"` takes the order in time of the series
+            themselves, as `tdegnn.find_order` finds it (`order_` says which, `order_choice_` why). Rules of one order
+            only, such as c = [1], keep theirs.
+        season: Steps until a season repeats. If None, seasons follow from the dates.
         known: Names of channels whose future values `predict` will be given.
-        lowest: Values end here: no forecast and no interval goes below. 0 for counts.
+        lowest: The lowest possible value: no forecast and no interval goes below. 0 for counts.
         states: What c combines: `"latent"` states, or `"physical"` ones, the observed frames themselves. Then c can be
             read: `explain` speaks of the data. See `Forecaster.physical` for settings that go with it.
-        hidden_channels: Channels of a state; hidden channels of the spatial term where states are physical.
+        hidden_channels: Channels of a state. On physical states, hidden channels of the spatial term.
         num_layers: Number of layers.
         step_size: h.
-        dropout: Part of states that is dropped in training.
-        skip: The linear forecast beside the layers: `"none"`, `"linear"`, or `"by node"`, with weights of each node's
-            own as far as the held-out steps want them. Without it, by node where that fits into memory.
-        attention: For TDE-GNN_A: that of the paper, `"plain"`, or `"gated"`, which starts as forward Euler.
-        learning_rate: How fast all but c learns.
-        weight_decay: How strongly it is pulled to zero.
+        dropout: Share of states that is dropped in training.
+        learning_rate: How fast all weights but those of c learn.
+        weight_decay: How strongly they are pulled to zero.
         c_learning_rate: How fast c learns.
         c_weight_decay: How strongly c is pulled to forward Euler.
-        num_members: Networks, from seeds of their own, whose mean is the forecast.
-        num_steps: Number of steps of the optimizer at most.
+        num_members: Number of networks, each from a seed of its own. Their mean is the forecast.
+        num_steps: Maximum number of steps of the optimizer.
         validate_every: Steps between two looks at the held-out windows.
-        patience: Training ends when they have not improved for so many steps. Without it, after `num_steps`.
-        batch_size: Windows a step; without it as many as make a quick step.
+        patience: Training ends when the held-out error has not improved for this many steps. If None, it ends after
+            `num_steps`.
+        batch_size: Windows per step. If None, chosen so that a step takes a few milliseconds.
         coverage: How often intervals are to hold what is observed.
         seed: Seed of weights, dropout and the order of windows.
         device: `"auto"`, `"cpu"` or `"cuda"`.
         precision: Numbers of 32 or of 64 bits, `"32-true"` or `"64-true"`.
     """
 
-    system: System = "TDE-GNN_D"
+    system: System | None = None
+    coefficients: PartLike | None = None
+    operator: PartLike | None = None
+    skip: PartLike | None = None
+    intervals: PartLike = "conformal"
     window: int | None = None
     horizon: int = 1
     order: Order = 4
@@ -76,8 +92,6 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
     num_layers: int = 2
     step_size: float = 1.0
     dropout: float = 0.3
-    skip: Skip | None = None
-    attention: Attention = "gated"
     learning_rate: float = 0.003
     weight_decay: float = 0.01
     c_learning_rate: float = 0.001
@@ -94,11 +108,11 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
 
     @classmethod
     def physical(cls, order: Order = 2, **settings: Any) -> Self:
-        """A forecaster whose c can be read: on the observed frames, without decay, in 64 bits, to convergence.
+        """Return a forecaster whose c can be read: on the observed frames, without decay, in 64 bits, to convergence.
 
         Args:
             order: Number of frames that c weighs, or `"auto"`.
-            settings: Anything else; `step_size` is the time between two frames.
+            settings: Other settings. `step_size` is the time between two frames.
         """
         chosen: dict[str, Any] = dict(
             states="physical",
@@ -116,8 +130,14 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
         )
         return cls(order=order, **chosen | settings)
 
-    def _check_settings(self) -> None:
-        """Raise an `InputError` for a setting that is wrong whatever the data, and that no network looks at."""
+    def check_settings(self) -> None:
+        """Raise an `InputError` for a setting that is wrong whatever the data, and that no network checks."""
+        if self.system is not None and self.coefficients is not None:
+            text = "Expected system or coefficients, got both. A system is a short name for a rule: leave "
+            raise InputError(text, Argument("system"), " out.")
+        for name, family in FAMILIES.items():
+            if getattr(self, name) is not None:
+                family.check(getattr(self, name))
         check_order(self.order)
         check_count(
             horizon=self.horizon,
@@ -135,29 +155,33 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
             check_finite(**{name: getattr(self, name)})
             if getattr(self, name) < 0:
                 raise InputError(f"Expected {name} to be at least 0, got {getattr(self, name)}.")
-        fewest_residuals(self.coverage)  # refuses a coverage that is none
+        fewest_residuals(self.coverage)  # refuses a coverage outside of 0 to 1
 
-    def _seasons(self, panel: Panel) -> tuple[Season, ...]:
-        """The seasons that the user names, or that the dates say."""
-        if self.season is None:
-            return seasons_of(panel.times)
-        num_waves = min(NUM_WAVES, int((self.season - 1e-9) // 2))
-        if num_waves < 1:
-            raise InputError(f"Expected a season of more than two steps, got {self.season:g}.")
-        return (Season(float(self.season), num_waves),)
+    def choose_order(self, panel: Panel, window: int) -> ChosenOrder:
+        """Return the length of the history, given or found, on the training steps of a panel."""
+        only = self.network_config(1, SeriesSizes(window, self.horizon, panel.num_nodes)).only_order(panel.num_targets)
+        if only is not None:
+            return ChosenOrder.given(only)
+        if self.order == AUTO:
+            return order_of_series(panel, window)
+        if self.order > window:
+            reason = f"An order of {self.order} was asked for; it is {window}, all that a window of {window} steps has."
+            return ChosenOrder(window, reason, {})
+        return ChosenOrder.given(self.order)
 
-    def _series_config(self, order: int, sizes: SeriesSizes) -> SeriesConfig:
-        """The settings of its networks."""
+    def network_config(self, order: int, sizes: SeriesSizes) -> SeriesConfig:
+        """Return the settings of the networks, with a history of this length, for a task of these sizes."""
         groups = GroupDescent(self.learning_rate, self.weight_decay)
         return SeriesConfig(
-            system=self.system,
+            system=self.system or DEFAULT_SYSTEM,
+            coefficients=self.coefficients,
+            operator=self.operator,
             hidden_channels=self.hidden_channels,
             num_layers=self.num_layers,
             order=order,
             step_size=self.step_size,
             dropout=self.dropout,
-            skip=self.skip or ("by node" if fits_by_node(sizes) else "linear"),
-            attention=self.attention,
+            skip=("by-node" if fits_by_node(sizes) else "linear") if self.skip is None else self.skip,
             embedding=groups,
             temporal=GroupDescent(self.c_learning_rate, self.c_weight_decay),
             spatial=groups,
@@ -166,43 +190,62 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
             states=self.states,
         )
 
+    def to_record(self) -> dict[str, Any]:
+        """Return all settings, as the settings of a run folder keep them."""
+        record = dict(self.get_params(deep=False)) | {"known": list(self.known)}
+        parts = {name: family.to_record(record[name]) for name, family in FAMILIES.items() if record[name] is not None}
+        return record | parts
 
-Skip = Literal["none", "linear", "by node"]
-States = Literal["latent", "physical"]
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], **given: PartLike) -> Self:
+        """Return the settings that `to_record` of this or an earlier version wrote.
+
+        Args:
+            record: The settings of a run folder.
+            given: The user's own parts, by argument: code is never imported by the name that a folder says.
+        """
+        settings = upgrade_settings(record)
+        settings["known"] = tuple(settings["known"])
+        if settings.get("coefficients") is not None:
+            settings["system"] = None  # an earlier version had both
+        for name, family in FAMILIES.items():
+            kept = settings.get(name)
+            if kept is not None:
+                settings[name] = family.from_record(kept, given.get(name))
+            elif given.get(name) is not None and name in settings:
+                raise InputError(f"Expected no {name}: the folder was trained with the default. Leave it out.")
+        return cls(**settings)
 
 
 @dataclass(frozen=True)
 class SeriesConfig:
     """Everything that decides a training besides data, windows and seed.
 
+    Attributes that are not listed, and parts, are as in `ForecasterSettings`.
+
     Attributes:
-        system: Which rule gives c: c = [1], a learned vector, attention, a stable vector.
-        hidden_channels: Channels of a state.
-        num_layers: Number of layers.
-        order: Frames that become states; at most the window, 1 for DE-GNN.
-        step_size: h.
-        dropout: Part of states that is dropped in training.
-        skip: The linear forecast beside the layers: none, the same for all nodes, or with weights of each node's own.
-        attention: For TDE-GNN_A: that of the paper, or behind a gate that starts closed, as forward Euler.
-        embedding: How embeddings and readout learn.
+        system: Name of the row in a table of results. If `coefficients` is None, also the short name of the rule for c.
+        order: Number of frames that become states, at most the window. Rules of one order only keep theirs.
+        skip: The forecast beside the layers.
+        embedding: How embeddings, the readout and a skip of the user's own learn.
         temporal: How c learns.
-        spatial: How the layers learn.
-        linear: How the skip learns after it was solved (`ridge_skip.py`); not at all by default.
-        num_steps: Number of steps of the optimizer at most.
-        batch_size: Windows a step; all without it.
+        spatial: How the spatial term learns.
+        linear: How a linear skip learns after it was solved (`linear_skip.py`). By default, it does not.
+        batch_size: Windows per step. If None, all.
         states: What c combines: states of the network's own, or the observed frames themselves. The latter have no
             layers, no skip and no dropout; then c can be read.
-        averaging: Part of the past in the running mean of the weights that are kept; 0 keeps the last ones.
+        averaging: Share of the past in the running mean of the weights that are kept. 0 keeps the last weights.
+        coefficients: The rule that gives c. If None, that of the system.
+        operator: The spatial term. If None, the usual one of the states.
     """
 
-    system: System = "TDE-GNN_D"
+    system: str = DEFAULT_SYSTEM
     hidden_channels: int = 32
     num_layers: int = 2
     order: int = 4
     step_size: float = 1.0
     dropout: float = 0.3
-    skip: Skip = "linear"
-    attention: Attention = "gated"
+    skip: PartLike = "linear"
     embedding: GroupDescent = field(default_factory=lambda: GroupDescent(0.003, 0.01))
     temporal: GroupDescent = field(default_factory=lambda: GroupDescent(0.001, 0.01))
     spatial: GroupDescent = field(default_factory=lambda: GroupDescent(0.003, 0.01))
@@ -211,43 +254,95 @@ class SeriesConfig:
     batch_size: int | None = None
     states: States = "latent"
     averaging: float = 0.0
+    coefficients: PartLike | None = None
+    operator: PartLike | None = None
 
     @property
     def shape(self) -> tuple[Any, ...]:
         """What configurations must share to be trained in one batch."""
-        sizes = (self.system, self.hidden_channels, self.num_layers, self.order)
-        return (*sizes, self.skip, self.attention, self.num_steps, self.batch_size, self.states)
+        parts = (self.system, self.coefficients, self.operator, self.skip, self.states)
+        return (*parts, self.hidden_channels, self.num_layers, self.order, self.num_steps, self.batch_size)
 
     @property
     def descent(self) -> GroupedAdam:
         """How the network learns."""
-        return GroupedAdam(self.embedding, self.temporal, self.spatial, self.averaging, self.linear)
+        skip = self.linear if is_solved(self.skip) else self.embedding
+        return GroupedAdam(self.embedding, self.temporal, self.spatial, self.averaging, skip)
+
+    @property
+    def rule(self) -> PartLike:
+        """The rule for c, as it was given or as the system says."""
+        if self.coefficients is not None:
+            return self.coefficients
+        if self.system not in RULE_OF_SYSTEM:
+            raise InputError(f"Expected system to be one of {', '.join(SYSTEMS)}, got {self.system!r}.")
+        return RULE_OF_SYSTEM[self.system]
+
+    def only_order(self, num_targets: int) -> int | None:
+        """Return the order of a rule that has only one, such as c = [1]. None if the rule may have any."""
+        with drawing_weights(0):
+            made = [COEFFICIENTS.make(self.rule, **self._sizes(num_targets, 1) | {"order": order}) for order in (1, 2)]
+        return made[0].order if made[0].order == made[1].order else None
 
     def build(self, sizes: SeriesSizes, seed: int) -> TemporalNetwork | PhysicalSeriesNetwork:
-        """A network of these sizes, its weights drawn from the seed."""
-        check_choices(self, system=System, skip=Skip, attention=Attention, states=States)
-        network = self._make(sizes, seed)
-        # Only now: parts have drawn weights when they were made, some rules more than others.
-        torch.manual_seed(seed)
-        network.reset_parameters()
+        """Return a network of these sizes, its weights drawn from the seed."""
+        if self.states not in get_args(States):
+            raise InputError(f"Expected states to be one of {', '.join(get_args(States))}, got {self.states!r}.")
+        with drawing_weights(seed):
+            network = self._make(sizes, seed)
+        # Drawn again from the same seed: parts draw weights when they are made, some rules more than others.
+        with drawing_weights(seed):
+            network.reset_parameters()
         return network
 
     def _make(self, sizes: SeriesSizes, seed: int) -> TemporalNetwork | PhysicalSeriesNetwork:
-        channels = sizes.num_targets if self.states == "physical" else self.hidden_channels
-        coefficients = make_rule(self.system, self.order, channels, self.attention)
+        known = self._sizes(sizes.num_targets, sizes.num_nodes)
+        coefficients = COEFFICIENTS.make(self.rule, **known)
+        operator = None if self.operator is None else OPERATORS.make(self.operator, **known)
         if self.states == "physical":
-            return PhysicalSeriesNetwork(sizes, self.hidden_channels, coefficients, step_size=self.step_size, seed=seed)
+            return PhysicalSeriesNetwork(
+                sizes, self.hidden_channels, coefficients, operator=operator, step_size=self.step_size, seed=seed
+            )
         return TemporalNetwork(
             sizes,
             self.hidden_channels,
             self.num_layers,
             coefficients,
+            operator=operator,
             step_size=self.step_size,
-            skip=None if self.skip == "none" else LinearSkip(sizes, is_by_node=self.skip == "by node"),
+            skip=make_skip(self.skip, sizes, **known),
             dropout=self.dropout,
             seed=seed,
         )
 
+    def _sizes(self, num_targets: int, num_nodes: int) -> dict[str, Any]:
+        """What parts are made to. On physical states, a layer is an observed step, and there is one at a time."""
+        is_physical = self.states == "physical"
+        return {
+            "channels": num_targets if is_physical else self.hidden_channels,
+            "hidden_channels": self.hidden_channels,
+            "num_layers": 1 if is_physical else self.num_layers,
+            "step_size": self.step_size,
+            "order": self.order,
+            "num_nodes": num_nodes,
+        }
+
     def to_record(self) -> dict[str, Any]:
-        """Settings for a result line."""
-        return asdict(self)
+        """Return the settings for a result line. Parts that are not given are left out."""
+        parts = {name: getattr(self, name) for name in ("coefficients", "operator", "skip")}
+        kept = {name: FAMILIES[name].to_record(part) for name, part in parts.items() if part is not None}
+        return {name: value for name, value in asdict(self).items() if name not in parts} | kept
+
+
+def upgrade_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of a run folder or a result line of any version, as this version writes them.
+
+    Earlier versions had `attention` ("plain" or "gated") beside the system, spelled `by-node` with a space, and had no
+    parts of the user's own.
+    """
+    upgraded = {name: value for name, value in settings.items() if name != "attention"}
+    if upgraded.get("skip") == "by node":
+        upgraded["skip"] = "by-node"
+    if settings.get("system") == "TDE-GNN_A" and settings.get("attention") == "plain":
+        upgraded["coefficients"] = "attention"
+    return upgraded

@@ -1,8 +1,8 @@
-"""What a classical forecast sees and gives: series up to an origin in, the `horizon` steps after it out.
+"""Classical forecasts: series up to an origin in, the `horizon` steps after it out; and the naive ones among them.
 
-A forecast is named by its first target step; its origin is the step before, and it depends on no value after that.
-`ForecastMethod.fit` returns what was learned as a new object, so one method serves many series. Methods forecast in
-the units they are given: scale series of different sizes first where a method learns from all nodes together.
+A forecast is named by its first target step. Its origin is the step before, and it depends on no value after that.
+`ForecastMethod.fit` returns what was learned as a new object, so one method serves many series. Methods forecast in the
+units they are given. Scale series of different sizes first if a method learns from all nodes together.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class SeriesInputs:
     """Series to forecast and what may help.
 
     Attributes:
-        values: What was observed, oldest first; NaN where nothing was.
-        known: Channels that are known ahead, such as the calendar: from the first step of `values` on, and as far
-            beyond the last one as forecasts shall reach.
+        values: What was observed, oldest first. NaN if not observed.
+        known: Channels that are known ahead, such as the calendar, from the first step of `values` to the last step
+            that is forecast.
         graph: The graph the nodes live on.
     """
 
@@ -41,7 +41,7 @@ class SeriesInputs:
             if array is not None and array.ndim != 3:
                 raise InputError(f"Expected {name} of shape (time, nodes, channels), got {array.shape}.")
         if np.isinf(self.values).any():
-            raise InputError("Expected finite values, got infinity. Use NaN where nothing was observed.")
+            raise InputError("Expected finite values, got infinity. Use NaN for what was not observed.")
         if self.known is not None and (len(self.known) < self.num_steps or self.known.shape[1] != self.num_nodes):
             raise InputError(
                 f"Expected known channels of at least {self.num_steps} steps and of {self.num_nodes} nodes, as the "
@@ -77,8 +77,8 @@ class SeriesInputs:
         """Number of channels to forecast."""
         return int(self.values.shape[2])
 
-    def check_parts(self, training_steps: range, validation_steps: range) -> None:
-        """Raise an `InputError` where the two are not parts of the series, one after the other."""
+    def check_steps(self, training_steps: range, validation_steps: range) -> None:
+        """Raise an `InputError` unless both lie in the series, one after the other."""
         steps = [0, training_steps.start, training_steps.stop, validation_steps.start, validation_steps.stop]
         is_dense = training_steps.step == validation_steps.step == 1
         if not is_dense or not training_steps or sorted(steps) != steps or steps[-1] > self.num_steps:
@@ -88,7 +88,7 @@ class SeriesInputs:
             )
 
     def check_targets(self, first_target_steps: range, fewest_seen: int = 1) -> None:
-        """Raise an `InputError` where fewer than `fewest_seen` steps come before a target, or an origin is unknown."""
+        """Raise an `InputError` if fewer than `fewest_seen` steps come before a target, or an origin is unknown."""
         if not first_target_steps:
             raise InputError(f"Expected at least one first target step, got {first_target_steps}.")
         first, last = sorted((first_target_steps[0], first_target_steps[-1]))
@@ -109,8 +109,8 @@ class FittedForecast(Protocol):
         Args:
             series: The series the method was fitted to, as far as it is known by now. Values from a first target step
                 on do not change its forecast.
-            first_target_steps: One an origin, up to the number of steps: `range(num_steps, num_steps + 1)` forecasts
-                what comes after all that was observed.
+            first_target_steps: One per origin, up to the number of steps: `range(num_steps, num_steps + 1)` forecasts
+                what comes after the last observed step.
         """
 
 
@@ -121,39 +121,39 @@ class ForecastMethod(Protocol):
     def fit(
         self, series: SeriesInputs, training_steps: range, validation_steps: range, horizon: int = 1
     ) -> FittedForecast:
-        """Learn from a series; nothing after the validation steps is looked at.
+        """Learn from a series. Nothing after the validation steps is used.
 
         Args:
             series: What was observed.
-            training_steps: Steps to be predicted while fitting. What is seen to predict them may lie before.
-            validation_steps: Steps to choose by, after those for training. Once chosen, both are learned from.
+            training_steps: Steps to predict while fitting. Forecasts of them may see earlier steps.
+            validation_steps: Steps to choose by, after those for training. After the choice, both are learned from.
             horizon: Number of steps to forecast from an origin.
         """
 
 
 def carry_forward(values: Float[np.ndarray, time * series]) -> Float[np.ndarray, time * series]:
-    """The newest value observed up to each step; NaN before the first one."""
+    """Return the newest value observed up to each step. NaN before the first one."""
     steps = np.arange(len(values)).reshape(-1, *[1] * (values.ndim - 1))
     newest = np.maximum.accumulate(np.where(np.isnan(values), 0, steps), axis=0)
     return np.take_along_axis(values, newest, axis=0)
 
 
 def node_means(values: Float[np.ndarray, "time nodes targets"]) -> Float[np.ndarray, "nodes targets"]:
-    """The mean of what was observed at each node; that of all nodes for one of which nothing was."""
+    """Return the mean of each node. A node without observed values has the mean of all nodes."""
     is_observed = ~np.isnan(values)
     counts, sums = is_observed.sum(axis=0), np.where(is_observed, values, 0.0).sum(axis=0)
     totals = counts.sum(axis=0)
     if not totals.all():
         raise InputError(
             "Expected something observed of every target in the training steps, got nothing of target "
-            f"{int(np.argmin(totals))} (counted from 0). Take a longer training part."
+            f"{int(np.argmin(totals))} (counted from 0). Take more training steps."
         )
     return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1), sums.sum(axis=0) / totals))
 
 
 @dataclass(frozen=True)
 class ConstantForecast:
-    """Predict one number, whatever was observed."""
+    """Predict a constant."""
 
     constant: float = 0.0
 
@@ -165,7 +165,7 @@ class ConstantForecast:
     ) -> FittedConstant:
         """See `ForecastMethod`. There is nothing to learn."""
         check_count(horizon=horizon)
-        series.check_parts(training_steps, validation_steps)
+        series.check_steps(training_steps, validation_steps)
         return FittedConstant(np.full((series.num_nodes, series.num_targets), float(self.constant)), horizon)
 
 
@@ -178,13 +178,13 @@ class MeanForecast:
     ) -> FittedConstant:
         """See `ForecastMethod`."""
         check_count(horizon=horizon)
-        series.check_parts(training_steps, validation_steps)
+        series.check_steps(training_steps, validation_steps)
         return FittedConstant(node_means(series.values[: validation_steps.stop]), horizon)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedConstant:
-    """One number a node.
+    """One number per node.
 
     Attributes:
         levels: The numbers.
@@ -203,10 +203,10 @@ class FittedConstant:
 
 @dataclass(frozen=True)
 class SeasonalNaive:
-    """Predict what was observed one period before; a period of 1 is the last value.
+    """Predict what was observed one period before. With a period of 1, that is the last value.
 
-    Beyond one period the newest season known is repeated. Where it was not observed the last value stands in, and where
-    nothing was observed before the training mean of the node.
+    Beyond one period, the newest known season is repeated. A value that was not observed is replaced by the last one
+    before it, or by the training mean of the node if there is none.
     """
 
     period: int = 1
@@ -217,15 +217,15 @@ class SeasonalNaive:
     def fit(
         self, series: SeriesInputs, training_steps: range, validation_steps: range, horizon: int = 1
     ) -> FittedSeasonalNaive:
-        """See `ForecastMethod`. Only what stands in where nothing was observed is learned."""
+        """See `ForecastMethod`. Only the replacements of missing values are learned."""
         check_count(horizon=horizon)
-        series.check_parts(training_steps, validation_steps)
+        series.check_steps(training_steps, validation_steps)
         return FittedSeasonalNaive(self.period, node_means(series.values[: validation_steps.stop]), horizon)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedSeasonalNaive:
-    """A period, and the means that stand in where nothing was observed.
+    """A period, and the means that replace missing values.
 
     Attributes:
         period: Steps from one season to the next.

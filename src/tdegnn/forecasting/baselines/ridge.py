@@ -1,7 +1,7 @@
-"""What a regression sees of a series when it forecasts one step: lags of the node, of others, and what is known.
+"""Ridge regression of each step ahead on lags of the node, lags of others, and channels known ahead.
 
 A feature gives its columns for many origins at once. Columns hold nothing from after the origin but what is known
-ahead. Where nothing was observed the last value stands in, and before the first one the center, which is zero.
+ahead. A missing value is replaced by the last one before it, or by the center, which is zero, if there is none.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class CenteredSeries:
     """One target of some series, less a center.
 
     Attributes:
-        values: What was observed less the center; NaN where nothing was.
+        values: What was observed, less the center. NaN if not observed.
         known: Channels that are known ahead.
         graph: The graph the nodes live on.
     """
@@ -46,7 +46,7 @@ class CenteredSeries:
 
     @cached_property
     def neighbor_means(self) -> Frames:
-        """The weighted mean over those a node receives from; zero for a node that receives from none."""
+        """The weighted mean over the nodes that a node receives from. Zero if there are none."""
         if self.graph is None:
             raise InputError("Expected a graph for lags of neighbors, got none. Give one, or leave them out.")
         received = self.graph.received.tocsr()
@@ -56,7 +56,7 @@ class CenteredSeries:
 
     @cached_property
     def overall_means(self) -> Frames:
-        """The mean over all nodes, the same for each."""
+        """The mean over all nodes."""
         return np.broadcast_to(self.filled.mean(axis=1, keepdims=True), self.filled.shape)
 
 
@@ -66,10 +66,10 @@ class Feature(Protocol):
 
     @property
     def num_seen(self) -> int:
-        """Number of steps, the origin and those before it, that are looked at."""
+        """Number of steps that are seen, up to the origin."""
 
     def columns(self, series: CenteredSeries, origins: range, ahead: int) -> Columns:
-        """The columns to forecast the step `ahead` steps after each origin."""
+        """Return the columns to forecast the step `ahead` steps after each origin."""
 
 
 @dataclass(frozen=True)
@@ -139,11 +139,11 @@ def _lags(frames: Frames, origins: range, num_lags: int) -> Columns:
 
 LAMBDAS = tuple(float(10.0**power) for power in np.arange(-5, 2.1, 0.5))
 Per = Literal["node", "all"]
-# Products of the columns (1, features, target) with each other, summed over rows; a group is a node or all of them.
+# Products of the columns (1, features, target) with each other, summed over rows. A group is a node, or all nodes.
 Products: TypeAlias = Float[np.ndarray, "groups columns columns"]
 Weights: TypeAlias = Float[np.ndarray, "groups weights"]
 
-# Numbers of a block of rows: some 32 MB.
+# The most numbers in a block of rows: some 32 MB.
 NUMBERS_AT_ONCE = 2**22
 # A variance of at most this share of the mean square is what rounding leaves of zero.
 ROUNDING = 1e-12
@@ -154,9 +154,9 @@ class RidgeForecast:
     """Regression of each step of the horizon on `features`.
 
     Attributes:
-        features: What is seen.
+        features: What the regression sees.
         per: `"node"`: each node has its own weights. `"all"`: all nodes share them.
-        lambdas: Strengths of the ridge to choose from on the validation steps, one for all nodes; 0 is least squares.
+        lambdas: Strengths of the ridge to choose from on the validation steps, one for all nodes. 0 is least squares.
     """
 
     features: tuple[Feature, ...]
@@ -181,7 +181,7 @@ class RidgeForecast:
     ) -> FittedRidge:
         """See `ForecastMethod`. Training steps with too few steps before them are left out."""
         check_count(horizon=horizon)
-        series.check_parts(training_steps, validation_steps)
+        series.check_steps(training_steps, validation_steps)
         centers = self._centers(series, training_steps)
         weights, chosen = [], []
         for target in range(series.num_targets):
@@ -197,7 +197,7 @@ class RidgeForecast:
         return FittedRidge(self, centers, stacked, np.array(chosen).reshape(shape))
 
     def rows(self, series: CenteredSeries, origins: range, ahead: int) -> Columns:
-        """A one and the columns of all features."""
+        """Return a one and the columns of all features."""
         ones = np.ones((len(origins), series.values.shape[1], 1))
         return np.concatenate([ones, *(feature.columns(series, origins, ahead) for feature in self.features)], axis=-1)
 
@@ -209,7 +209,7 @@ class RidgeForecast:
         return np.broadcast_to(np.nanmean(values, axis=(0, 1)), means.shape)
 
     def _products(self, series: CenteredSeries, steps: range, ahead: int) -> Products:
-        """Products of the columns, summed over the `steps` that were observed and have enough steps before them."""
+        """Return products of columns, summed over the `steps` that were observed and have enough steps before them."""
         origins = range(max(steps.start - ahead, self.num_seen - 1), steps.stop - ahead)
         num_nodes = series.values.shape[1]
         num_columns = self.rows(series, origins[:0], ahead).shape[-1] + 1
@@ -224,11 +224,11 @@ class RidgeForecast:
         return products
 
     def _choose(self, training: Products, validation: Products) -> float:
-        """The lambda with the least validation error; of several the smallest."""
+        """Return the lambda with the smallest validation error. Of equals, the smallest."""
         if not training[:, 0, 0].any():
             raise InputError(
                 f"Expected training steps that were observed and have {self.num_seen} steps before them, got none. "
-                "Take fewer lags or a longer training part."
+                "Take fewer lags or more training steps."
             )
         lambdas = sorted(self.lambdas)
         if len(lambdas) == 1:
@@ -238,7 +238,7 @@ class RidgeForecast:
                 "Expected observed validation steps to choose lambda by, got none. Give some, or a single lambda."
             )
         weights = _solve(training, lambdas)
-        # (lambdas, groups, columns): what makes an error of a row.
+        # (lambdas, groups, columns): a row times this is its error.
         of_error = np.concatenate([-weights, np.ones((*weights.shape[:2], 1))], axis=-1)
         errors = np.einsum("lgi,gij,lgj->l", of_error, validation, of_error, optimize=True)
         return float(lambdas[int(np.argmin(errors))])
@@ -249,10 +249,10 @@ class FittedRidge:
     """A regression for each target and step of the horizon.
 
     Attributes:
-        method: What was fitted.
-        centers: What is taken from the values before anything else.
-        weights: Of a one and of all columns, for each group: each node, or all of them.
-        chosen_lambdas: The lambdas that were best on validation.
+        method: The method that was fitted.
+        centers: Subtracted from the values before anything else.
+        weights: Weights of a one and of all columns, per group: each node, or all of them.
+        chosen_lambdas: The lambdas that were best on the validation steps.
     """
 
     method: RidgeForecast
@@ -269,12 +269,12 @@ class FittedRidge:
             centered = _center(series, self.centers, target)
             for ahead in range(1, horizon + 1):
                 weights = np.broadcast_to(self.weights[target, ahead - 1], (series.num_nodes, num_weights))
-                for part in _blocks(range(len(first_target_steps)), series.num_nodes * num_weights):
-                    firsts = first_target_steps[part.start : part.stop]
+                for block in _blocks(range(len(first_target_steps)), series.num_nodes * num_weights):
+                    firsts = first_target_steps[block.start : block.stop]
                     origins = range(firsts.start - 1, firsts.stop - 1, firsts.step)
                     rows = self.method.rows(centered, origins, ahead)
-                    block = np.einsum("wnc,nc->wn", rows, weights) + self.centers[:, target]
-                    forecasts[part.start : part.stop, ahead - 1, :, target] = block
+                    predicted = np.einsum("wnc,nc->wn", rows, weights) + self.centers[:, target]
+                    forecasts[block.start : block.stop, ahead - 1, :, target] = predicted
         return forecasts
 
     def _check(self, series: SeriesInputs, first_target_steps: range) -> None:
@@ -303,7 +303,7 @@ def _blocks(steps: range, numbers_a_step: int) -> Iterator[range]:
 
 
 def _solve(products: Products, lambdas: Sequence[float]) -> Float[np.ndarray, "lambdas groups weights"]:
-    """The weights of (1, features) for each lambda. A group without rows has zeros."""
+    """Return the weights of (1, features) for each lambda. A group without rows has zeros."""
     counts = np.maximum(products[:, 0, 0], 1.0)[:, None]
     means = products[:, 0, 1:] / counts
     squares = np.diagonal(products, axis1=1, axis2=2)[:, 1:-1] / counts

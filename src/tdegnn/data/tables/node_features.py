@@ -1,13 +1,13 @@
-"""What is known of a node and does not change, its population or its height: read by name, seen beside each frame.
+"""What is known of a node and does not change, such as its population or its height, read by the names of nodes.
 
 A panel has no place for it: a channel that is constant at each node has no spread there, and scaled by node it would be
-zero. So it is kept apart, scaled by its spread over the nodes, and joined to a panel only where windows are made.
+zero. So it is kept apart, and joined to the frames of a panel when windows are made (`forecasting/frames.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,11 +15,9 @@ import pandas as pd
 from jaxtyping import Float
 
 from tdegnn.data.panel import Panel
-from tdegnn.data.scalers import Scaler
 from tdegnn.data.tables.csv_files import CsvFormat, Kind, TableStart
 from tdegnn.data.tables.table import NODE_NAMES, PLAIN_CSV, Table, find_named, read_table
 from tdegnn.errors import InputError
-from tdegnn.forecasting.frames import FrameMaker
 
 NUMBER_HINT = "Node features are numbers: write one, or leave the column out."
 
@@ -29,40 +27,14 @@ class NodeFeatures:
     """Numbers that belong to nodes, whatever the time. Made by `read_node_features`.
 
     Attributes:
-        values: One row a node, in the order of the panel and in the units of the user.
-        names: Names of the features; none where nothing is known.
-        notes: What was noticed while reading.
+        values: One row per node, in the order of the panel and in the units of the user.
+        names: Names of the features.
+        notes: What a user should know about the reading.
     """
 
     values: Float[np.ndarray, "nodes features"]
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...]
     notes: tuple[str, ...] = field(default=())
-
-    @classmethod
-    def none(cls, num_nodes: int) -> NodeFeatures:
-        """Nothing known of any node."""
-        return cls(np.empty((num_nodes, 0)))
-
-    def joined_to(self, panel: Panel) -> Panel:
-        """The panel with a constant channel for each feature, after its own."""
-        if not self.names:
-            return panel
-        everywhere = np.broadcast_to(self.values, (panel.num_steps, *self.values.shape))
-        return panel.with_exogenous(Panel(everywhere, panel.times, panel.nodes, self.names))
-
-    def added_to(self, maker: FrameMaker) -> FrameMaker:
-        """What makes frames of a panel that the features were joined to."""
-        if not self.names:
-            return maker
-        over_nodes = Scaler.standard(self.values[None], per="all")
-        center, scale = (
-            np.concatenate([own, np.broadcast_to(added, (len(own), len(self.names)))], axis=1)
-            for own, added in (
-                (maker.scaler.center, over_nodes.center),
-                (maker.scaler.scale, over_nodes.scale),
-            )
-        )
-        return replace(maker, channels=(*maker.channels, *self.names), scaler=Scaler(center, scale))
 
 
 # What users give: a file, a frame with nodes in its index or in a column, or {"Paris": {"population": 2.1}, ...}.
@@ -70,11 +42,12 @@ NodeFeaturesSource: TypeAlias = Any
 
 
 def read_node_features(source: NodeFeaturesSource, panel: Panel, csv_format: CsvFormat = PLAIN_CSV) -> NodeFeatures:
-    """Read what is known of each node of a panel, by name. Nodes that the panel has not are left out, with a note.
+    """Read what is known of each node of a panel, by name. Other nodes are left out, with a note.
 
     Args:
-        source: A CSV or Parquet file, a row a node; a frame, with the nodes in its index or in a column; or a mapping
-            from nodes to named numbers. Nodes stand in a column with a usual name (`node`, `id`, ...), else the first.
+        source: A CSV or Parquet file with one row per node, a frame with the nodes in its index or in a column, or a
+            mapping from nodes to named numbers. Nodes are in the column with a usual name (`node`, `id`, ...), or in
+            the first column if there is none.
         panel: The series.
         csv_format: Separator, decimal sign and encoding of a CSV file.
     """
@@ -103,7 +76,7 @@ def read_node_features(source: NodeFeaturesSource, panel: Panel, csv_format: Csv
 
 
 def _rows_of(table: Table, node_column: int, nodes: Sequence[str]) -> tuple[list[int], tuple[str, ...]]:
-    """In which row each node stands, and what should be known of the others."""
+    """Return the row of each node, and notes about rows of other nodes."""
     listed = [name or "" for name in table.texts(node_column).to_pylist()]
     rows: dict[str, int] = {}
     for row, name in enumerate(listed):
@@ -132,7 +105,7 @@ def _as_frame(source: Mapping[Any, Any]) -> pd.DataFrame:
 
 
 def _with_nodes_as_column(frame: pd.DataFrame, nodes: Sequence[str]) -> pd.DataFrame:
-    """The frame with a column of nodes where its index holds them: whole numbers may be names, or only count rows."""
+    """Return the frame with a column of nodes if its index holds them. An index of numbers may only count rows."""
 
     def holds_nodes(labels: Any) -> bool:
         return set(nodes) <= {str(label) for label in labels}

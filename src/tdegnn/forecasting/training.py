@@ -1,0 +1,241 @@
+"""How a forecaster is trained: on all but the held-out steps, measured on those, and again on all steps.
+
+What comes out is one value, a `FittedForecaster`. `train_further` makes another one from it and newer series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median_low
+from typing import Any, cast
+
+import numpy as np
+
+from tdegnn.data.panel import Panel
+from tdegnn.data.tables.node_features import NodeFeatures
+from tdegnn.errors import TrainingError
+from tdegnn.forecasting.fitted import Ensemble, FittedForecaster, ForecastNetwork, tail_of
+from tdegnn.forecasting.frames import FrameMaker, WindowSet
+from tdegnn.forecasting.held_out import ForecastSplit, HeldOut, notes_of_settings
+from tdegnn.forecasting.linear_skip import Penalties, start_at_ridge
+from tdegnn.forecasting.series_training import SeriesTraining
+from tdegnn.forecasting.settings import ForecasterSettings
+from tdegnn.graph import Graph
+from tdegnn.runs.run_folder import RunFolder
+from tdegnn.training.devices import Placement, choose_placement
+from tdegnn.training.loop import Look, fit
+from tdegnn.training.order_choice import ChosenOrder
+
+# The most rows (windows times nodes) of a training step, if the user does not say: some milliseconds of work.
+ROWS_PER_STEP = 2**14
+# The most windows of such a step: with more, steps cost more and learn no more (Chickenpox, tested to 440).
+WINDOWS_PER_STEP = 64
+
+
+@dataclass(frozen=True, eq=False)
+class ForecastTask:
+    """What a forecaster is trained on, and what was decided before.
+
+    Attributes:
+        panel: The series.
+        split: Steps to learn from, and those that are held out.
+        maker: How frames are made.
+        graph: The graph of the nodes.
+        node_features: What is known of each node, if anything.
+        order_choice: Length of the history, and why.
+        config: What a run folder says about the training.
+    """
+
+    panel: Panel
+    split: ForecastSplit
+    maker: FrameMaker
+    graph: Graph
+    node_features: NodeFeatures | None
+    order_choice: ChosenOrder
+    config: Mapping[str, Any]
+
+    def with_networks(self, networks: Sequence[ForecastNetwork]) -> Ensemble:
+        """Return networks with what they need to see the panel."""
+        return Ensemble(tuple(networks), self.maker, self.graph, self.node_features)
+
+
+class ForecasterTraining:
+    """The training of a forecaster. When it is made, all that may be wrong with settings has been checked.
+
+    Args:
+        settings: The settings of the forecaster.
+        task: What it is trained on.
+    """
+
+    def __init__(self, settings: ForecasterSettings, task: ForecastTask) -> None:
+        self._settings, self._task = settings, task
+        self._placement = choose_placement(settings.device, settings.precision)
+        sizes = task.maker.sizes(task.graph.num_nodes)
+        config = settings.network_config(task.order_choice.order, sizes)
+        seeds = range(settings.seed, settings.seed + settings.num_members)
+        self._networks = [config.build(sizes, seed).to(self._placement.device) for seed in seeds]
+        self._windows = _windows_of(self._task.with_networks(self._networks), task.panel, self._placement)
+        self._held_out = self._windows.predicting(task.split.validation)
+        learned = self._windows.predicting(task.split.training)
+        self._penalties = self._solve_skips(learned)
+        self._training = self._start(learned)
+
+    def run(
+        self,
+        folder: RunFolder | None,
+        on_look: Callable[[Look], object],
+        on_refit: Callable[[int, int], object],
+    ) -> FittedForecaster:
+        """Train, measure on the held-out steps, and train again on all steps.
+
+        Args:
+            folder: Folder to write to, if any.
+            on_look: See `Forecaster.fit`.
+            on_refit: See `Forecaster.fit`.
+        """
+        task, settings = self._task, self._settings
+        history: list[dict[str, Any]] = [] if folder is None else folder.read_metrics()
+
+        def see(look: Look) -> None:
+            history.append(look.to_record())
+            on_look(look)
+
+        result = fit(
+            self._training,
+            num_steps=settings.num_steps,
+            validate_every=settings.validate_every,
+            patience=settings.patience,
+            on_look=see,
+            run=folder,
+        )
+        if not result.best_scores.isfinite().all():
+            raise TrainingError("Expected forecasts that are numbers, got none. Lower the learning rate or step size.")
+        best_step = int(median_low(result.best_steps.tolist()))
+        forecasts = task.with_networks(_members_of(self._training)).forecast(self._held_out, lowest=settings.lowest)
+        measured = HeldOut.measure(settings, task.panel, task.split, self._held_out, forecasts, task.maker)
+        ensemble = self._learn_again(best_step, on_refit)
+        fitted = FittedForecaster(
+            ensemble,
+            tail_of(task.panel, task.maker.window),
+            measured.intervals,
+            ensemble.mean_coefficients(self._windows),
+            task.order_choice,
+            task.config,
+            history,
+            self._summarize(best_step, measured),
+        )
+        if folder is not None:
+            fitted.write(folder)
+        return fitted
+
+    def _learn_again(self, num_steps: int, on_refit: Callable[[int, int], object]) -> Ensemble:
+        """Train on all steps, for as many steps as were best: the newest data say most about what comes next."""
+        everything = self._windows.predicting(range(self._task.panel.num_steps))
+        self._solve_skips(everything, self._penalties)
+        again = self._start(everything)
+        for step in range(1, num_steps + 1):
+            again.step()
+            on_refit(step, num_steps)
+        _check_numbers(again, "all steps")
+        return self._task.with_networks(_members_of(again))
+
+    def _solve_skips(self, learned: WindowSet, penalties: Penalties | None = None) -> Penalties | None:
+        # Judged as in training: nodes count the same, whatever their units.
+        units = np.ones_like(self._task.maker.target_scales)
+        return start_at_ridge(self._networks, learned, self._held_out, self._task.graph, units, penalties)
+
+    def _start(self, learned: WindowSet) -> SeriesTraining:
+        ensemble, order = self._task.with_networks(self._networks), self._task.order_choice.order
+        return start_training(self._settings, ensemble, order, learned, self._held_out, self._placement)
+
+    def _summarize(self, best_step: int, measured: HeldOut) -> dict[str, Any]:
+        task, features = self._task, self._task.node_features
+        errors = {name: each._asdict() for name, each in measured.errors.items()}
+        return {
+            "best_step": best_step,
+            "window": task.maker.window,
+            "order": task.order_choice.order,
+            "held_out": {"steps": len(self._held_out.first_target_steps), **errors},
+            "notes": [
+                *task.panel.notes,
+                *(() if features is None else features.notes),
+                *([task.order_choice.reason] if task.order_choice.reason else []),
+                *notes_of_settings(self._settings, task.panel, task.maker.horizon),
+                *measured.notes,
+            ],
+        }
+
+
+def train_further(
+    settings: ForecasterSettings, fitted: FittedForecaster, panel: Panel, num_steps: int
+) -> FittedForecaster:
+    """Return a forecaster that went on learning, with new data.
+
+    Args:
+        settings: How fast it learns, and where it computes.
+        fitted: What was learned before. It stays as it is.
+        panel: The series as far as they are known by now, in the steps of the training.
+        num_steps: Number of steps of the optimizer.
+    """
+    placement = choose_placement(settings.device, settings.precision)
+    windows = _windows_of(fitted.ensemble, panel, placement)
+    learned = windows.predicting(range(panel.num_steps))
+    training = start_training(settings, fitted.ensemble, fitted.order_choice.order, learned, learned, placement)
+    for _ in range(num_steps):
+        training.step()
+    _check_numbers(training, "new steps")
+    ensemble = replace(fitted.ensemble, networks=tuple(_members_of(training)))
+    tail = tail_of(panel, ensemble.maker.window)
+    return replace(fitted, ensemble=ensemble, tail=tail, coefficients=ensemble.mean_coefficients(windows))
+
+
+def start_training(
+    settings: ForecasterSettings,
+    ensemble: Ensemble,
+    order: int,
+    learned: WindowSet,
+    held_out: WindowSet,
+    placement: Placement,
+) -> SeriesTraining:
+    """Return a training of the networks of a forecaster, before its first step.
+
+    Args:
+        settings: How they learn.
+        ensemble: The networks, as they start.
+        order: Length of their history.
+        learned: Windows to learn from.
+        held_out: Windows to choose the step by.
+        placement: Device and precision.
+    """
+    num_nodes = ensemble.graph.num_nodes
+    config = settings.network_config(order, ensemble.maker.sizes(num_nodes))
+    return SeriesTraining(
+        ensemble.networks,
+        [config.descent] * len(ensemble.networks),
+        ensemble.graph,
+        learned,
+        held_out,
+        batch_size=settings.batch_size or max(1, min(WINDOWS_PER_STEP, ROWS_PER_STEP // num_nodes)),
+        placement=placement,
+        seed=settings.seed,
+    )
+
+
+def _windows_of(ensemble: Ensemble, panel: Panel, placement: Placement) -> WindowSet:
+    return ensemble.maker.windows(
+        panel, node_features=ensemble.node_features, device=placement.device, dtype=placement.dtype
+    )
+
+
+def _members_of(training: SeriesTraining) -> list[ForecastNetwork]:
+    """Return networks with the weights of the members, as they are now."""
+    return [cast(ForecastNetwork, training.members.network(member)) for member in range(len(training.members))]
+
+
+def _check_numbers(training: SeriesTraining, learned_from: str) -> None:
+    if not training.members.weights.isfinite().all():
+        raise TrainingError(
+            f"Expected weights that are numbers after learning from {learned_from}, got others. Lower the learning "
+            "rate."
+        )
