@@ -106,7 +106,10 @@ def test_the_labels_may_say_which_part_a_node_is_in(run, files, tmp_path):
     table.to_csv(tmp_path / "labels.csv", index=False)
     code, _, complaint = run("classify", *files, *SMALL, "--out", tmp_path / "other")
     assert code == 2
-    assert "Expected train, validation, test or nothing as part, got 'tset' in line 5 of labels.csv" in complaint
+    assert (
+        "Expected train, validation, test or an empty cell in column 'part', got 'tset' in line 5 of labels.csv"
+        in complaint
+    )
 
 
 def test_own_files_are_learned_and_predicted(run, files, tmp_path):

@@ -331,7 +331,7 @@ def test_newer_series_are_forecast_whatever_the_order_of_their_nodes(run, traine
     given = ("--series", tmp_path / "new.csv", "--separator", ";", "--out", tmp_path / "forecast.csv")
     code, printed, _ = run("predict", trained, *given)
     assert code == 0
-    assert "Note: new has nodes that the training had not, 'Ipswell' first; they are left out." in printed
+    assert "Note: new has nodes that the training had not, the first is 'Ipswell'; they are left out." in printed
     expected = Forecaster.load(trained).predict().to_frame()
     np.testing.assert_allclose(pd.read_csv(tmp_path / "forecast.csv")["forecast"], expected["forecast"], rtol=1e-6)
     shuffled.drop(columns="Dunmere").to_csv(tmp_path / "new.csv", index=False, sep=";")
@@ -415,7 +415,7 @@ def test_a_backtest_says_which_orders_were_taken(run):
     options = ("--window", "4", "--horizon", "2", "--folds", "2", "--order", "auto")
     code, printed, _ = run("backtest", SERIES, *EDGES, *SMALL, *options)
     assert code == 0
-    assert re.search(r"Note: Orders that were taken, fold by fold: [1-4], [1-4]\.", printed)
+    assert re.search(r"Note: Orders that were chosen, fold by fold: [1-4], [1-4]\.", printed)
 
 
 def test_counts_end_at_zero_where_the_user_says_so(run, tmp_path):
@@ -478,7 +478,7 @@ def test_a_newcomer_reads_the_order_of_a_wave_off_two_files(run, tmp_path, monke
         (["chickenpocks"], "Did you mean 'chickenpox'?"),
         (["cora"], "got the benchmark cora, which has none. Try: tdegnn classify cora"),
         ([SERIES, "--edges", "nowhere.csv"], "Expected a file at nowhere.csv"),
-        ([SERIES, *EDGES, "--coordinates", SERIES], "Expected edges or coordinates, got both"),
+        ([SERIES, *EDGES, "--coordinates", SERIES], "Expected --edges or --coordinates, got both"),
         ([SERIES, "--time", "day"], "Expected a column called 'day'"),
         ([SERIES, "--value", "cases"], "Expected a column of nodes to go with the values 'cases'"),
         ([SERIES, "--known", "rain"], "known ahead among channels that are not forecast (there are none), got 'rain'"),
@@ -497,7 +497,7 @@ def test_a_newcomer_reads_the_order_of_a_wave_off_two_files(run, tmp_path, monke
         ),
         (
             [SERIES, "--states", "physical", "--dropout", "0.3"],
-            "Expected no --dropout with physical states, as a state",
+            "Expected no --dropout with physical states, since a state",
         ),
         ([SERIES, "--states", "physical", "--window", "4"], "Expected no --window with physical states"),
         ([SERIES, "--states", "physical", "--season", "7"], "Expected no --season with physical states"),

@@ -1,7 +1,7 @@
-"""Seeded simulators on graphs whose order is known: the pendulum of the paper, heat, waves, and a third order.
+"""Simulators of systems on graphs whose order is known: the paper's pendulum, heat, waves, and a third order.
 
-The systems on a graph are linear, `F^(m) + a_(m-1) F^(m-1) + ... + a_1 F' = -L F`, and are advanced exactly, by
-the exponential of their companion matrix: what is observed carries no error of a numerical integrator.
+The systems on a graph are linear, `F^(m) + a_(m-1) F^(m-1) + ... + a_1 F' = -L F`, and are advanced exactly, by the
+exponential of their companion matrix: observations have no error of a numerical integrator.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import networkx
 import numpy as np
 import scipy.linalg
 import torch
@@ -29,8 +28,8 @@ class Simulation:
 
     Attributes:
         name: Name of the system.
-        states: What was observed, in float64.
-        graph: The graph on which the system lives.
+        states: The observations, in float64.
+        graph: The graph of the system.
         step_size: Time between two observations.
         dynamics_order: The order of the system in time.
     """
@@ -48,7 +47,7 @@ def simulate_pendulum(
     initial_angle: float = 1.0,
     features: PendulumFeatures = "angle",
 ) -> Simulation:
-    """The nonlinear pendulum of the paper: a fixed pivot (node 0) and a bob (node 1), joined by an edge.
+    """Simulate the paper's nonlinear pendulum: a fixed pivot (node 0) and a bob (node 1), linked by an edge.
 
     `theta'' = -sin(w(t) theta)` with `w(t) = 1 - 0.04 sin t`, from rest, integrated by leapfrog.
 
@@ -59,7 +58,7 @@ def simulate_pendulum(
         step_size: Time between two observations, and step of the integrator.
         initial_angle: Angle at time 0.
         features: `"angle"`: one channel, in which the equation is closed. `"coordinates"`: x and y, in which the
-            acceleration depends on the velocity too.
+            acceleration also depends on the velocity.
     """
     _check_times(num_steps, step_size)
     check_finite(initial_angle=initial_angle)
@@ -92,7 +91,7 @@ def simulate_heat(
     step_size: float = 0.1,
     seed: int = 0,
 ) -> Simulation:
-    """First order: `F' = -L F`. Arguments as in `simulate_linear`."""
+    """Simulate a first-order system: `F' = -L F`. Arguments as in `simulate_linear`."""
     return simulate_linear("heat", (), graph, num_trajectories, num_steps, step_size, seed)
 
 
@@ -104,7 +103,7 @@ def simulate_wave(
     seed: int = 0,
     damping: float = 0.0,
 ) -> Simulation:
-    """Second order, coupled oscillators: `F'' + damping F' = -L F`. Other arguments as in `simulate_linear`."""
+    """Simulate coupled oscillators of second order: `F'' + damping F' = -L F`. Arguments as in `simulate_linear`."""
     check_finite(damping=damping)
     if damping < 0:
         raise InputError(f"Expected damping to be at least 0, got {damping}.")
@@ -119,7 +118,7 @@ def simulate_third_order(
     step_size: float = 0.1,
     seed: int = 0,
 ) -> Simulation:
-    """Third order: `F''' + F'' + 2 F' = -L F`. Arguments as in `simulate_linear`."""
+    """Simulate a third-order system: `F''' + F'' + 2 F' = -L F`. Arguments as in `simulate_linear`."""
     return simulate_linear("third order", (2.0, 1.0), graph, num_trajectories, num_steps, step_size, seed)
 
 
@@ -132,14 +131,14 @@ def simulate_linear(
     step_size: float,
     seed: int,
 ) -> Simulation:
-    """`F^(m) + a_(m-1) F^(m-1) + ... + a_1 F' = -L F` from random initial states and derivatives.
+    """Simulate `F^(m) + a_(m-1) F^(m-1) + ... + a_1 F' = -L F` from random initial states and derivatives.
 
     Args:
         name: Name of the system.
-        lower_derivatives: `a_1, ..., a_(m-1)`. Their number gives the order.
-        graph: A graph; without one, `random_graph(seed=seed)`.
-        num_trajectories: Number of initial states, drawn from a normal distribution, as are their derivatives.
-        num_steps: Number of observations of each.
+        lower_derivatives: `a_1, ..., a_(m-1)`. The order is one more than their number.
+        graph: A graph. Default: `random_graph(seed=seed)`.
+        num_trajectories: Number of trajectories. Initial states and derivatives are drawn from a normal distribution.
+        num_steps: Number of observations per trajectory.
         step_size: Time between two observations.
         seed: Seed of the initial states.
     """
@@ -166,7 +165,9 @@ def simulate_linear(
 
 
 def random_graph(num_nodes: int = 16, seed: int = 0) -> Graph:
-    """A connected small-world graph: a ring of neighborhoods with some edges rewired."""
+    """Return a connected small-world graph: a ring of neighborhoods with some edges rewired."""
+    import networkx
+
     check_count(5, num_nodes=num_nodes)
     return Graph.from_networkx(networkx.connected_watts_strogatz_graph(num_nodes, k=4, p=0.2, seed=seed))
 
