@@ -9,10 +9,12 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from tdegnn import cli
+from tdegnn import Part, cli
+from tdegnn.cli.classify import NodeOperatorOption
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.graph import Graph
 from tdegnn.nodes.classifier import NodeClassifier
+from tdegnn.operators.registry import OPERATORS
 from tdegnn.runs.run_folder import CONFIG, METRICS, WEIGHTS
 from tdegnn.training.devices import single_thread
 
@@ -69,6 +71,33 @@ def test_the_command_has_the_defaults_of_the_classifier(monkeypatch, run):
     monkeypatch.setattr(sys.modules["tdegnn.cli.classify"], "_load_benchmark", lambda *_: {"X": None, "notes": []})
     assert run("classify", "cora")[0] == 0
     assert made == [NodeClassifier().get_params()]
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        ((), (None, None, None)),
+        (("--system", "TDE-GNN_S"), ("TDE-GNN_S", None, None)),
+        (("--coefficients", "euler"), (None, "euler", None)),
+        (("--no-batch-norm",), (None, None, Part("near-identity", batch_norm=False))),
+        (("--operator", "diffusion"), (None, None, Part("diffusion", batch_norm=True))),
+    ],
+)
+def test_parts_of_a_classifier_are_named(monkeypatch, run, options, parts):
+    made = []
+
+    def stop(model, **_):
+        made.append(model)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(NodeClassifier, "fit", stop)
+    monkeypatch.setattr(sys.modules["tdegnn.cli.classify"], "_load_benchmark", lambda *_: {"X": None, "notes": []})
+    assert run("classify", "cora", *options)[0] == 0
+    assert (made[0].system, made[0].coefficients, made[0].operator) == parts
+
+
+def test_the_spatial_terms_are_those_of_the_library():
+    assert set(NodeOperatorOption) <= set(OPERATORS.names)
 
 
 @pytest.fixture

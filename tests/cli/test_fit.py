@@ -15,10 +15,13 @@ import pandas as pd
 import pytest
 
 from tdegnn import cli, simulate_wave
-from tdegnn.cli.forecaster_options import ARGUMENTS, ForecasterOptions
+from tdegnn.cli.forecaster_options import ARGUMENTS, ForecasterOptions, OperatorOption
+from tdegnn.cli.options import RULES, SystemOption, rule_argument
+from tdegnn.core.rules import COEFFICIENTS, SYSTEMS
 from tdegnn.data.panel import Panel
 from tdegnn.data.tables.series import read_panel, write_series
 from tdegnn.forecasting.forecaster import Forecaster
+from tdegnn.operators.registry import OPERATORS
 from tdegnn.runs.run_folder import METRICS, WEIGHTS
 
 PROGRAM = Path(sys.executable).parent / "tdegnn"
@@ -149,6 +152,33 @@ def test_what_is_said_comes_through(monkeypatch, run):
         assert model.learning_rate == 0.5
     assert run("fit", SERIES, "--layers", "3", "--dropout", "0")[0] == 0
     assert (made[0].num_layers, made[0].dropout) == (3, 0)
+
+
+def test_the_names_of_parts_are_those_of_the_library():
+    assert COEFFICIENTS.names == RULES
+    assert tuple(SystemOption) == SYSTEMS
+    assert tuple(OperatorOption) == OPERATORS.names
+
+
+def test_a_rule_is_a_system_or_coefficients():
+    assert rule_argument(None) == {}
+    assert rule_argument("TDE-GNN_A") == {"system": "TDE-GNN_A"}
+    assert rule_argument("stable-attention") == {"coefficients": "stable-attention"}
+
+
+@pytest.mark.parametrize("command", ["fit", "backtest"])
+def test_parts_of_a_forecaster_are_named(monkeypatch, run, command):
+    made = []
+
+    def stop(model, *_, **__):
+        made.append(model)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(Forecaster, command, stop)
+    assert run(command, SERIES, "--coefficients", "leapfrog", "--operator", "diffusion")[0] == 0
+    assert (made[0].system, made[0].coefficients, made[0].operator) == (None, "leapfrog", "diffusion")
+    assert "Expected one of DE-GNN, TDE-GNN_D, " in complains(run, command, SERIES, "--system", "LSTM")
+    assert "Invalid value for '--operator'" in complains(run, command, SERIES, "--operator", "GCN")
 
 
 def test_a_bar_for_each_of_two_trainings(monkeypatch, run, tmp_path):
