@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -34,7 +36,16 @@ class Argument:
     def as_option(self) -> str:
         """Return the option of the command line."""
         option = f"--{self.name.replace('_', '-')}"
-        return option if self.value is None else f"{option} {shlex.quote(str(self.value))}"
+        return option if self.value is None else f"{option} {_in_shell(self.value)}"
+
+
+def _in_shell(value: str | float) -> str:
+    """Return a value as it is typed, in quotes unless it is a number or a word: `,` would read as punctuation."""
+    text = str(value)
+    if not isinstance(value, str) or re.fullmatch(r"[\w/-]+", text, re.ASCII):
+        return text
+    quoted = shlex.quote(text)
+    return quoted if quoted != text else f"'{text}'"
 
 
 class Message(str):
@@ -44,7 +55,7 @@ class Message(str):
     files and columns is never taken for an argument.
 
     Args:
-        pieces: Texts and arguments, in order.
+        pieces: Texts and arguments, in order. A message among them keeps its own arguments.
 
     Example:
         >>> message = Message("Pass ", Argument("time_zone", "UTC"), ".")
@@ -56,8 +67,9 @@ class Message(str):
 
     def __new__(cls, *pieces: str | Argument) -> Self:
         """Join the pieces."""
-        made = super().__new__(cls, "".join(map(str, pieces)))
-        made.pieces = pieces
+        flat = tuple(inner for piece in pieces for inner in (piece.pieces if isinstance(piece, Message) else (piece,)))
+        made = super().__new__(cls, "".join(map(str, flat)))
+        made.pieces = flat
         return made
 
     def as_options(self) -> str:
@@ -73,12 +85,12 @@ class TdegnnError(Exception):
     """
 
     def __init__(self, *pieces: str | Argument) -> None:
-        super().__init__(pieces[0] if len(pieces) == 1 and isinstance(pieces[0], Message) else Message(*pieces))
+        self.message = Message(*pieces)
+        super().__init__(self.message)
 
     def as_options(self) -> str:
         """Return the message as the command line shows it."""
-        (message,) = self.args
-        return message.as_options() if isinstance(message, Message) else str(message)
+        return self.message.as_options()
 
 
 class InputError(TdegnnError, ValueError):
@@ -95,6 +107,16 @@ class NotFittedError(InputError, AttributeError):
 
 class TrainingError(TdegnnError, RuntimeError):
     """Training could not go on, for example because the loss is no longer finite."""
+
+
+def list_some(names: Sequence[str], most: int = 6) -> str:
+    """Return names for a message, separated by commas. Three dots stand for those after the first `most`."""
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+
+
+def list_nodes(chosen: Sequence[str], num_nodes: int) -> str:
+    """Return some of the nodes for a message: `2 of 20 nodes: 'Paris', 'Rome'`."""
+    return f"{len(chosen)} of {num_nodes} nodes: {list_some([repr(name) for name in chosen], 3)}"
 
 
 def check_count(minimum: int = 1, **counts: Any) -> None:

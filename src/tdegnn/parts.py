@@ -96,8 +96,8 @@ class Family:
         missing = [name for name in needed if name not in sizes]
         if missing:
             raise InputError(
-                f"Expected a value for {missing[0]} of {_name_of(part.kind)}, got none: networks know {', '.join(sizes)}. "
-                f"Pass {self.noun}=Part({_name_of(part.kind)}, {missing[0]}=...)."
+                f"Expected a value for {missing[0]} of {_name_of(part.kind)}, got none. A network knows "
+                f"{', '.join(sizes)}. Pass {self.noun}=Part({_name_of(part.kind)}, {missing[0]}=...)."
             )
         return self._check(part.kind(**{name: sizes[name] for name in needed}, **part.settings))
 
@@ -123,11 +123,14 @@ class Family:
     def to_record(self, given: PartLike) -> PartRecord:
         """What a run folder keeps of a part: its name and settings, or the name of the user's class."""
         part = given if isinstance(given, Part) else Part(given)
-        if isinstance(part.kind, str):
-            self.check(part)
-            return {"name": part.kind, "settings": part.settings} if part.settings else part.kind
-        own = {"class": _name_of(part.kind)}
-        return {**own, "settings": part.settings} if part.settings else dict(own)
+        # A class of the library that is given as such is kept by its name.
+        names = [name for name, known in self._members.items() if known == Part(part.kind)]
+        name = part.kind if isinstance(part.kind, str) else next(iter(names), None)
+        if name is None:
+            own = {"class": _name_of(part.kind)}
+            return {**own, "settings": part.settings} if part.settings else dict(own)
+        self.check(Part(name))
+        return {"name": name, "settings": part.settings} if part.settings else name
 
     def from_record(self, record: PartRecord, given: PartLike = None) -> PartLike:
         """Return the part that a run folder keeps.

@@ -9,10 +9,12 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from tdegnn import cli
+from tdegnn import Part, cli
+from tdegnn.cli.classify import NodeOperatorOption
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.graph import Graph
 from tdegnn.nodes.classifier import NodeClassifier
+from tdegnn.operators.registry import OPERATORS
 from tdegnn.runs.run_folder import CONFIG, METRICS, WEIGHTS
 from tdegnn.training.devices import single_thread
 
@@ -71,6 +73,33 @@ def test_the_command_has_the_defaults_of_the_classifier(monkeypatch, run):
     assert made == [NodeClassifier(system="TDE-GNN_D").get_params()]
 
 
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        ((), (None, None, None)),
+        (("--system", "TDE-GNN_S"), ("TDE-GNN_S", None, None)),
+        (("--coefficients", "euler"), (None, "euler", None)),
+        (("--no-batch-norm",), (None, None, Part("near-identity", batch_norm=False))),
+        (("--operator", "diffusion"), (None, None, Part("diffusion", batch_norm=True))),
+    ],
+)
+def test_parts_of_a_classifier_are_named(monkeypatch, run, options, parts):
+    made = []
+
+    def stop(model, **_):
+        made.append(model)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(NodeClassifier, "fit", stop)
+    monkeypatch.setattr(sys.modules["tdegnn.cli.classify"], "_load_benchmark", lambda *_: {"X": None, "notes": []})
+    assert run("classify", "cora", *options)[0] == 0
+    assert (made[0].system, made[0].coefficients, made[0].operator) == parts
+
+
+def test_the_spatial_terms_are_those_of_the_library():
+    assert set(NodeOperatorOption) <= set(OPERATORS.names)
+
+
 @pytest.fixture
 def files(tmp_path):
     """Options that name the user's files: features, labels (a sixth unknown) and edges."""
@@ -106,7 +135,10 @@ def test_the_labels_may_say_which_part_a_node_is_in(run, files, tmp_path):
     table.to_csv(tmp_path / "labels.csv", index=False)
     code, _, complaint = run("classify", *files, *SMALL, "--out", tmp_path / "other")
     assert code == 2
-    assert "Expected train, validation, test or nothing as part, got 'tset' in line 5 of labels.csv" in complaint
+    assert (
+        "Expected train, validation, test or an empty cell in column 'part', got 'tset' in line 5 of labels.csv"
+        in complaint
+    )
 
 
 def test_own_files_are_learned_and_predicted(run, files, tmp_path):

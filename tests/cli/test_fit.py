@@ -15,10 +15,13 @@ import pandas as pd
 import pytest
 
 from tdegnn import cli, simulate_wave
-from tdegnn.cli.forecaster_options import ARGUMENTS, ForecasterOptions
+from tdegnn.cli.forecaster_options import ARGUMENTS, ForecasterOptions, OperatorOption
+from tdegnn.cli.options import RULES, SystemOption, rule_argument
+from tdegnn.core.rules import COEFFICIENTS, SYSTEMS
 from tdegnn.data.panel import Panel
 from tdegnn.data.tables.series import read_panel, write_series
 from tdegnn.forecasting.forecaster import Forecaster
+from tdegnn.operators.registry import OPERATORS
 from tdegnn.runs.run_folder import METRICS, WEIGHTS
 
 PROGRAM = Path(sys.executable).parent / "tdegnn"
@@ -149,6 +152,33 @@ def test_what_is_said_comes_through(monkeypatch, run):
         assert model.learning_rate == 0.5
     assert run("fit", SERIES, "--layers", "3", "--dropout", "0")[0] == 0
     assert (made[0].num_layers, made[0].dropout) == (3, 0)
+
+
+def test_the_names_of_parts_are_those_of_the_library():
+    assert COEFFICIENTS.names == RULES
+    assert tuple(SystemOption) == SYSTEMS
+    assert tuple(OperatorOption) == OPERATORS.names
+
+
+def test_a_rule_is_a_system_or_coefficients():
+    assert rule_argument(None) == {}
+    assert rule_argument("TDE-GNN_A") == {"system": "TDE-GNN_A"}
+    assert rule_argument("stable-attention") == {"coefficients": "stable-attention"}
+
+
+@pytest.mark.parametrize("command", ["fit", "backtest"])
+def test_parts_of_a_forecaster_are_named(monkeypatch, run, command):
+    made = []
+
+    def stop(model, *_, **__):
+        made.append(model)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(Forecaster, command, stop)
+    assert run(command, SERIES, "--coefficients", "leapfrog", "--operator", "diffusion")[0] == 0
+    assert (made[0].system, made[0].coefficients, made[0].operator) == (None, "leapfrog", "diffusion")
+    assert "Expected one of DE-GNN, TDE-GNN_D, " in complains(run, command, SERIES, "--system", "LSTM")
+    assert "Invalid value for '--operator'" in complains(run, command, SERIES, "--operator", "GCN")
 
 
 def test_a_bar_for_each_of_two_trainings(monkeypatch, run, tmp_path):
@@ -331,7 +361,7 @@ def test_newer_series_are_forecast_whatever_the_order_of_their_nodes(run, traine
     given = ("--series", tmp_path / "new.csv", "--separator", ";", "--out", tmp_path / "forecast.csv")
     code, printed, _ = run("predict", trained, *given)
     assert code == 0
-    assert "Note: new has nodes that the training had not, 'Ipswell' first; they are left out." in printed
+    assert "Note: new has nodes that the training had not, the first is 'Ipswell'; they are left out." in printed
     expected = Forecaster.load(trained).predict().to_frame()
     np.testing.assert_allclose(pd.read_csv(tmp_path / "forecast.csv")["forecast"], expected["forecast"], rtol=1e-6)
     shuffled.drop(columns="Dunmere").to_csv(tmp_path / "new.csv", index=False, sep=";")
@@ -415,7 +445,7 @@ def test_a_backtest_says_which_orders_were_taken(run):
     options = ("--window", "4", "--horizon", "2", "--folds", "2", "--order", "auto")
     code, printed, _ = run("backtest", SERIES, *EDGES, *SMALL, *options)
     assert code == 0
-    assert re.search(r"Note: Orders that were taken, fold by fold: [1-4], [1-4]\.", printed)
+    assert re.search(r"Note: Orders that were chosen, fold by fold: [1-4], [1-4]\.", printed)
 
 
 def test_counts_end_at_zero_where_the_user_says_so(run, tmp_path):
@@ -478,7 +508,7 @@ def test_a_newcomer_reads_the_order_of_a_wave_off_two_files(run, tmp_path, monke
         (["chickenpocks"], "Did you mean 'chickenpox'?"),
         (["cora"], "got the benchmark cora, which has none. Try: tdegnn classify cora"),
         ([SERIES, "--edges", "nowhere.csv"], "Expected a file at nowhere.csv"),
-        ([SERIES, *EDGES, "--coordinates", SERIES], "Expected edges or coordinates, got both"),
+        ([SERIES, *EDGES, "--coordinates", SERIES], "Expected --edges or --coordinates, got both"),
         ([SERIES, "--time", "day"], "Expected a column called 'day'"),
         ([SERIES, "--value", "cases"], "Expected a column of nodes to go with the values 'cases'"),
         ([SERIES, "--known", "rain"], "known ahead among channels that are not forecast (there are none), got 'rain'"),
@@ -497,7 +527,7 @@ def test_a_newcomer_reads_the_order_of_a_wave_off_two_files(run, tmp_path, monke
         ),
         (
             [SERIES, "--states", "physical", "--dropout", "0.3"],
-            "Expected no --dropout with physical states, as a state",
+            "Expected no --dropout with physical states, since a state",
         ),
         ([SERIES, "--states", "physical", "--window", "4"], "Expected no --window with physical states"),
         ([SERIES, "--states", "physical", "--season", "7"], "Expected no --season with physical states"),

@@ -34,7 +34,7 @@ def test_a_sweep_prints_a_table_and_writes_a_recipe(capsys, tmp_path):
     code, out, err = run(capsys, "tiny", *FEW)
     assert (code, err) == (0, "")
     assert "Best settings on tiny" in out
-    assert "tiny-TDE-GNN_D: best of 4 trials is" in out
+    assert "tiny-TDE-GNN_D: the best of 4 trials is" in out
     recipes = read_recipes("tiny", tmp_path / "runs/sweeps/tiny-TDE-GNN_D.toml")
     assert [(system, config.num_steps) for system, config in recipes.items()] == [("TDE-GNN_D", 3)]
     code, again, _ = run(capsys, "tiny", *FEW, "--quiet")

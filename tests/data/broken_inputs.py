@@ -19,11 +19,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "when_a_table_is_wrong.md"
 
 INTRODUCTION = """# When a table is not as it should be
 
-`tdegnn data check SERIES --edges EDGES` reads your files and says what is in them. A mistake gives one line: what was
-expected, what came and where, what to do. The exit code is 2, and no file of yours is changed. In Python the same words
-come as an `InputError` from `read_panel`; notes are in `panel.notes`.
+`tdegnn data check SERIES --edges EDGES` reads your files and tells what is in them. For a mistake it prints one line:
+what was expected, what was found and where, and what to do. The exit code is 2, and no file of yours is changed. In
+Python, `read_panel` raises an `InputError` with the same words, with arguments instead of options; notes are in
+`panel.notes`.
 
-This page is compared with what the program says by `tests/data/test_broken_inputs.py`.
+`tests/data/test_broken_inputs.py` compares this page with the output of the program.
 """
 
 WIDE = "time,A,B,C\n" + "".join(f"2024-01-{day:02},{day},{2 * day % 7},{day % 5}\n" for day in range(1, 21))
@@ -97,11 +98,11 @@ REFUSED = [
     Case("a spreadsheet", series=b"PK\x03\x04 spreadsheet", series_name="cases.xlsx"),
     Case("UTF-16", series=WIDE.encode("utf-16")),
     Case("Latin-1", series=_changed("time,A", "time,Zürich").encode("latin-1")),
-    Case("bytes that are no text", series=b"\x00\x01\x02\x03" * 40),
+    Case("bytes that are not text", series=b"\x00\x01\x02\x03" * 40),
     Case("damaged Parquet file", series=b"PAR1 cut off", series_name="cases.parquet"),
     # columns
     Case("wrong separator", series=_changed(",", ":")),
-    Case("another separator than said", options=("--separator", ";")),
+    Case("another separator than given", options=("--separator", ";")),
     Case("ragged row", series=_changed("2024-01-05,5,3,0", "2024-01-05,5,3")),
     Case("a comma too many", series=_changed("2024-01-05,5,3,0", "2024-01-05,5,3,0,")),
     Case("same column twice", series=_changed("time,A,B,C", "time,A,B,A")),
@@ -132,10 +133,10 @@ REFUSED = [
     # times
     Case("row without a time", series=_changed("2024-01-05,", ",")),
     Case("text in times", series=_changed("2024-01-05,", "yesterday,")),
-    Case("a date that is none", series=_changed("2024-01-05,", "2024-02-31,")),
+    Case("a date that does not exist", series=_changed("2024-01-05,", "2024-02-31,")),
     Case("day or month first?", series="time,A\n" + "".join(f"{n:02}/01/2024,{n}\n" for n in range(1, 13))),
     Case("dates in two ways", series=_changed("2024-01-05,", "05.01.2024,")),
-    Case("time written otherwise than said", options=("--time-format", "%d/%m/%Y")),
+    Case("times in another format than given", options=("--time-format", "%d/%m/%Y")),
     Case("duplicate timestamp, wide", series=_changed("2024-01-05,", "2024-01-04,")),
     Case("duplicate timestamp, long", series=_changed("B,2024-01-03", "B,2024-01-02", LONG)),
     Case("irregular steps", series=_changed("2024-01-05,", "2024-01-05 07:00,")),
@@ -144,7 +145,7 @@ REFUSED = [
     Case("zone on some times only", series="time,A\n2024-01-01T10:00+01:00,1\n2024-01-01T11:00,2\n"),
     Case("no such time zone", options=("--time-zone", "Europe/Berln")),
     Case("time zone for numbers", series="time,A\n1,1\n2,2\n", options=("--time-zone", "UTC")),
-    Case("the hour that comes twice", series=_hourly_without_zone("2024-10-26")),
+    Case("the hour that occurs twice", series=_hourly_without_zone("2024-10-26")),
     Case(
         "an hour that the clocks skip",
         series="time,A\n2024-03-31 01:00,1\n2024-03-31 02:00,2\n",
@@ -196,7 +197,7 @@ USED = [
             f"{day:%Y-%m-%d},{day.day % 4},{day.day % 3}\n" for day in pd.date_range("2024-01-01", periods=20, freq="B")
         ),
     ),
-    Case("the hour that is not there", series=_hourly_without_zone("2024-03-30")),
+    Case("the hour that the clocks skip", series=_hourly_without_zone("2024-03-30")),
     Case("constant node", series="time,A,B\n" + "".join(f"{day},5,{n % 3}\n" for n, day in enumerate(DAYS))),
     Case("node never observed", series="time,A,B\n" + "".join(f"{day},,{n % 3}\n" for n, day in enumerate(DAYS))),
     Case("one node", series="time,A\n" + "".join(f"{day},{n % 3}\n" for n, day in enumerate(DAYS))),
@@ -233,7 +234,7 @@ def read_page() -> dict[str, str]:
 def write_page() -> None:
     """Write the page from what the command says."""
     lines = [INTRODUCTION]
-    for heading, cases in (("## What is refused", REFUSED), ("## What is used, with a word", USED)):
+    for heading, cases in (("## What is refused", REFUSED), ("## What is used, with a note", USED)):
         lines += [heading, "", "| the table | what you see |", "|---|---|"]
         for case in cases:
             with tempfile.TemporaryDirectory() as folder:

@@ -139,10 +139,10 @@ ONE_DATE = Panel.from_array(VALUES[:1], times=HOURS[:1])
     [
         (lambda: Panel.from_array([1.0, 2.0]), "an array of numbers \\(time, nodes\\)"),
         (lambda: Panel.from_array([["a"]]), "an array of numbers"),
-        (lambda: Panel.from_array(VALUES, times=[1, 2]), "6 times, one a row of the values, got 2"),
+        (lambda: Panel.from_array(VALUES, times=[1, 2]), "6 times, one per row of the values, got 2"),
         (lambda: Panel.from_array(VALUES, nodes=["A"]), "Expected 2 nodes as in the values, got 1"),
         (lambda: Panel.from_array(VALUES, nodes=["A", "A"]), "nodes to have different names, got 'A' twice"),
-        (lambda: Panel.from_array(VALUES, nodes=["A", " B"]), "have no spaces around them, got ' B'"),
+        (lambda: Panel.from_array(VALUES, nodes=["A", " B"]), "without spaces around them, got ' B'"),
         (lambda: Panel.from_array(VALUES, channels=["a", "b"]), "Expected 1 channels as in the values, got 2"),
         (lambda: Panel.from_array(VALUES, num_targets=2), "at most 1 targets, got 2"),
         (lambda: Panel.from_array(np.full((2, 2), -np.inf)), "finite values, got -inf for node '0' at 0"),

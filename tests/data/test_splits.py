@@ -32,6 +32,14 @@ def test_parts_follow_each_other_and_leave_nothing_out(num_steps):
     assert [*split.training_of_the_paper, *split.test] == list(range(4, num_steps))
 
 
+@pytest.mark.parametrize("horizon", [1, 2, 5, 30])
+def test_windows_are_counted_as_sliding_windows_are_cut(horizon):
+    split = split_chronologically(60, 7)
+    windows = sliding_windows(torch.zeros(60, 1, 1), 7, horizon)
+    subsets = (split.training, split.validation, split.test)
+    assert split.count_windows(horizon) == tuple(len(windows.predicting(subset)) for subset in subsets)
+
+
 def test_a_series_too_short_to_split_is_refused():
     with pytest.raises(InputError, match="at least 10 steps to split for a window of 4, got 9"):
         split_chronologically(9, 4)

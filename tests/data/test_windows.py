@@ -92,7 +92,7 @@ def test_windows_of_a_part_have_all_their_targets_in_it(horizon, stride, start, 
         (lambda: sliding_windows(series_of(6), 0), "window to be at least 1, got 0"),
         (lambda: sliding_windows(series_of(6), 2, 0), "horizon to be at least 1, got 0"),
         (lambda: sliding_windows(series_of(6), 2, 1, 0), "stride to be at least 1, got 0"),
-        (lambda: sliding_windows(series_of(6), 2).predicting(range(0, 6, 2)), "follow each other, got range"),
+        (lambda: sliding_windows(series_of(6), 2).predicting(range(0, 6, 2)), "Expected consecutive steps, got range"),
     ],
 )
 def test_windows_that_do_not_fit_are_refused(call, message):

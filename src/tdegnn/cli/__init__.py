@@ -1,6 +1,6 @@
-"""The command line: one file a command, and one boundary where errors become one line.
+"""The command line: one file per command, and one place where errors become one line.
 
-Heavy imports (torch above all) happen inside the commands, so that `tdegnn --help` answers at once.
+Commands import what they need when they run, so that `tdegnn --help` does not wait for torch.
 """
 
 from __future__ import annotations
@@ -18,14 +18,7 @@ from tdegnn.cli.explain import explain
 from tdegnn.cli.fit import fit
 from tdegnn.cli.order import order
 from tdegnn.cli.predict import predict
-from tdegnn.cli.reproduce.ablation import ablation
-from tdegnn.cli.reproduce.coverage import coverage
-from tdegnn.cli.reproduce.order_found import order_found
-from tdegnn.cli.reproduce.pendulum import reproduce
-from tdegnn.cli.reproduce.series_ablation import series_ablation
-from tdegnn.cli.reproduce.stability import depth, stable_pendulum
-from tdegnn.cli.reproduce.table1 import runtimes, table1
-from tdegnn.cli.reproduce.table2 import table2
+from tdegnn.cli.reproduce import reproduce as reproduce_commands
 from tdegnn.cli.sweep import sweep
 from tdegnn.errors import InputError, TdegnnError
 from tdegnn.version import __version__
@@ -40,24 +33,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
-# A vector may start with a minus sign, which is no option.
+# A vector may start with a minus sign, which is not an option.
 app.command(context_settings={"ignore_unknown_options": True})(explain)
-reproduce.command()(table1)
-reproduce.command()(table2)
-reproduce.command()(ablation)
-reproduce.command()(series_ablation)
-reproduce.command()(coverage)
-reproduce.command()(stable_pendulum)
-reproduce.command()(depth)
-reproduce.command()(runtimes)
-reproduce.command()(order_found)
 app.command()(fit)
 app.command()(predict)
 app.command()(backtest)
 app.command()(order)
 app.command()(classify)
 app.command()(sweep)
-app.add_typer(reproduce, name="reproduce")
+app.add_typer(reproduce_commands, name="reproduce")
 data.command()(check)
 app.add_typer(data, name="data")
 
@@ -78,13 +62,13 @@ def root(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line. A user's mistake prints one line and exits with 2, never a traceback."""
+    """Run the command line. For a mistake of the user, print one line and exit with 2, never a traceback."""
     try:
         code = app(args=arguments, prog_name="tdegnn", standalone_mode=False)
     except InputError as error:
-        code = _complain(str(error), 2)
+        code = _complain(error.as_options(), 2)
     except TdegnnError as error:
-        code = _complain(str(error), 1)
+        code = _complain(error.as_options(), 1)
     except typer.TyperException as error:
         message = error.format_message().rstrip(".").replace("Value error, ", "")
         stop = "" if message.endswith("?") else "."
@@ -97,7 +81,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _command_of(error: typer.TyperException) -> str:
-    """The command whose help is of use; errors of parsing carry their context."""
+    """Return the command whose help to read. Errors of parsing know it."""
     context = getattr(error, "ctx", None)
     return "tdegnn" if context is None else str(context.command_path)
 

@@ -1,4 +1,4 @@
-"""`tdegnn data check`: read the user's own files, and say what is in them or what is wrong."""
+"""`tdegnn data check`: read the user's own files, and tell what is in them or what is wrong."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 def check(
     series: SeriesFile,
     tables: TableOptions,
-    window: Annotated[int, typer.Option(help="Steps a forecast would see.", min=1)] = 4,
-    horizon: Annotated[int, typer.Option(help="Steps it would look ahead.", min=1)] = 1,
+    window: Annotated[int, typer.Option(help="Number of steps that a forecast would see.", min=1)] = 4,
+    horizon: Annotated[int, typer.Option(help="Number of steps that it would look ahead.", min=1)] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Read your own series and graph: say what is in them, what should be known, or what is wrong."""
+    """Read your own series and graph, and tell what is in them or what is wrong."""
     panel = read_series(series, tables)
     facts = _facts(panel, series, window, horizon)
     if as_json:
@@ -41,14 +41,11 @@ def check(
 def _facts(panel: Panel, series: Path, window: int, horizon: int) -> dict[str, Any]:
     from tdegnn.data.splits import split_chronologically
     from tdegnn.data.times.times import describe_step, show_time
-    from tdegnn.data.windows import sliding_windows
 
-    windows = sliding_windows(panel.values, window, horizon)
-    split = split_chronologically(panel.num_steps, window)
-    counts = [len(windows.predicting(part)) for part in (split.training, split.validation, split.test)]
+    counts = split_chronologically(panel.num_steps, window).count_windows(horizon)
     notes = list(panel.notes)
     if 0 in counts:
-        notes.append("Some part has no window: take a shorter horizon, a shorter window or a longer series.")
+        notes.append("Not every subset has a window: take a shorter horizon, a shorter window or a longer series.")
     return {
         "series": str(series),
         "nodes": panel.num_nodes,

@@ -1,14 +1,17 @@
-"""The settings of a node classifier, as options of the command that trains one."""
+"""`tdegnn classify`: train a node classifier on a benchmark, or on the user's files, and write a run folder."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from tdegnn.cli.options import (
+    FIXED_RULES,
+    USUAL_RULE,
     AsJson,
     Decimal,
     Device,
@@ -20,15 +23,16 @@ from tdegnn.cli.options import (
     FeaturesFile,
     Quiet,
     Resume,
+    Rule,
     Seed,
     Separator,
-    SystemOption,
     check_given,
     make_csv_format,
     parse_order,
+    rule_argument,
     with_groups,
 )
-from tdegnn.cli.output import number, print_json, print_table, progress_bar, vector
+from tdegnn.cli.output import number, print_json, print_notes, print_table, progress_bar, vector
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,59 +41,72 @@ if TYPE_CHECKING:
     from tdegnn.training.loop import Look
 
 
+class NodeOperatorOption(StrEnum):
+    """The spatial terms of `operators/registry.py` that node networks can use. A test compares the names."""
+
+    NEAR_IDENTITY = "near-identity"
+    DIFFUSION = "diffusion"
+
+
 @dataclass(frozen=True)
 class ClassifierOptions:
-    """What a user may say about a classifier. Their defaults are those of `NodeClassifier`."""
+    """The options of a classifier. The defaults are those of `NodeClassifier`."""
 
     PANEL: ClassVar[str] = "The classifier"
 
-    system: Annotated[SystemOption, typer.Option(help="c = [1], a learned vector, attention, or a stable vector.")] = (
-        SystemOption.DIRECT
-    )
+    coefficients: Rule = None
+    operator: Annotated[
+        NodeOperatorOption,
+        typer.Option(help="Spatial term: its maps start at the identity, or (diffusion) at random, as in the paper."),
+    ] = NodeOperatorOption.NEAR_IDENTITY
+    batch_norm: Annotated[bool, typer.Option(help="Normalize the channels in the spatial term.")] = True
     hidden_channels: Annotated[int, typer.Option(help="Channels of a state.", min=1)] = 64
     layers: Annotated[int, typer.Option(help="Number of layers.", min=1)] = 2
     order: Annotated[
         Any,
         typer.Option(
-            help="Length of the history; [bold]auto[/bold] tries 1 to 4 and takes what validation prefers.",
+            help="Length of the history. [bold]auto[/bold] tries 1 to 4 and takes the one that validation prefers.",
             parser=parse_order,
             metavar="INTEGER|auto",
         ),
     ] = 2
     step_size: Annotated[float, typer.Option(help="h: weight of the spatial term.", min=0)] = 1.0
     dropout: Annotated[
-        float, typer.Option(help="Part of input and last state dropped in training.", min=0, max=0.99)
+        float, typer.Option(help="Share of the input and of the last state dropped in training.", min=0, max=0.99)
     ] = 0.5
     hidden_dropout: Annotated[
-        float, typer.Option(help="Part of the other states dropped in training.", min=0, max=0.99)
+        float, typer.Option(help="Share of the other states dropped in training.", min=0, max=0.99)
     ] = 0.3
-    learning_rate: Annotated[float, typer.Option(help="Of embedding and spatial term.", min=0)] = 0.01
-    weight_decay: Annotated[float, typer.Option(help="Of embedding and spatial term.", min=0)] = 5e-4
-    c_learning_rate: Annotated[float, typer.Option(help="Of the coefficients c.", min=0)] = 1e-3
+    learning_rate: Annotated[float, typer.Option(help="Learning rate of embedding and spatial term.", min=0)] = 0.01
+    weight_decay: Annotated[float, typer.Option(help="Weight decay of embedding and spatial term.", min=0)] = 5e-4
+    c_learning_rate: Annotated[float, typer.Option(help="Learning rate of the coefficients c.", min=0)] = 1e-3
     c_weight_decay: Annotated[float, typer.Option(help="How strongly c is pulled to forward Euler.", min=0)] = 0.01
-    batch_norm: Annotated[bool, typer.Option(help="Normalize channels in the spatial term.")] = True
     standardize: Annotated[
-        bool, typer.Option(help="Bring features to mean 0 and deviation 1; indicators and sparse ones stay.")
+        bool, typer.Option(help="Scale features to mean 0 and deviation 1, except indicators and sparse features.")
     ] = True
     normalize: Annotated[
-        bool, typer.Option("--normalize", help="Scale the features of a node to sum to one, as for counts of words.")
+        bool, typer.Option("--normalize", help="Scale the features of each node to sum to one, for counts of words.")
     ] = False
-    balanced: Annotated[bool, typer.Option("--balanced", help="Let all classes count the same.")] = False
-    steps: Annotated[int, typer.Option(help="Steps of the optimizer at most.", min=1)] = 300
-    patience: Annotated[int | None, typer.Option(help="End after so many steps without improvement.", min=1)] = None
+    balanced: Annotated[bool, typer.Option("--balanced", help="Give all classes the same total weight.")] = False
+    steps: Annotated[int, typer.Option(help="Maximum number of optimizer steps.", min=1)] = 300
+    patience: Annotated[
+        int | None,
+        typer.Option(help="Stop after this many steps without improvement.", min=1, show_default="never"),
+    ] = None
 
     def make(self, seed: int, device: DeviceOption, direction: DirectionOption | None) -> NodeClassifier:
-        """A classifier with these settings, not trained yet.
+        """Return a classifier with these settings, not trained yet.
 
         Args:
             seed: Seed of everything random.
             device: Where to compute.
-            direction: Whose states a node receives; `None` where the user did not say.
+            direction: Whose states a node receives. None if the user did not say.
         """
         from tdegnn.nodes.classifier import NodeClassifier
 
         return NodeClassifier(
-            system=self.system.value,
+            **rule_argument(self.coefficients),
+            **self._operator_argument(),
             hidden_channels=self.hidden_channels,
             num_layers=self.layers,
             order=self.order,
@@ -102,7 +119,6 @@ class ClassifierOptions:
             temporal_weight_decay=self.c_weight_decay,
             spatial_learning_rate=self.learning_rate,
             spatial_weight_decay=self.weight_decay,
-            operator=None if self.batch_norm else "near-identity",
             standardized_features=self.standardize,
             normalized_features=self.normalize,
             class_weight="balanced" if self.balanced else None,
@@ -113,17 +129,25 @@ class ClassifierOptions:
             direction=None if direction is None else direction.value,
         )
 
+    def _operator_argument(self) -> dict[str, Any]:
+        """Return the argument `operator`, or nothing for the default of `NodeClassifier`."""
+        from tdegnn.parts import Part
+
+        if self.operator is NodeOperatorOption.NEAR_IDENTITY and self.batch_norm:
+            return {}
+        return {"operator": Part(self.operator.value, batch_norm=self.batch_norm)}
+
     @property
     def num_trainings(self) -> int:
-        """How many trainings there will be: one for each order where the order is to be found, and the last one."""
+        """Number of trainings: one per order if the order is searched, and the last one."""
         from tdegnn.training.order_choice import AUTO, TRIED_ORDERS
 
-        is_searched = self.order == AUTO and self.system is not SystemOption.FIXED
+        is_searched = self.order == AUTO and self.coefficients not in FIXED_RULES
         return 1 + len(TRIED_ORDERS) if is_searched else 1
 
 
 def _check_benchmark(name: str | None) -> str | None:
-    """Say at once that there is no such benchmark."""
+    """Raise an `InputError` if there is no such benchmark."""
     from tdegnn.data.benchmarks.catalogue import find_benchmark
 
     return None if name is None else find_benchmark(name, "nodes").name
@@ -133,7 +157,7 @@ def _check_benchmark(name: str | None) -> str | None:
 def classify(
     settings: ClassifierOptions,
     name: Annotated[
-        str | None, typer.Argument(help="A benchmark, as in `tdegnn data list`.", callback=_check_benchmark)
+        str | None, typer.Argument(help="Name of a benchmark, as in `tdegnn data list`.", callback=_check_benchmark)
     ] = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Run folder: settings, metrics, weights, coefficients.", file_okay=False)
@@ -143,13 +167,13 @@ def classify(
         Path | None,
         typer.Option(
             "--labels",
-            help="CSV or Parquet: node, label (empty where not known)[, part: train, validation or test].",
+            help="CSV or Parquet: node, label (empty if unknown)[, split: train, validation or test].",
             readable=False,
             callback=check_given,
         ),
     ] = None,
     edges: EdgesFile = None,
-    split: Annotated[int, typer.Option(help="Which split of the benchmark.", min=0)] = 0,
+    split: Annotated[int, typer.Option(help="Number of the benchmark's split, from 0.", min=0)] = 0,
     direction: DirectionChoice = None,
     separator: Separator = None,
     decimal: Decimal = None,
@@ -160,7 +184,7 @@ def classify(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Learn the classes of nodes, from a benchmark or from your own features, labels and edges."""
+    """Learn to classify nodes, of a benchmark or of your own features, labels and edges. Then run `tdegnn predict`."""
     if (name is None) == (features is None and labels is None and edges is None):
         raise InputError("Expected the name of a benchmark, or --features, --labels and --edges, got both or neither.")
     model = settings.make(seed, device, direction)
@@ -181,21 +205,20 @@ def classify(
         notes.append(model.order_choice_.reason)
     if model.summary_["is_diverged"]:
         notes.append(
-            f"The training diverged; the weights of step {model.summary_['best_step']}, the best before, were kept. "
+            f"The training diverged. The best weights before, of step {model.summary_['best_step']}, were kept. "
             "Lower --learning-rate or --step-size."
         )
     if as_json:
         print_json(_facts(model, out) | {"notes": notes})
         return
     if not quiet:
-        _print_result(model)
-        for note in notes:
-            typer.echo(f"Note: {note}")
+        _print_result(model, settings.coefficients or USUAL_RULE)
+        print_notes(notes)
     typer.echo(_verdict(model, out))
 
 
 def _load_benchmark(name: str, split: int) -> dict[str, Any]:
-    """Arguments of `fit` for a benchmark."""
+    """Return the arguments of `fit` for a benchmark."""
     from tdegnn.data.benchmarks.load import load_nodes
 
     return {"X": load_nodes(name), "split": split, "source": {"benchmark": name, "split": split}, "notes": []}
@@ -208,7 +231,7 @@ def _read_files(
     direction: DirectionOption | None,
     csv_format: CsvFormat,
 ) -> dict[str, Any]:
-    """Arguments of `fit` for files of the user's."""
+    """Return the arguments of `fit` for files of the user."""
     from tdegnn.data.tables.nodes import read_labels, read_node_tables
 
     if features is None or labels is None or edges is None:
@@ -225,7 +248,7 @@ def _read_files(
         "graph": tables.graph,
         "source": source,
         "notes": list(tables.notes),
-        **known.parts,
+        **known.subsets,
     }
 
 
@@ -239,7 +262,7 @@ def _facts(model: NodeClassifier, out: Path) -> dict[str, Any]:
     }
 
 
-def _print_result(model: NodeClassifier) -> None:
+def _print_result(model: NodeClassifier, rule: str) -> None:
     summary = model.summary_
     test = summary["test_score"]
     rows = [
@@ -250,7 +273,7 @@ def _print_result(model: NodeClassifier) -> None:
         ["c (mean over layers)", vector(model.coefficients_.mean(axis=0).tolist())],
         ["largest root", number(model.explain().max_root_modulus)],
     ]
-    print_table(f"{model.system} on {len(model.classes_)} classes", ["", "value"], rows)
+    print_table(f"{rule} on {len(model.classes_)} classes", ["", "value"], rows)
 
 
 def _verdict(model: NodeClassifier, out: Path) -> str:

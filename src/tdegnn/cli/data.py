@@ -1,4 +1,4 @@
-"""`tdegnn data`: which benchmarks there are, where their files lie, getting them and checking them."""
+"""`tdegnn data`: list, download and verify the benchmarks, and show where their files are."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from tdegnn.data.benchmarks.catalogue import Benchmark
     from tdegnn.data.benchmarks.fetch import DataFile
 
-data = typer.Typer(help="Benchmark data: list it, get it, verify it. Your own: check it.", no_args_is_help=True)
+data = typer.Typer(help="List, download and verify benchmarks; check your own tables.", no_args_is_help=True)
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Names of benchmarks.", show_default=False)]
 
 
 @data.command("list")
 def list_benchmarks(as_json: AsJson = False) -> None:
-    """List the benchmarks, and which are here."""
+    """List the benchmarks, and which of them are on this machine."""
     from tdegnn.data.benchmarks.catalogue import CATALOGUE
 
     if as_json:
@@ -37,16 +37,16 @@ def list_benchmarks(as_json: AsJson = False) -> None:
         rows.append([benchmark.name, benchmark.kind, *columns, _place_of(benchmark), benchmark.license])
     header = ["name", "kind", "nodes", "edges", "features", "classes", "steps", "where", "license"]
     print_table("Benchmarks (edges without direction and self-loops)", header, rows)
-    typer.echo("Get one with: tdegnn data fetch NAME")
+    typer.echo("Download one with: tdegnn data fetch NAME")
 
 
 @data.command()
 def fetch(
     names: Names = None,
-    is_all: Annotated[bool, typer.Option("--all", help="Get every benchmark.")] = False,
+    is_all: Annotated[bool, typer.Option("--all", help="Download all benchmarks.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Download benchmarks into the cache; what is in a mirror folder stays there."""
+    """Download benchmarks into the cache. Files in a mirror folder are used in place."""
     if bool(names) == is_all:
         raise InputError("Expected names of benchmarks or --all, got both or neither. Try: tdegnn data list")
     benchmarks = _choose(names)
@@ -63,7 +63,7 @@ def fetch(
 
 @data.command()
 def verify(names: Names = None, quiet: Quiet = False, as_json: AsJson = False) -> None:
-    """Check the checksums of the files that are here."""
+    """Verify the checksums of the files on this machine."""
     from tdegnn.data.benchmarks.fetch import locate
 
     wrong: list[dict[str, str]] = []
@@ -110,7 +110,7 @@ def where(
 
 
 def _choose(names: list[str] | None) -> list[Benchmark]:
-    """The benchmarks of these names; all where there is no name."""
+    """Return the benchmarks of these names, or all if there is no name."""
     from tdegnn.data.benchmarks.catalogue import CATALOGUE, find_benchmark
 
     return [find_benchmark(name) for name in names or CATALOGUE]
@@ -126,7 +126,7 @@ def _place_of_file(file: DataFile) -> str:
 
 
 def _place_of(benchmark: Benchmark) -> str:
-    """Where all of its files are; several places joined by a plus."""
+    """Return where all of its files are, several places joined by a plus."""
     places = set(map(_place_of_file, benchmark.files))
     if "not here" not in places:
         return " + ".join(sorted(places))

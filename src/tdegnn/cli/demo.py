@@ -1,4 +1,4 @@
-"""`tdegnn demo`: watch TDE-GNN find that a pendulum is a second-order system."""
+"""`tdegnn demo`: watch TDE-GNN find that a pendulum is of second order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def demo(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Watch TDE-GNN find out that a pendulum is a second-order system (about a minute)."""
+    """Watch TDE-GNN find that a pendulum is of second order (about a minute)."""
     from tdegnn.experiments.pendulum import Effort, make_pendulum
     from tdegnn.training.devices import choose_device
 

@@ -1,4 +1,4 @@
-"""`tdegnn explain`: what a coefficient vector says, one that is given or one that a training learned."""
+"""`tdegnn explain`: what a vector of coefficients means, one that is given or one that a training learned."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def explain(
     coefficients: Annotated[
         str,
         typer.Argument(
-            help="The vector c, newest state first, separated by commas: [bold]1.4,0.2,-0.6[/bold]; or a run folder."
+            help="The vector c, newest state first, separated by commas, as [bold]1.4,0.2,-0.6[/bold]; or a run folder."
         ),
     ],
     tolerance: Annotated[
         float | None,
         typer.Option(
-            help="How far outside the unit disc a root may lie, and how small a D_j counts as zero; without it "
-            f"{DEFAULT_TOLERANCE:g}, or {LOOSE_TOLERANCE:g} for what was learned on physical states."
+            help="How far outside the unit disc a root may lie, and up to which size a D_j counts as zero.",
+            show_default=f"{DEFAULT_TOLERANCE:g}, for runs on physical states {LOOSE_TOLERANCE:g}",
         ),
     ] = None,
     out: Annotated[
@@ -37,7 +37,7 @@ def explain(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say what temporal coefficients mean, given or learned in a run: their order, roots, whether they are stable."""
+    """Explain temporal coefficients, given or learned in a run: their order, their roots, whether they are stable."""
     states = order_found = None
     if Path(coefficients).is_dir():
         vector, states, order_found = _read_run(Path(coefficients))
@@ -64,7 +64,7 @@ def explain(
 
 
 def _read_run(path: Path) -> tuple[list[float], str, str | None]:
-    """The mean over layers of the learned coefficients, the kind of states they combine, and why they are so many."""
+    """Return the mean of the learned coefficients over layers, the kind of states, and how the order was found."""
     from tdegnn.runs.run_folder import RunFolder
 
     run = RunFolder.open(path)
@@ -76,7 +76,7 @@ def _read_run(path: Path) -> tuple[list[float], str, str | None]:
 
 def _parse(text: str) -> list[float]:
     try:
-        return [float(part) for part in text.split(",")]
+        return [float(weight) for weight in text.split(",")]
     except ValueError as error:
         raise InputError(
             f"Expected numbers separated by commas, as in 1.4,0.2,-0.6, or a run folder, got {text!r}."

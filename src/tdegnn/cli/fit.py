@@ -1,4 +1,4 @@
-"""`tdegnn fit`: train a forecaster on the user's series, or on those of a benchmark, and keep the run folder."""
+"""`tdegnn fit`: train a forecaster on the user's series, or on those of a benchmark, and write a run folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tdegnn.cli.forecaster_options import ForecasterOptions
-from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Resume, Seed, with_groups
+from tdegnn.cli.options import USUAL_RULE, AsJson, Device, DeviceOption, Quiet, Resume, Seed, with_groups
 from tdegnn.cli.output import (
     compare_errors,
     number,
@@ -21,7 +21,7 @@ from tdegnn.cli.output import (
     progress_bar,
     vector,
 )
-from tdegnn.cli.series import NodeFeaturesFile, SeriesFile, TableOptions, in_options, read_features, read_series
+from tdegnn.cli.series import NodeFeaturesFile, SeriesFile, TableOptions, read_features, read_series
 
 if TYPE_CHECKING:
     from tdegnn.forecasting.forecaster import Forecaster
@@ -43,13 +43,13 @@ def fit(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Learn to forecast series on a graph: your own tables, or a benchmark. Then: tdegnn predict."""
-    settings.check(tables.said | {"node_features": node_features})
-    # Tables first: what makes a forecaster takes seconds to import.
+    """Learn to forecast series on a graph: your own tables, or a benchmark. Then run `tdegnn predict`."""
+    settings.check(tables.given | {"node_features": node_features})
+    # Read tables first: importing the forecaster takes seconds.
     panel = read_series(series, tables)
     model = settings.make(seed, device)
     features = read_features(node_features, panel, tables)
-    with _bars(model, is_quiet=quiet or as_json) as (on_look, on_refit), in_options():
+    with _bars(model, is_quiet=quiet or as_json) as (on_look, on_refit):
         model.fit(
             panel,
             node_features=features,
@@ -63,14 +63,14 @@ def fit(
         print_json(_facts(model, out))
         return
     if not quiet:
-        _print_result(model)
+        _print_result(model, settings.coefficients or USUAL_RULE)
         print_notes(model.notes_)
     typer.echo(f"On held-out steps {compare_errors(_errors(model))}. Run folder: {out}/")
 
 
 @contextmanager
 def _bars(model: Forecaster, *, is_quiet: bool) -> Iterator[tuple[Callable[[Look], None], Callable[[int, int], None]]]:
-    """Two progress bars, the second in place of the first: the training, and the one on everything after it."""
+    """Show a progress bar for the training, then one for the training on all steps."""
     with ExitStack() as bars:
         num_looks = -(-model.num_steps // model.validate_every)
         tick = bars.enter_context(progress_bar(num_looks, "training", is_quiet=is_quiet))
@@ -81,7 +81,7 @@ def _bars(model: Forecaster, *, is_quiet: bool) -> Iterator[tuple[Callable[[Look
         def show_refit(step: int, num_steps: int) -> None:
             nonlocal tick
             if step == 1:
-                # How many steps there are is only known now.
+                # Only now the number of steps is known.
                 bars.close()
                 tick = bars.enter_context(progress_bar(num_steps, "", is_quiet=is_quiet))
             tick("again, with the held-out steps")
@@ -90,7 +90,7 @@ def _bars(model: Forecaster, *, is_quiet: bool) -> Iterator[tuple[Callable[[Look
 
 
 def _errors(model: Forecaster) -> dict[str, dict[str, float | None]]:
-    """Held-out errors of the forecaster and of the naive forecasts."""
+    """Return the held-out errors of the forecaster and of the naive forecasts."""
     return {name: errors for name, errors in model.summary_["held_out"].items() if name != "steps"}
 
 
@@ -104,7 +104,7 @@ def _facts(model: Forecaster, out: Path) -> dict[str, Any]:
     }
 
 
-def _print_result(model: Forecaster) -> None:
+def _print_result(model: Forecaster, rule: str) -> None:
     summary = model.summary_
     held_out = f"{summary['held_out']['steps']} held-out forecasts of {model.horizon} steps"
     title = f"Errors of {held_out}, by which the best step was chosen"
@@ -118,4 +118,4 @@ def _print_result(model: Forecaster) -> None:
     ]
     if model.states == "physical":
         facts.append(["what c says", model.explain().verdict])
-    print_table(model.system or "Forecaster", ["", "value"], facts)
+    print_table(rule, ["", "value"], facts)

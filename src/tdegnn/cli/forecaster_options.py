@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from tdegnn.cli.options import DeviceOption, SystemOption, parse_order
+from tdegnn.cli.options import DeviceOption, Rule, parse_order, rule_argument
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
     from tdegnn.forecasting.forecaster import Forecaster
 
-# What Python calls otherwise.
-ARGUMENTS = {"coefficients": "system", "layers": "num_layers", "members": "num_members", "steps": "num_steps"}
-# What means nothing on physical states, and why.
+# Options that have another name in Python.
+ARGUMENTS = {"layers": "num_layers", "members": "num_members", "steps": "num_steps"}
+# Options that do not apply to physical states, and why.
 NOT_PHYSICAL = {
     "window": "which see the last steps, as many as --order says",
-    "layers": "which have one layer for each step ahead",
-    "dropout": "as a state with holes is another state",
-    "season": "which see what is forecast and nothing else",
-    "known": "which see what is forecast and nothing else",
-    "exogenous": "which see what is forecast and nothing else",
-    "node_features": "which see what is forecast and nothing else",
+    "layers": "which have one layer per step ahead",
+    "dropout": "since a state with gaps is another state",
+    "season": "which see only the series that is forecast",
+    "known": "which see only the series that is forecast",
+    "exogenous": "which see only the series that is forecast",
+    "node_features": "which see only the series that is forecast",
 }
 
 
@@ -37,12 +37,21 @@ class StatesOption(StrEnum):
     PHYSICAL = "physical"
 
 
+class OperatorOption(StrEnum):
+    """The spatial terms by name. A test compares them with `operators/registry.py`, which imports torch."""
+
+    DIFFUSION = "diffusion"
+    NEAR_IDENTITY = "near-identity"
+    HIDDEN_DIFFUSION = "hidden-diffusion"
+    PAST_DIFFUSION = "past-diffusion"
+
+
 @dataclass(frozen=True)
 class ForecasterOptions:
-    """What a user may say about a forecaster. Their defaults are those of `Forecaster`, but for the horizon.
+    """The options of a forecaster. The defaults are those of `Forecaster`, except for the horizon.
 
-    Only the steps of the horizon have intervals; with one step, the default in Python, most forecasts had none. Where
-    the default depends on the states, or an option makes no sense on some, None is what the user did not say.
+    Only the steps of the horizon have intervals; with the default of Python, one step, most forecasts would have none.
+    None is an option that the user did not give: its default depends on the states, or it does not apply to some.
     """
 
     PANEL: ClassVar[str] = "The forecaster"
@@ -50,74 +59,83 @@ class ForecasterOptions:
     states: Annotated[
         StatesOption,
         typer.Option(
-            help="What c combines: states of the network, or (physical) the observed steps themselves; then "
-            "`tdegnn explain` says of which order in time the data are."
+            help="What c combines: [bold]latent[/bold] states of the network, or the [bold]physical[/bold] ones, the "
+            "observed steps. For physical states, `tdegnn explain` tells the order in time of the data."
         ),
     ] = StatesOption.LATENT
     window: Annotated[
-        int | None, typer.Option(help="Steps a forecast sees; chosen by the held-out steps without it.", min=1)
+        int | None,
+        typer.Option(
+            help="Number of steps that a forecast sees.", min=1, show_default="chosen by errors on held-out steps"
+        ),
     ] = None
-    horizon: Annotated[int, typer.Option(help="Steps that are forecast at once, with intervals.", min=1)] = 4
+    horizon: Annotated[int, typer.Option(help="Number of steps that are forecast at once, with intervals.", min=1)] = 4
     order: Annotated[
         Any,
         typer.Option(
-            help="Length of the history, at most the window; [bold]auto[/bold] finds it in the series.",
+            help="Length of the history, at most the window. [bold]auto[/bold] finds it in the series.",
             parser=parse_order,
             metavar="INTEGER|auto",
             show_default="4, on physical states 2",
         ),
     ] = None
-    coefficients: Annotated[
-        SystemOption,
-        typer.Option("--coefficients", "--system", help="c = [1], a learned vector, attention, or a stable vector."),
-    ] = SystemOption.DIRECT
+    coefficients: Rule = None
+    operator: Annotated[
+        OperatorOption | None,
+        typer.Option(help="Spatial term.", show_default="past-diffusion, on physical states hidden-diffusion"),
+    ] = None
     season: Annotated[
-        float | None, typer.Option(help="Steps until a season comes round; what the dates say without it.")
+        float | None, typer.Option(help="Length of a season in steps.", show_default="seasons of the dates")
     ] = None
     known: Annotated[
         list[str] | None,
-        typer.Option(help="Exogenous column whose future will be given to predict; may be given several times."),
+        typer.Option(help="Exogenous column whose future values predict will get. Can be repeated."),
     ] = None
     lowest: Annotated[
-        float | None, typer.Option(help="Where values end: nothing below it is forecast. 0 for counts.")
+        float | None, typer.Option(help="Lowest possible value: no forecast goes below it. 0 for counts.")
     ] = None
     hidden_channels: Annotated[
-        int, typer.Option(help="Channels of a state; hidden ones of the spatial term on physical states.", min=1)
+        int, typer.Option(help="Channels of a state; on physical states, hidden channels of the spatial term.", min=1)
     ] = 32
     layers: Annotated[int | None, typer.Option(help="Number of layers.", min=1, show_default="2")] = None
     step_size: Annotated[
-        float, typer.Option(help="h: weight of the spatial term, on physical states the time from step to step.", min=0)
+        float, typer.Option(help="h: weight of the spatial term; on physical states, the time between steps.", min=0)
     ] = 1.0
     dropout: Annotated[
-        float | None, typer.Option(help="Part of states dropped in training.", min=0, max=0.99, show_default="0.3")
+        float | None,
+        typer.Option(help="Share of the states dropped in training.", min=0, max=0.99, show_default="0.3"),
     ] = None
     learning_rate: Annotated[
         float | None,
-        typer.Option(help="How fast all but c learns.", min=0, show_default="0.003, on physical states 0.01"),
+        typer.Option(
+            help="Learning rate of all weights but those of c.", min=0, show_default="0.003, on physical states 0.01"
+        ),
     ] = None
     members: Annotated[
         int | None,
-        typer.Option(help="Networks whose mean is the forecast.", min=1, show_default="3, on physical states 1"),
+        typer.Option(
+            help="Number of networks. The forecast is their mean.", min=1, show_default="3, on physical states 1"
+        ),
     ] = None
     steps: Annotated[
         int | None,
-        typer.Option(help="Steps of the optimizer at most.", min=1, show_default="300, on physical states 1500"),
+        typer.Option(help="Maximum number of optimizer steps.", min=1, show_default="300, on physical states 1500"),
     ] = None
     patience: Annotated[
         int | None,
         typer.Option(
-            help="End after so many steps without improvement.", min=1, show_default="100, on physical states never"
+            help="Stop after this many steps without improvement.", min=1, show_default="100, on physical states never"
         ),
     ] = None
     coverage: Annotated[
-        float, typer.Option(help="How often intervals are to hold what is observed.", min=0.01, max=0.999)
+        float, typer.Option(help="Share of the observations that intervals should contain.", min=0.01, max=0.999)
     ] = 0.9
 
     def check(self, others: Mapping[str, object]) -> None:
-        """Raise an `InputError` for an option that means nothing on the states that are asked for.
+        """Raise an `InputError` for an option that does not apply to the chosen states.
 
         Args:
-            others: What else the user said, by the name of the option.
+            others: The other options of the user, by name.
         """
         if self.states is StatesOption.LATENT:
             return
@@ -127,7 +145,7 @@ class ForecasterOptions:
                 raise InputError(f"Expected no --{option} with physical states, {reason}. Leave it out.")
 
     def make(self, seed: int, device: DeviceOption) -> Forecaster:
-        """A forecaster with these settings, not trained yet.
+        """Return a forecaster with these settings, not trained yet.
 
         Args:
             seed: Seed of everything random.
@@ -135,9 +153,15 @@ class ForecasterOptions:
         """
         from tdegnn.forecasting.forecaster import Forecaster
 
-        said = {name: value for name, value in vars(self).items() if value is not None and name != "states"}
-        settings: dict[str, Any] = {"seed": seed, "device": device.value}
-        settings |= {ARGUMENTS.get(name, name): value for name, value in said.items()}
-        settings["system"] = self.coefficients.value
+        settings: dict[str, Any] = {"seed": seed, "device": device.value, **self._arguments()}
         is_physical = self.states is StatesOption.PHYSICAL
         return Forecaster.physical(**settings) if is_physical else Forecaster(**settings)
+
+    def _arguments(self) -> dict[str, Any]:
+        """Return the given options as arguments of `Forecaster`."""
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        del given["states"]
+        rule = rule_argument(given.pop("coefficients", None))
+        if self.operator is not None:
+            given["operator"] = self.operator.value
+        return rule | {ARGUMENTS.get(name, name): value for name, value in given.items()}

@@ -1,4 +1,4 @@
-"""Options that go together: declared once, as the fields of a dataclass, and given to every command that takes it."""
+"""Options that several commands share, and groups of options that are declared once, as the fields of a dataclass."""
 
 from __future__ import annotations
 
@@ -19,11 +19,197 @@ if TYPE_CHECKING:
     from tdegnn.data.tables.csv_files import CsvFormat
 
 
-def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Let the command line fill parameters whose type is a dataclass, by one option for each of its fields.
+class DeviceOption(StrEnum):
+    """Where to compute."""
 
-    A field is written as a parameter of a command is, `Annotated[int, typer.Option(help=...)] = 4`. In the help, the
-    fields of a dataclass stand together under its `PANEL`.
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+class SystemOption(StrEnum):
+    """The systems of the tables. Each is a short name for a rule for c."""
+
+    FIXED = "DE-GNN"
+    DIRECT = "TDE-GNN_D"
+    ATTENTION = "TDE-GNN_A"
+    STABLE = "TDE-GNN_S"
+
+
+# The rules for c by name. A test compares them with `core/rules.py`, which would make `--help` wait for torch.
+RULES = ("euler", "leapfrog", "direct", "attention", "gated-attention", "stable", "stable-attention")
+USUAL_RULE = SystemOption.DIRECT
+# Rules with a fixed length of the history.
+FIXED_RULES = (SystemOption.FIXED, "euler", "leapfrog")
+
+
+def parse_rule(name: str) -> str:
+    """Return the name of a system or of a rule for c."""
+    known = (*SystemOption, *RULES)
+    if name not in known:
+        raise typer.BadParameter(f"Expected one of {', '.join(known)}, got {name!r}.")
+    return name
+
+
+def rule_argument(name: str | None) -> dict[str, Any]:
+    """Return the argument of an estimator for a rule: `system`, `coefficients`, or nothing for its default."""
+    if name is None:
+        return {}
+    return {"system": name} if name in tuple(SystemOption) else {"coefficients": name}
+
+
+class DirectionOption(StrEnum):
+    """Whose states a node receives."""
+
+    OUT = "out"
+    IN = "in"
+    BOTH = "both"
+
+
+def parse_order(given: str | int) -> int | str:
+    """Return a length of the history, or `auto`. Typer also passes defaults, which are numbers."""
+    text = str(given)
+    if text == "auto":
+        return text
+    if not text.isdecimal() or int(text) < 1:
+        raise typer.BadParameter(f"Expected a whole number of at least 1, or auto, got {text!r}.")
+    return int(text)
+
+
+def check_given(path: Path | None) -> Path | None:
+    """Raise an `InputError` for a file that cannot be read, before the imports of its reader, which take seconds."""
+    from tdegnn.data.tables.csv_files import check_file
+
+    return None if path is None else check_file(path)
+
+
+Rule = Annotated[
+    str | None,
+    typer.Option(
+        "--coefficients",
+        "--system",
+        help="Rule for c. [bold]DE-GNN[/bold]: c = [1]; [bold]TDE-GNN_D[/bold]: a learned vector; "
+        "[bold]TDE-GNN_A[/bold]: attention; [bold]TDE-GNN_S[/bold]: a learned vector that is always stable. Or: "
+        f"{', '.join(RULES)}.",
+        parser=parse_rule,
+        metavar="NAME",
+        show_default=USUAL_RULE.value,
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.", min=0, max=2**32 - 1)]
+Device = Annotated[
+    DeviceOption,
+    typer.Option("--device", help="Where to compute. [bold]auto[/bold] uses a GPU if there is one."),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the training in --out.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the verdict.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
+OutFolder = Annotated[Path, typer.Option("--out", "-o", help="Folder for pictures and result lines.", file_okay=False)]
+
+# Options of commands that write result lines.
+ResultLines = Annotated[
+    Path, typer.Option("--out", "-o", help="File of result lines. Results that it already holds are not run again.")
+]
+Report = Annotated[bool, typer.Option("--report", help="Run nothing, only show the results in the file.")]
+Picture = Annotated[Path | None, typer.Option(help="File for the figure. Default: beside the result lines.")]
+Datasets = Annotated[
+    list[str] | None, typer.Option("--dataset", help="Name of a dataset. Can be repeated. Default: all.")
+]
+
+# Options for the user's own files. Our own messages say whether a file can be read (readable=False).
+FeaturesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--features",
+        help="CSV or Parquet: the node's name, then numbers; or npz with an array `features` (and `nodes`).",
+        readable=False,
+        callback=check_given,
+    ),
+]
+EdgesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--edges",
+        help="CSV or Parquet: source, target[, weight]; or an adjacency matrix (CSV, npz, npy).",
+        readable=False,
+        callback=check_given,
+    ),
+]
+CoordinatesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--coordinates",
+        help="Instead of edges: node, latitude, longitude (or x, y). Neighbors are linked.",
+        readable=False,
+        callback=check_given,
+    ),
+]
+Neighbors = Annotated[
+    int | None,
+    typer.Option(
+        "--neighbors",
+        help="With --coordinates: number of neighbors to which each node is linked.",
+        min=1,
+        show_default="5, or all if there are fewer",
+    ),
+]
+NodeColumn = Annotated[str | None, typer.Option("--node", help="Column of nodes in a long table.")]
+TimeColumn = Annotated[str | None, typer.Option("--time", help="Column of times.")]
+ValueColumns = Annotated[
+    list[str] | None, typer.Option("--value", help="Column of a long table to forecast. Can be repeated.")
+]
+ExogenousColumns = Annotated[
+    list[str] | None, typer.Option("--exogenous", help="Column of a long table that only helps. Can be repeated.")
+]
+TimeZone = Annotated[str | None, typer.Option("--time-zone", help="Time zone of the times, for example Europe/Berlin.")]
+TimeFormat = Annotated[str | None, typer.Option("--time-format", help="How times are written, for example %d/%m/%Y.")]
+DirectionChoice = Annotated[
+    DirectionOption | None,
+    typer.Option(
+        "--direction",
+        help="Whose states a node receives: those of the nodes it points to (out), that point to it (in), or both.",
+        show_default="both",
+    ),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option("--separator", help="Character between the columns of CSV files.", show_default="found in the file"),
+]
+Decimal = Annotated[
+    str | None, typer.Option("--decimal", help="Decimal sign of CSV files: a point or a comma.", show_default=".")
+]
+Encoding = Annotated[str | None, typer.Option("--encoding", help="Encoding of CSV files.", show_default="utf-8")]
+
+
+def make_csv_format(separator: str | None, decimal: str | None, encoding: str | None) -> CsvFormat:
+    r"""Return how CSV files are written, according to the options. A tab is typed as `\t`."""
+    from tdegnn.data.tables.csv_files import CsvFormat
+
+    return CsvFormat(None if separator is None else separator.replace("\\t", "\t"), decimal or ".", encoding or "utf-8")
+
+
+Name = TypeVar("Name", bound=str)
+
+
+def choose_names(asked: Sequence[str] | None, known: Sequence[Name], what: str) -> list[Name]:
+    """Return those of the known names that were asked for, or all if none was."""
+    unknown = [name for name in asked or () if name not in known]
+    if unknown:
+        raise InputError(f"Expected a {what} among {', '.join(known)}, got {unknown[0]!r}.")
+    return [name for name in known if asked is None or name in asked]
+
+
+def check_report(report: bool, out: Path) -> None:
+    """Raise an `InputError` if a report is asked for and there are no result lines."""
+    if report and not any(path.exists() for path in (out, out.with_suffix(".jsonl"), out.with_suffix(".parquet"))):
+        raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to run.")
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace each parameter of a command whose type is a dataclass by one option per field.
+
+    A field is written like a parameter of a command, `Annotated[int, typer.Option(help=...)] = 4`. The help shows the
+    fields of a dataclass together, under its `PANEL`.
     """
     own = inspect.signature(command).parameters
     hints = get_type_hints(command, include_extras=True)
@@ -64,143 +250,3 @@ def _options_of(group: Any) -> list[inspect.Parameter]:
             )
         )
     return parameters
-
-
-class DeviceOption(StrEnum):
-    """Where to compute."""
-
-    AUTO = "auto"
-    CPU = "cpu"
-    CUDA = "cuda"
-
-
-class SystemOption(StrEnum):
-    """Which rule gives c."""
-
-    FIXED = "DE-GNN"
-    DIRECT = "TDE-GNN_D"
-    ATTENTION = "TDE-GNN_A"
-    STABLE = "TDE-GNN_S"
-
-
-class DirectionOption(StrEnum):
-    """Whose states a node receives."""
-
-    OUT = "out"
-    IN = "in"
-    BOTH = "both"
-
-
-def parse_order(given: str | int) -> int | str:
-    """A length of the history, or `auto`; defaults come as numbers."""
-    text = str(given)
-    if text == "auto":
-        return text
-    if not text.isdecimal() or int(text) < 1:
-        raise typer.BadParameter(f"Expected a whole number from 1 on, or auto, got {text!r}.")
-    return int(text)
-
-
-Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.", min=0, max=2**32 - 1)]
-Device = Annotated[
-    DeviceOption,
-    typer.Option("--device", help="Where to compute; [bold]auto[/bold] takes a GPU if there is one."),
-]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the training in --out.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
-OutFolder = Annotated[Path, typer.Option("--out", "-o", help="Folder for pictures and result lines.", file_okay=False)]
-
-# What commands that write result lines share.
-ResultLines = Annotated[Path, typer.Option("--out", "-o", help="File of result lines; what is in it is not run again.")]
-Report = Annotated[bool, typer.Option("--report", help="Run nothing; show what the file holds.")]
-Picture = Annotated[Path | None, typer.Option(help="Where to write the figure; beside the result lines without it.")]
-Datasets = Annotated[
-    list[str] | None, typer.Option("--dataset", help="Name of a dataset; may be given several times. All without.")
-]
-
-
-def check_given(path: Path | None) -> Path | None:
-    """Say at once that a file cannot be read, before the imports of what reads it, which take seconds."""
-    from tdegnn.data.tables.csv_files import check_file
-
-    return None if path is None else check_file(path)
-
-
-# What a user may say about files of their own. Whether they can be read is said in our words (readable=False).
-FeaturesFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--features",
-        help="CSV or Parquet: the node's name, then numbers; or npz (features, nodes).",
-        readable=False,
-        callback=check_given,
-    ),
-]
-EdgesFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--edges",
-        help="CSV or Parquet: source, target[, weight]; or an adjacency matrix (CSV, npz, npy).",
-        readable=False,
-        callback=check_given,
-    ),
-]
-CoordinatesFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--coordinates",
-        help="In place of edges: node, latitude, longitude (or x, y); neighbors are linked.",
-        readable=False,
-        callback=check_given,
-    ),
-]
-Neighbors = Annotated[
-    int | None,
-    typer.Option(
-        "--neighbors", help="How many neighbors to link by coordinates; 5, or all where there are fewer.", min=1
-    ),
-]
-NodeColumn = Annotated[str | None, typer.Option("--node", help="Column of nodes, for a long table.")]
-TimeColumn = Annotated[str | None, typer.Option("--time", help="Column of times.")]
-ValueColumns = Annotated[
-    list[str] | None, typer.Option("--value", help="Column to forecast, for a long table; may be given several times.")
-]
-ExogenousColumns = Annotated[
-    list[str] | None, typer.Option("--exogenous", help="Column that only helps; may be given several times.")
-]
-TimeZone = Annotated[str | None, typer.Option("--time-zone", help="Time zone of the times, as in Europe/Berlin.")]
-TimeFormat = Annotated[str | None, typer.Option("--time-format", help="How times are written, as in %d/%m/%Y.")]
-DirectionChoice = Annotated[
-    DirectionOption | None,
-    typer.Option("--direction", help="Whose states a node receives: of nodes it points to, that point to it, or both."),
-]
-Separator = Annotated[str | None, typer.Option("--separator", help="What separates the columns of CSV files.")]
-Decimal = Annotated[
-    str | None, typer.Option("--decimal", help="Decimal sign of CSV files: a point or a comma.", show_default=".")
-]
-Encoding = Annotated[str | None, typer.Option("--encoding", help="Encoding of CSV files.", show_default="utf-8")]
-
-
-def make_csv_format(separator: str | None, decimal: str | None, encoding: str | None) -> CsvFormat:
-    """How CSV files are written, as the options say. A tab is typed as a backslash and a t."""
-    from tdegnn.data.tables.csv_files import CsvFormat
-
-    return CsvFormat(None if separator is None else separator.replace("\\t", "\t"), decimal or ".", encoding or "utf-8")
-
-
-Name = TypeVar("Name", bound=str)
-
-
-def choose_names(asked: Sequence[str] | None, known: Sequence[Name], what: str) -> list[Name]:
-    """Those of the known names that were asked for; all where none was."""
-    unknown = [name for name in asked or () if name not in known]
-    if unknown:
-        raise InputError(f"Expected a {what} among {', '.join(known)}, got {unknown[0]!r}.")
-    return [name for name in known if asked is None or name in asked]
-
-
-def check_report(report: bool, out: Path) -> None:
-    """Raise an `InputError` where a report is asked for of lines that are not there."""
-    if report and not any(path.exists() for path in (out, out.with_suffix(".jsonl"), out.with_suffix(".parquet"))):
-        raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to run.")

@@ -1,4 +1,4 @@
-"""`tdegnn order`: what kind of equation do data follow? `tdegnn reproduce order-found`: how far can that be trusted?"""
+"""`tdegnn order`: the order in time of the equation that series follow."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import typer
 from tdegnn.analysis.order_limits import HIGHEST_ORDER, NUM_RESAMPLES, USUAL_MAX_ORDER
 from tdegnn.cli.options import AsJson, Quiet, Seed, with_groups
 from tdegnn.cli.output import print_json, print_notes, print_table, progress_bar
-from tdegnn.cli.series import SeriesFile, TableOptions, in_options, read_series
+from tdegnn.cli.series import SeriesFile, TableOptions, read_series
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
     from tdegnn.analysis.order_report import OrderFound, OrderTrial
     from tdegnn.data.panel import Panel
 
-# The order of a swing.
-SWINGS_FROM = 2
+# The order of an oscillation.
+OSCILLATES_FROM = 2
 
 
 @with_groups
@@ -33,13 +33,14 @@ def order(
         float | None,
         typer.Option(
             "--step-size",
-            help="Time between two steps, for the equation that is printed; without it that of times that are numbers.",
+            help="Time between two steps, for the printed equation.",
+            show_default="the step of times that are numbers",
         ),
     ] = None,
     resamples: Annotated[
         int,
         typer.Option(
-            "--resamples", help="How often parts of the data are drawn again, to see how sure the verdict is.", min=2
+            "--resamples", help="Number of times that the data are resampled, to tell how sure the verdict is.", min=2
         ),
     ] = NUM_RESAMPLES,
     seed: Seed = 0,
@@ -49,13 +50,13 @@ def order(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say what kind of equation series on a graph follow: its order in time, and how sure that is."""
+    """Find the order in time of the equation that series on a graph follow, and how sure it is."""
     from tdegnn.analysis.order_search import find_order
 
     if step_size is not None and not step_size > 0:
         raise InputError(f"Expected --step-size to be positive, got {step_size}.")
     panel = read_series(series, tables)
-    with progress_bar(max_order, "orders", is_quiet=quiet or as_json) as tick, in_options():
+    with progress_bar(max_order, "orders", is_quiet=quiet or as_json) as tick:
         found = find_order(
             panel, step_size=step_size, max_order=max_order, num_resamples=resamples, seed=seed, on_order=tick
         )
@@ -80,9 +81,9 @@ def order(
 def _notes_of_season(panel: Panel, found: OrderFound) -> list[str]:
     from tdegnn.data.times.seasons import seasons_of
 
-    if found.order is None or found.order < SWINGS_FROM or not seasons_of(panel.times):
+    if found.order is None or found.order < OSCILLATES_FROM or not seasons_of(panel.times):
         return []
-    return ["A cycle of the calendar alone is of second order. Remove the season to ask about the rest."]
+    return ["A season alone is of second order. Remove the season to find the order of the rest."]
 
 
 def _save(found: OrderFound, record: dict[str, Any], folder: Path) -> None:
@@ -121,4 +122,4 @@ def _print_equation(found: OrderFound) -> None:
         )
         typer.echo(f"D_{entry.order} = {interval}: {entry.meaning}.")
     if any(trial.order > found.order for trial in found.trials):
-        typer.echo("The order is the smallest that explains enough; shares above it say nothing.")
+        typer.echo("The order is the smallest that explains enough; the shares of larger ones tell nothing more.")

@@ -1,4 +1,4 @@
-"""What commands print: tables, verdicts, JSON, and a progress bar where a person is watching."""
+"""What commands print: tables, notes, JSON, the errors of forecasts, and a progress bar on a terminal."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from tdegnn.cli.series import as_options
+from tdegnn.errors import Message
 
 
 class Tick(Protocol):
-    """Advances a progress bar by one, and says what is being done."""
+    """Advances a progress bar by one and changes its description."""
 
     def __call__(self, description: str = "") -> None:
         """Advance."""
@@ -26,7 +26,7 @@ class Tick(Protocol):
 
 @contextmanager
 def progress_bar(total: int, description: str, *, is_quiet: bool) -> Iterator[Tick]:
-    """A progress bar on the error stream; none where that is no terminal, or where the user wants quiet."""
+    """Show a progress bar on the error stream, unless it is not a terminal or the user wants quiet."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description:<20}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     is_disabled = is_quiet or not console.is_terminal
@@ -40,59 +40,59 @@ def progress_bar(total: int, description: str, *, is_quiet: bool) -> Iterator[Ti
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; the first column is text, the others are numbers."""
+    """Print a table. The first column is text, the others are numbers."""
     console = Console()
     if not console.is_terminal:
-        # What goes into a file is not folded to the width of a terminal that is not there.
+        # Do not fold the lines of a file to the default width of a terminal.
         console = Console(width=160)
     table = Table(header_style="bold", box=None, pad_edge=False)
     for position, name in enumerate(header):
         table.add_column(name, justify="left" if position == 0 else "right", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    # Not the title of `Table`, which is folded where the table is narrow.
+    # Not the title of `Table`, which is folded to the width of the table.
     console.print(Text(title, style="bold"))
     console.print(table)
     console.print()
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON."""
+    """Print a value as JSON, with null for infinite numbers and NaN."""
     from tdegnn.runs.safe_files import finite_or_null
 
     typer.echo(json.dumps(finite_or_null(value), indent=2, allow_nan=False))
 
 
 def print_notes(notes: Iterable[str]) -> None:
-    """Print what should be known, a line each."""
+    """Print notes, one line each, with their arguments as options."""
     for note in notes:
-        typer.echo(f"Note: {as_options(note)}")
+        typer.echo(f"Note: {note.as_options() if isinstance(note, Message) else note}")
 
 
 def number(value: float | None) -> str:
-    """Three significant digits; a dash where there is nothing."""
+    """Return a number with three significant digits, or a dash for None and NaN."""
     return "-" if value is None or isnan(value) else f"{value:.3g}"
 
 
 def share(value: float | None) -> str:
-    """A percentage; a dash where there is nothing."""
+    """Return a percentage, or a dash for None and NaN."""
     return "-" if value is None or isnan(value) else f"{value:.1%}"
 
 
 def vector(values: Sequence[float]) -> str:
-    """Coefficients in brackets."""
+    """Return coefficients in brackets."""
     return "[" + ", ".join(f"{value:.4g}" for value in values) + "]"
 
 
-# By method: `mse`, `mae` and, where intervals were looked at, `coverage`. None, or NaN, where nothing was observed.
+# By method: `mse`, `mae` and, if intervals were evaluated, `coverage`. None or NaN if nothing was observed.
 Errors = Mapping[str, Mapping[str, float | None]]
 OURS = "forecaster"
-# From here on a percentage of what is saved says little.
+# From this ratio on, print how many times better, instead of a percentage.
 MANY_TIMES = 10
 
 
 def print_errors(title: str, errors: Errors) -> None:
-    """Print a table with a row for each method."""
+    """Print the errors of forecasts, one row per method."""
     has_coverage = any("coverage" in row for row in errors.values())
     header = ["", "MSE", "MAE"] + (["in the interval"] if has_coverage else [])
     rows = []

@@ -1,4 +1,4 @@
-"""`tdegnn predict`: what a trained run says, of the steps to come or of nodes; which of them, the run knows."""
+"""`tdegnn predict`: forecasts of a run of `tdegnn fit`, or classes of nodes of a run of `tdegnn classify`."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ def predict(
         typer.Option(
             "--out",
             "-o",
-            help="CSV or Parquet. Of series, forecast.csv without it: time, node, forecast, low, high. Of nodes, "
-            "predictions.csv: node, label, probability of each class.",
+            help="CSV or Parquet. Series: time, node, forecast, low, high. Nodes: node, label, and the probability of "
+            "each class.",
+            show_default="forecast.csv, for nodes predictions.csv",
             dir_okay=False,
         ),
     ] = None,
@@ -35,14 +36,14 @@ def predict(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Forecast series, or predict the classes of nodes: of the training's own, or of others that you name."""
+    """Forecast series, or predict the classes of nodes, of the training or of other files."""
     from tdegnn.runs.run_folder import RunFolder
 
     kind = RunFolder.open(run).config.get("kind")
     if kind == "Forecaster":
         _refuse(run, kind, new_nodes)
-        said = TableOptions(separator=separator, decimal=decimal, encoding=encoding)
-        predict_series(run, new_series, said, out or Path("forecast.csv"), is_quiet=quiet, as_json=as_json)
+        tables = TableOptions(separator=separator, decimal=decimal, encoding=encoding)
+        predict_series(run, new_series, tables, out or Path("forecast.csv"), is_quiet=quiet, as_json=as_json)
     else:
         _refuse(run, kind, new_series)
         csv_format = make_csv_format(separator, decimal, encoding)
@@ -51,7 +52,7 @@ def predict(
 
 
 def _refuse(run: Path, kind: str | None, options: Any) -> None:
-    """Raise an `InputError` for the first option that is of no use for a run of this kind."""
+    """Raise an `InputError` for the first option that does not apply to a run of this kind."""
     for name, value in vars(options).items():
         if value is not None:
             raise InputError(f"Expected no --{name} for {run}, the run of a {kind}, got one. Leave it out.")

@@ -1,4 +1,4 @@
-"""`tdegnn predict` for the run of a node classifier: the classes of nodes, as a table."""
+"""`tdegnn predict` for a run of a node classifier: the classes of nodes, as a table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NewNodes:
-    """What a user may say about nodes that a classifier has not seen."""
+    """Options about nodes that a classifier has not seen."""
 
     PANEL: ClassVar[str] = "For a run of tdegnn classify"
 
@@ -28,7 +28,7 @@ class NewNodes:
     edges: EdgesFile = None
     device: Annotated[
         DeviceOption | None,
-        typer.Option("--device", help="Where to compute.", show_default="auto, a GPU if there is one"),
+        typer.Option("--device", help="Where to compute.", show_default="auto: a GPU if there is one"),
     ] = None
 
 
@@ -41,7 +41,7 @@ def predict_nodes(
     is_quiet: bool,
     as_json: bool,
 ) -> None:
-    """Predict the classes of nodes: of the training's own, or of others with the same features."""
+    """Predict the classes of nodes, of the training or of others with the same features."""
     if (new.features is None) != (new.edges is None):
         raise InputError("Expected --features and --edges, or neither for the nodes of the training, got one of them.")
     check_table(out)
@@ -78,7 +78,7 @@ def _read(features: Path, edges: Path, data: dict[str, Any], csv_format: CsvForm
 
 
 def _read_training_nodes(data: dict[str, Any], run: Path) -> NodeTables:
-    """The nodes of the training, from where they came from."""
+    """Read the nodes of the training from their files."""
     from tdegnn.data.benchmarks.load import load_nodes
     from tdegnn.data.tables.nodes import NodeTables
 

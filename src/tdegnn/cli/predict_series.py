@@ -1,4 +1,4 @@
-"""`tdegnn predict` for the run of a forecaster: what comes next, as a table."""
+"""`tdegnn predict` for a run of a forecaster: the next steps, as a table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from tdegnn.cli.options import check_given
 from tdegnn.cli.output import print_json, print_notes
-from tdegnn.cli.series import TableOptions, check_series, in_options, read_series
+from tdegnn.cli.series import TableOptions, check_series, read_series
 from tdegnn.cli.tables import check_table, write_table
 from tdegnn.errors import InputError
 
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NewSeries:
-    """What a user may say about the steps to forecast, and those before them."""
+    """Options about the steps to forecast, and the steps before them."""
 
     PANEL: ClassVar[str] = "For a run of tdegnn fit"
 
     series: Annotated[
         Path | None,
         typer.Option(
-            help="The series as far as they are known by now; without it, those of the training.",
+            help="The series up to now.",
+            show_default="those of the training",
             readable=False,
             callback=check_series,
         ),
@@ -38,23 +39,25 @@ class NewSeries:
     future: Annotated[
         Path | None,
         typer.Option(
-            help="What is known of the steps to forecast (--known): node, time and its columns.",
+            help="Known values of the steps to forecast: node, time and the columns of --known.",
             readable=False,
             callback=check_given,
         ),
     ] = None
     horizon: Annotated[
-        int | None, typer.Option(help="Steps to forecast; without it, as many as were trained.", min=1)
+        int | None, typer.Option(help="Number of steps to forecast.", min=1, show_default="that of the training")
     ] = None
 
 
-def predict_series(run: Path, new: NewSeries, said: TableOptions, out: Path, *, is_quiet: bool, as_json: bool) -> None:
-    """Forecast what comes after the series of the training, or after newer ones.
+def predict_series(
+    run: Path, new: NewSeries, options: TableOptions, out: Path, *, is_quiet: bool, as_json: bool
+) -> None:
+    """Forecast the steps after the series of the training, or after newer series.
 
     Args:
         run: Folder of the training.
-        new: What is known by now, and how far to forecast.
-        said: About new tables; what it leaves open is as in training.
+        new: The series up to now, and the steps to forecast.
+        options: Options about new tables. Others are those of the training.
         out: Table to write.
         is_quiet: Print one line.
         as_json: Print JSON.
@@ -67,14 +70,13 @@ def predict_series(run: Path, new: NewSeries, said: TableOptions, out: Path, *, 
     data = RunFolder.open(run).config["data"]
     if new.future is not None and not model.known:
         raise InputError(f"Expected no --future, as {run} was trained without --known. Leave it out, or train with it.")
-    tables = _tables_of_training(data, said)
+    tables = _tables_of_training(data, options)
     seen = None if new.series is None else _arranged(read_series(new.series, tables), data["nodes"])
     ahead = None
     if new.future is not None:
         known = replace(tables, value=list(model.known), exogenous=None)
         ahead = _arranged(read_series(new.future, known), data["nodes"])
-    with in_options():
-        forecast = model.predict(new.horizon, panel=seen, future=ahead)
+    forecast = model.predict(new.horizon, panel=seen, future=ahead)
     write_table(forecast.to_frame(), out)
     notes = [*(() if seen is None else seen.notes), *forecast.notes]
     if as_json:
@@ -85,25 +87,25 @@ def predict_series(run: Path, new: NewSeries, said: TableOptions, out: Path, *, 
     typer.echo(_verdict(forecast, out))
 
 
-def _tables_of_training(data: dict[str, Any], said: TableOptions) -> TableOptions:
-    """How the tables of the training were read, and after it what is said now; the graph is known."""
+def _tables_of_training(data: dict[str, Any], options: TableOptions) -> TableOptions:
+    """Return the options of the training, replaced by those given now. The graph is known."""
     kept = {name: value for name, value in data.get("tables", {}).items() if name != "series"}
-    return TableOptions(**kept | said.said).without_graph()
+    return TableOptions(**kept | options.given).without_graph()
 
 
 def _arranged(panel: Panel, nodes: Sequence[str]) -> Panel:
-    """The panel with its nodes in the order of the training, and without others."""
+    """Return the panel with the nodes of the training, in their order."""
     places = {name: place for place, name in enumerate(panel.nodes)}
     missing = [name for name in nodes if name not in places]
     if missing:
         raise InputError(
             f"Expected the {len(nodes)} nodes of the training in {panel.name}, got none called {missing[0]!r}. "
-            "Add it, empty where nothing was observed."
+            "Add it, with empty cells for what was not observed."
         )
     others = [name for name in panel.nodes if name not in set(nodes)]
     notes = panel.notes
     if others:
-        notes += (f"{panel.name} has nodes that the training had not, {others[0]!r} first; they are left out.",)
+        notes += (f"{panel.name} has nodes that the training had not, the first is {others[0]!r}; they are left out.",)
     values = panel.values[:, [places[name] for name in nodes]]
     return replace(panel, values=values, nodes=tuple(nodes), notes=notes)
 

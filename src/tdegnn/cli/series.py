@@ -1,14 +1,11 @@
-"""The user's series and graph on the command line: what may be said about them, and how they are read.
+"""Series and graph of the user on the command line: the options about them, and how they are read.
 
-A name that is no file may be that of a benchmark. What Python calls an argument is an option here, in messages too.
+If there is no file of a name, it may be the name of a benchmark.
 """
 
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -41,15 +38,10 @@ if TYPE_CHECKING:
     from tdegnn.graph import Graph
 
 USUAL_NEIGHBORS = 5
-# Arguments that messages speak of, and that are options here.
-ARGUMENT = re.compile(
-    r"\b(decimal|encoding|time_format|time_zone|node|value|lowest)=('[^']*'|\d+)|\b(time_format|time_zone)\b|"
-    r"\b(known|future|node_features|node)="
-)
 
 
 def check_series(series: Path | None) -> Path | None:
-    """Say at once that there is neither a file nor a benchmark with series of that name."""
+    """Raise an `InputError` if there is neither a file nor a benchmark with series of that name."""
     from tdegnn.data.benchmarks.catalogue import CATALOGUE
     from tdegnn.data.tables.csv_files import find_similar
 
@@ -71,8 +63,8 @@ def check_series(series: Path | None) -> Path | None:
 SeriesFile = Annotated[
     Path,
     typer.Argument(
-        help="CSV or Parquet: a column of times and one for each node, or a row for each node and time (long); or the "
-        "name of a benchmark, as in `tdegnn data list`.",
+        help="CSV or Parquet: a column of times and one column per node (wide), or one row per node and time (long). "
+        "Or the name of a benchmark, as in `tdegnn data list`.",
         show_default=False,
         readable=False,
         callback=check_series,
@@ -82,7 +74,7 @@ NodeFeaturesFile = Annotated[
     Path | None,
     typer.Option(
         "--node-features",
-        help="CSV or Parquet, a row a node: its name, then numbers that do not change, such as its population.",
+        help="CSV or Parquet, one row per node: its name, then numbers that do not change, such as its population.",
         readable=False,
         callback=check_given,
         rich_help_panel="Your tables",
@@ -92,7 +84,7 @@ NodeFeaturesFile = Annotated[
 
 @dataclass(frozen=True)
 class TableOptions:
-    """What a user may say about tables of series and edges."""
+    """Options about tables of series and edges."""
 
     PANEL: ClassVar[str] = "Your tables"
 
@@ -111,102 +103,81 @@ class TableOptions:
     encoding: Encoding = None
 
     @property
-    def said(self) -> dict[str, Any]:
-        """What is not as it is without a word of the user."""
-        return {name: said for name, said in vars(self).items() if said}
+    def given(self) -> dict[str, Any]:
+        """The options that the user gave, by name."""
+        return {name: value for name, value in vars(self).items() if value}
 
     @property
     def csv_format(self) -> CsvFormat:
-        """How CSV files are written."""
+        """How the CSV files are written."""
         return make_csv_format(self.separator, self.decimal, self.encoding)
 
     def without_graph(self) -> TableOptions:
-        """The same about the series alone."""
+        """Return the options about the series alone."""
         return replace(self, edges=None, coordinates=None, neighbors=None, direction=None)
 
     def to_source(self, series: Path, node_features: Path | None = None) -> dict[str, Any]:
-        """Where data came from, for the settings of a run folder."""
+        """Return where data came from, for the settings of a run folder."""
         features = {} if node_features is None else {"node_features_file": str(node_features.resolve())}
         if is_benchmark(series):
             return {"benchmark": str(series), **features}
-        said = {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in self.said.items()}
-        return {"tables": {"series": str(series.resolve()), **said}, **features}
+        given = {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in self.given.items()}
+        return {"tables": {"series": str(series.resolve()), **given}, **features}
 
 
 def read_series(series: Path, options: TableOptions) -> Panel:
-    """Read the user's tables, or load the benchmark of that name where there is no such file."""
+    """Read the user's tables, or load the benchmark of that name if there is no such file."""
     from tdegnn.data.tables.series import read_panel
 
     if is_benchmark(series):
         return _load_benchmark(str(series), options)
     _check_graph_options(options)
-    with in_options():
-        panel = read_panel(
-            series,
-            options.edges,
-            time=options.time,
-            node=options.node,
-            value=options.value or (),
-            exogenous=options.exogenous or (),
-            time_zone=options.time_zone,
-            time_format=options.time_format,
-            direction=None if options.direction is None else options.direction.value,
-            csv_format=options.csv_format,
-        )
-        if options.coordinates is not None:
-            panel = panel.with_graph(_link_neighbors(panel, options.coordinates, options))
+    panel = read_panel(
+        series,
+        options.edges,
+        time=options.time,
+        node=options.node,
+        value=options.value or (),
+        exogenous=options.exogenous or (),
+        time_zone=options.time_zone,
+        time_format=options.time_format,
+        direction=None if options.direction is None else options.direction.value,
+        csv_format=options.csv_format,
+    )
+    if options.coordinates is not None:
+        panel = panel.with_graph(_link_neighbors(panel, options.coordinates, options))
     if str(series) in _benchmarks():
-        note = f"{series} is a file here and also a benchmark: the file was read. Rename it to have the benchmark."
+        note = f"{series} is a file here and also a benchmark: the file was read. Rename it to use the benchmark."
         panel = replace(panel, notes=(*panel.notes, note))
     return panel
 
 
 def read_features(path: Path | None, panel: Panel, options: TableOptions) -> NodeFeatures | None:
-    """What is known of the nodes of a panel, in a file that is written as the other tables are."""
-    from tdegnn.data.tables.node_features import read_node_features
-
+    """Read the features of the nodes of a panel. A CSV file is written like the other tables."""
     if path is None:
         return None
-    with in_options():
-        return read_node_features(path, panel, options.csv_format)
+    from tdegnn.data.tables.node_features import read_node_features
+
+    return read_node_features(path, panel, options.csv_format)
 
 
 def is_benchmark(series: Path) -> bool:
-    """Whether the benchmark of that name is meant: a file goes before it."""
+    """Return whether a name means a benchmark. A file of the same name takes precedence."""
     return str(series) in _benchmarks() and not series.exists()
 
 
-@contextmanager
-def in_options() -> Iterator[None]:
-    """Let messages of mistakes speak of options in place of arguments."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(as_options(str(error))) from error
-
-
-def as_options(message: str) -> str:
-    """A message whose arguments are written as the options of the command line."""
-
-    def option(found: re.Match[str]) -> str:
-        name, value = (found[1], f" {found[2]}") if found[1] else (found[3] or found[4], "")
-        return f"--{name.replace('_', '-')}{value}"
-
-    return ARGUMENT.sub(option, message)
-
-
 def _check_graph_options(options: TableOptions) -> None:
-    """Raise an `InputError` for options of the graph that contradict each other or would do nothing."""
+    """Raise an `InputError` for options of the graph that contradict each other or have no effect."""
     if options.edges is not None and options.coordinates is not None:
-        raise InputError("Expected edges or coordinates, got both. Leave one of them out.")
+        raise InputError("Expected --edges or --coordinates, got both. Leave one of them out.")
     if options.neighbors is not None and options.coordinates is None:
-        raise InputError("Expected --neighbors with --coordinates, got it alone. Add them or leave it out.")
+        raise InputError("Expected --neighbors with --coordinates, got it alone. Add --coordinates or leave it out.")
     if options.direction is not None and options.edges is None:
-        raise InputError("Expected --direction with --edges, got it without. Add them or leave it out.")
+        raise InputError("Expected --direction with --edges, got it alone. Add --edges or leave it out.")
 
 
 def _benchmarks() -> list[str]:
-    """Names of the benchmarks with series."""
+    """Return the names of the benchmarks with series."""
     from tdegnn.data.benchmarks.catalogue import CATALOGUE
 
     return [benchmark.name for benchmark in CATALOGUE.values() if benchmark.kind == "series"]
@@ -215,9 +186,9 @@ def _benchmarks() -> list[str]:
 def _load_benchmark(name: str, options: TableOptions) -> Panel:
     from tdegnn.data.benchmarks.load import load_panel
 
-    if options.said:
-        option = next(iter(options.said)).replace("_", "-")
-        raise InputError(f"Expected no --{option} for the benchmark {name}, which has its own. Leave it out.")
+    if options.given:
+        option = next(iter(options.given)).replace("_", "-")
+        raise InputError(f"Expected no --{option} for the benchmark {name}, which needs none. Leave it out.")
     return load_panel(name)
 
 

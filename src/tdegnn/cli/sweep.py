@@ -1,4 +1,4 @@
-"""`tdegnn sweep`: search the settings of a system on a benchmark; resumable, and several processes may share it."""
+"""`tdegnn sweep`: search the settings of a system on a benchmark. Several processes may share a search."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLDER = Path("runs/sweeps")
 
 
 class SpaceOption(StrEnum):
-    """What is searched."""
+    """Which settings are searched."""
 
     PAPER = "paper"
     WIDE = "wide"
@@ -28,28 +28,31 @@ class SpaceOption(StrEnum):
 def sweep(
     dataset: Annotated[str, typer.Argument(help="Name of a benchmark with nodes to classify.", show_default=False)],
     system: Annotated[SystemOption, typer.Option(help="The system whose settings are searched.")],
-    trials: Annotated[int, typer.Option(help="Trials the study shall have, those it has included.", min=1)] = 64,
-    batch: Annotated[int, typer.Option(help="Trials that are trained together, times splits.", min=1)] = 16,
+    trials: Annotated[int, typer.Option(help="Number of trials of the study, including earlier ones.", min=1)] = 64,
+    batch: Annotated[int, typer.Option(help="Number of trials that are trained together.", min=1)] = 16,
     storage: Annotated[
         str | None,
-        typer.Option(help=f"A file, or postgresql://... or sqlite://...; {FOLDER}/STUDY.journal without it."),
+        typer.Option(
+            help="Where the study is kept: a file, or postgresql://... or sqlite://...",
+            show_default=f"{FOLDER}/STUDY.journal",
+        ),
     ] = None,
-    study: Annotated[str | None, typer.Option(help="Name of the study; DATASET-SYSTEM without it.")] = None,
-    splits: Annotated[int, typer.Option(help="Splits on which a trial is judged.", min=1)] = 3,
-    steps: Annotated[int, typer.Option(help="Steps of the optimizer in a trial.", min=1)] = 300,
+    study: Annotated[str | None, typer.Option(help="Name of the study.", show_default="DATASET-SYSTEM")] = None,
+    splits: Annotated[int, typer.Option(help="Number of splits on which a trial is evaluated.", min=1)] = 3,
+    steps: Annotated[int, typer.Option(help="Number of optimizer steps per trial.", min=1)] = 300,
     space: Annotated[
-        SpaceOption, typer.Option(help="The paper's ranges, or also layers, features, initial states and maps.")
+        SpaceOption, typer.Option(help="The paper's ranges, or wider: also layers, features, initial states and maps.")
     ] = SpaceOption.PAPER,
-    finalists: Annotated[int, typer.Option(help="How many of the best are trained on all splits.", min=1)] = 4,
+    finalists: Annotated[int, typer.Option(help="Number of best trials that are trained on all splits.", min=1)] = 4,
     recipe: Annotated[
-        Path | None, typer.Option(help=f"Where to write the best settings; {FOLDER}/STUDY.toml without it.")
+        Path | None, typer.Option(help="File for the best settings.", show_default=f"{FOLDER}/STUDY.toml")
     ] = None,
     seed: Seed = 0,
     device: Device = DeviceOption.AUTO,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Search the settings of a system by validation accuracy. Run it again to go on; several may share a study."""
+    """Search the settings of a system by validation accuracy. Run it again to continue; processes may share a study."""
     from tdegnn.data.benchmarks.load import load_nodes
     from tdegnn.experiments.recipe_files import write_recipe
     from tdegnn.experiments.search_space import SweepSettings
@@ -103,12 +106,12 @@ def _to_record(name: str, result: SweepResult, written: Path | None) -> dict[str
 def _verdict(name: str, result: SweepResult, written: Path | None) -> str:
     if not result.finalists:
         return (
-            f"{name}: {result.num_finished} trials finished, other processes are at {result.num_running} more. "
-            "The last of them reports, or run this again."
+            f"{name}: {result.num_finished} trials finished, other processes run {result.num_running} more. "
+            "The last process reports the result, or run this again."
         )
     best = result.finalists[0]
     return (
-        f"{name}: best of {result.num_finished} trials is {best.trial}, with {best.validation_accuracy:.2%} on "
+        f"{name}: the best of {result.num_finished} trials is {best.trial}, with {best.validation_accuracy:.2%} on "
         f"validation and {best.test_accuracy:.2%} on test, over {len(best.test_accuracies)} splits. Recipe: {written}"
     )
 

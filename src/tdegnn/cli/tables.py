@@ -1,4 +1,4 @@
-"""Tables that commands write: CSV that opens in a spreadsheet, or Parquet; whole or not at all."""
+"""Tables that commands write: CSV for spreadsheets, or Parquet. A file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_table(path: Path) -> None:
-    """Raise an `InputError` where no table can be written to `path`: before any long work."""
+    """Raise an `InputError` if no table can be written to `path`. Called before any long work."""
     if path.suffix not in (".csv", ".parquet"):
         raise InputError(f"Expected a file that ends in .csv or .parquet, got {path.name}. Rename it.")
     if path.is_dir():
@@ -25,7 +25,7 @@ def check_table(path: Path) -> None:
 
 
 def write_table(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table as the ending of `path` says."""
+    """Write a table as CSV or Parquet, according to the ending of `path`."""
     from tdegnn.runs.safe_files import explained, write_whole
 
     check_table(path)
@@ -37,14 +37,14 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
         write_whole(path, stream.getvalue())
         return
     text = _with_plain_times(frame).to_csv(index=False, float_format="%.8g", lineterminator="\n")
-    # Spreadsheets take a file with other letters for UTF-8 only where it says so at its start.
+    # Spreadsheets need a mark at the start to read other letters as UTF-8.
     write_whole(path, text.encode("utf-8" if text.isascii() else "utf-8-sig"))
 
 
 def _with_plain_times(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with days as days, without a time of day or a time zone, which spreadsheets do not understand.
+    """Return the frame with whole days as dates, without time zones, which spreadsheets do not understand.
 
-    Times that are numbers keep all their digits, other numbers do not need them.
+    Times that are numbers keep all digits, other numbers do not need them.
     """
     plain = {}
     if "time" in frame and frame["time"].dtype.kind == "f":

@@ -1,8 +1,8 @@
 """A `Panel`: series on the nodes of a graph, (time, nodes, channels), with names and times.
 
-What was not observed is NaN, and only that: zero is a value like any other. Times are equally spaced (in seconds, in
-calendar days or in months; `times.py` knows), steps that a table skips are there with nothing observed. The first
-`num_targets` channels are what is forecast, the others only help.
+NaN means not observed, and nothing else does: zero is a value like any other. Times are equally spaced in seconds,
+calendar days or months (see `times.py`); steps that a table skips are there without observations. The first
+`num_targets` channels are forecast, the others only help.
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import torch
 from jaxtyping import Bool, Float, Shaped
 from numpy.typing import ArrayLike
-from torch import Tensor
 
-from tdegnn.data.panel_notes import notice_values
 from tdegnn.data.times.calendar import calendar_channels
 from tdegnn.data.times.time_texts import as_times
 from tdegnn.data.times.times import check_regular, describe_step, future_times, regularize, show_time
-from tdegnn.errors import InputError, check_count
-from tdegnn.graph import Graph
+from tdegnn.errors import InputError, check_count, list_nodes
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from torch_geometric.data import Data
+
+    from tdegnn.graph import Graph
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,14 +34,14 @@ class Panel:
     """Series on the nodes of a graph. Made by `read_panel`, `Panel.from_array`, `Panel.from_pyg`, `load_panel`.
 
     Attributes:
-        values: What was observed, in float64; NaN where nothing was.
-        times: When, equally spaced: dates (with or without a time zone) or numbers.
+        values: Observed values in float64; NaN for what was not observed.
+        times: Equally spaced dates (with or without a time zone) or numbers.
         nodes: Names of the nodes.
         channels: Names of the channels.
-        num_targets: How many channels, from the first, are to be forecast.
-        graph: The graph the nodes live on, in the order of `nodes`; None where none is known.
-        name: What to call the data in tables and plots.
-        notes: What was noticed while reading, a line each, for the user to see.
+        num_targets: Number of channels, from the first, that are forecast.
+        graph: The graph of the nodes, in the order of `nodes`. None if it is not known.
+        name: Name of the data in tables and plots.
+        notes: What the user should know about the data, one line each.
 
     Example:
         >>> panel = Panel.from_array([[1.0, 2.0], [3.0, float("nan")]], nodes=["Paris", "Rome"])
@@ -72,10 +71,8 @@ class Panel:
         check_count(num_targets=self.num_targets)
         if self.num_targets > len(self.channels):
             raise InputError(f"Expected at most {len(self.channels)} targets, got {self.num_targets}.")
-        if self.graph is not None and not isinstance(self.graph, Graph):
-            raise InputError(f"Expected a Graph, got {type(self.graph).__name__}. Make one with read_graph.")
-        if self.graph is not None and self.graph.num_nodes != len(self.nodes):
-            raise InputError(f"Expected a graph of {len(self.nodes)} nodes, got one of {self.graph.num_nodes}.")
+        if self.graph is not None:
+            _check_graph(self.graph, len(self.nodes))
         self._check_values()
         object.__setattr__(self, "times", check_regular(self.times))
 
@@ -91,22 +88,22 @@ class Panel:
         graph: Graph | None = None,
         name: str = "",
     ) -> Panel:
-        """Make a panel from an array (time, nodes) or (time, nodes, channels); NaN is what was not observed.
+        """Make a panel from an array (time, nodes) or (time, nodes, channels), with NaN for what was not observed.
 
         Args:
             values: The numbers.
-            times: One an entry of the first axis, in any order, gaps allowed; 0, 1, 2, ... without it.
-            nodes: Names of the nodes; "0", "1", ... without it.
-            channels: Names of the channels.
-            num_targets: How many channels, from the first, are to be forecast.
-            graph: The graph the nodes live on.
-            name: What to call the data.
+            times: One per entry of the first axis, in any order, with or without gaps. Default: 0, 1, 2, ...
+            nodes: Names of the nodes. Default: "0", "1", ...
+            channels: Names of the channels. Default: "value", or "channel 0", "channel 1", ...
+            num_targets: Number of channels, from the first, that are forecast.
+            graph: The graph of the nodes.
+            name: Name of the data.
         """
         array = _as_series(values)
         num_steps, num_nodes, num_channels = array.shape
         given = pd.RangeIndex(num_steps) if times is None else as_times(times)
         if len(given) != num_steps:
-            raise InputError(f"Expected {num_steps} times, one a row of the values, got {len(given)}.")
+            raise InputError(f"Expected {num_steps} times, one per row of the values, got {len(given)}.")
         regular = regularize(given)
         names = tuple(str(node) for node in (range(num_nodes) if nodes is None else nodes))
         if channels is None:
@@ -117,7 +114,7 @@ class Panel:
 
     @classmethod
     def from_pyg(cls, data: Data) -> Panel:
-        """Make a panel from PyG data: what `to_pyg` gives, or any `x` of shape (nodes, time[, channels])."""
+        """Make a panel from PyG data: the result of `to_pyg`, or any `x` of shape (nodes, time[, channels])."""
         from tdegnn.data.panel_pyg import panel_from_pyg
 
         return panel_from_pyg(data)
@@ -126,7 +123,7 @@ class Panel:
     def from_pyg_temporal(cls, signal: Any) -> Panel:
         """Make a panel from a `StaticGraphTemporalSignal` of PyTorch Geometric Temporal.
 
-        Features that are windows of the targets are put together again into the series they were cut from. Other
+        If the features are windows of the targets, they are joined to the series from which they were cut. Other
         features become channels beside the target.
         """
         from tdegnn.data.panel_pyg import panel_from_signal
@@ -141,7 +138,7 @@ class Panel:
 
     @property
     def num_steps(self) -> int:
-        """Number of steps, those without any observation too."""
+        """Number of steps, including those without observations."""
         return int(self.values.shape[0])
 
     @property
@@ -156,45 +153,46 @@ class Panel:
 
     @cached_property
     def observed(self) -> Bool[np.ndarray, "time nodes channels"]:
-        """Where something was observed."""
+        """Whether each value was observed."""
         return np.asarray(~np.isnan(self.values))
 
     @property
     def time_zone(self) -> str | None:
-        """Name of the time zone; None where times have none."""
+        """Name of the time zone. None if times have none."""
         zone = getattr(self.times, "tz", None)
         return None if zone is None else str(zone)
 
     def __getitem__(self, steps: slice) -> Panel:
-        """The panel of some steps in a row, a view."""
+        """Return the panel of some consecutive steps, a view."""
         if not isinstance(steps, slice) or steps.step not in (None, 1):
             raise InputError(f"Expected a slice of steps such as panel[:100], got panel[{steps}].")
         return replace(self, values=self.values[steps], times=self.times[steps], notes=())
 
     def with_graph(self, graph: Graph | None, notes: Sequence[str] = ()) -> Panel:
-        """The same series on another graph, about which there may be more notes."""
+        """Return the same series on another graph, with notes on it."""
         return replace(self, graph=graph, notes=(*self.notes, *notes))
 
     def looked_at(self, notes: Sequence[str] = ()) -> Panel:
-        """The same panel, with `notes` and what else should be known about its values; refused where it has none."""
+        """Return the same panel with `notes` and notes on its values. Refuse a channel without observations."""
         is_seen = self.observed.any(axis=(0, 1))
         if not is_seen.all():
             channel = self.channels[int(np.argmin(is_seen))]
             of_panel = f" of {self.name}" if self.name else ""
             raise InputError(f"Expected observed values in channel {channel!r}{of_panel}, got none: all are missing.")
-        return replace(self, notes=(*notes, *notice_values(self.values, self.nodes)))
+        return replace(self, notes=(*notes, *_notes_on_values(self.values, self.nodes)))
 
     def with_calendar(self, *features: str) -> Panel:
-        """Join calendar features as channels: `hour`, `weekday`, `week_of_year`, each as a sine and a cosine.
+        """Add calendar features as channels, each as a sine and a cosine.
 
-        Without names, those that the step of the series can tell apart.
+        Args:
+            features: `hour`, `weekday` or `week_of_year`. Default: those that the step of the series can tell apart.
         """
         calendar = calendar_channels(self.times, features)
         everywhere = np.broadcast_to(calendar.values[:, None], (self.num_steps, self.num_nodes, len(calendar.names)))
         return self._with_channels(everywhere, calendar.names)
 
     def with_exogenous(self, other: Panel) -> Panel:
-        """Join the channels of another panel, which has a value for each of our nodes and times."""
+        """Add the channels of another panel, which has all nodes and times of this one."""
         places = {node: place for place, node in enumerate(other.nodes)}
         missing = [node for node in self.nodes if node not in places]
         if missing:
@@ -202,11 +200,11 @@ class Panel:
         rows = _rows_of(other.times, self.times)
         names = other.channels
         if len(names) == 1 and names[0] in self.channels and other.name:
-            names = (other.name,)  # two wide tables both call what they hold `value`
+            names = (other.name,)  # the channel of every wide table is called `value`
         return self._with_channels(other.values[rows][:, [places[node] for node in self.nodes]], names)
 
     def with_shared_exogenous(self, other: Panel) -> Panel:
-        """Join series that all nodes share (a temperature, a price): each node of `other` becomes a channel here."""
+        """Add series that all nodes share (a temperature, a price): each node of `other` becomes a channel."""
         if other.num_channels != 1:
             raise InputError(f"Expected shared series of one channel, got {other.num_channels}: {other.channels}.")
         shared = other.values[_rows_of(other.times, self.times), :, 0][:, None]
@@ -214,12 +212,12 @@ class Panel:
         return self._with_channels(everywhere, other.nodes)
 
     def future_times(self, horizon: int) -> pd.Index:
-        """The `horizon` times after the last one."""
+        """Return the `horizon` times after the last one."""
         check_count(horizon=horizon)
         return future_times(self.times, horizon)
 
     def equals(self, other: Panel) -> bool:
-        """Whether two panels hold the same: values, times, nodes, channels and graph. Name and notes do not count."""
+        """Return whether two panels have the same values, times, nodes, channels and graph."""
         if self.graph is None or other.graph is None:
             is_same_graph = self.graph is other.graph
         else:
@@ -250,7 +248,7 @@ class Panel:
             step, node, channel = np.argwhere(is_infinite)[0]
             raise InputError(
                 f"Expected finite values, got {self.values[step, node, channel]} for node {self.nodes[node]!r} at "
-                f"{show_time(self.times[step])}. Use NaN where nothing was observed."
+                f"{show_time(self.times[step])}. Use NaN for what was not observed."
             )
 
     def _with_channels(self, values: Float[np.ndarray, "time nodes channels"], names: Sequence[str]) -> Panel:
@@ -259,11 +257,11 @@ class Panel:
 
 
 def _as_series(values: ArrayLike | Tensor) -> Float[np.ndarray, "time nodes channels"]:
-    """Any array of real numbers with two or three axes as a new one in float64; masked entries are NaN."""
+    """Return a new array (time, nodes, channels) in float64, with NaN for masked entries."""
     if isinstance(values, pd.DataFrame | pd.Series):
         raise InputError("Expected an array, got a pandas frame, whose times and names would be lost. Use read_panel.")
-    if isinstance(values, Tensor):
-        values = values.detach().cpu().to(torch.float64).numpy()
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().double().numpy()  # a tensor; to double, as NumPy has no bfloat16
     try:
         array = np.ma.asarray(values) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
     except ValueError as error:
@@ -278,13 +276,47 @@ def _as_series(values: ArrayLike | Tensor) -> Float[np.ndarray, "time nodes chan
     return np.array(filled[..., None] if filled.ndim == 2 else filled)
 
 
+def _notes_on_values(values: Float[np.ndarray, "time nodes channels"], nodes: Sequence[str]) -> list[str]:
+    """Return what a careful colleague would mention: missing values, nodes without values or with constant ones."""
+    names, observed = np.array(nodes, dtype=object), ~np.isnan(values)
+    is_empty = ~observed.any(axis=(0, 2))
+    notes = []
+    if not observed.all():
+        num_missing = int(np.count_nonzero(~observed))
+        share = f"{num_missing / observed.size:.1%}"
+        # A few of many values would be rounded to 0.0%.
+        amount = share if share != "0.0%" else f"{num_missing} of {observed.size:,}"
+        notes.append(f"{amount} of the values are missing.")
+    if is_empty.any():
+        notes.append(f"Nothing was ever observed at {list_nodes(names[is_empty].tolist(), len(nodes))}.")
+    # The first channel is a target. A node that was observed once is not called constant.
+    first = values[..., 0]
+    lowest = np.min(first, axis=0, initial=np.inf, where=observed[..., 0])
+    highest = np.max(first, axis=0, initial=-np.inf, where=observed[..., 0])
+    is_constant = (lowest == highest) & (observed[..., 0].sum(axis=0) > 1)
+    if is_constant.any():
+        notes.append(f"The value never changes at {list_nodes(names[is_constant].tolist(), len(nodes))}.")
+    if len(nodes) == 1:
+        notes.append("There is only one node: a graph does not help here.")
+    return notes
+
+
+def _check_graph(graph: object, num_nodes: int) -> None:
+    from tdegnn.graph import Graph
+
+    if not isinstance(graph, Graph):
+        raise InputError(f"Expected a Graph, got {type(graph).__name__}. Make one with read_graph.")
+    if graph.num_nodes != num_nodes:
+        raise InputError(f"Expected a graph of {num_nodes} nodes, got one of {graph.num_nodes}.")
+
+
 def _check_names(**names_by_axis: tuple[str, ...]) -> None:
     for axis, names in names_by_axis.items():
         seen: set[str] = set()
         for name in names:
             if not isinstance(name, str) or not name or name != name.strip():
                 raise InputError(
-                    f"Expected names of {axis} that are not empty and have no spaces around them, got {name!r}."
+                    f"Expected names of {axis} that are not empty and without spaces around them, got {name!r}."
                 )
             if name in seen:
                 raise InputError(f"Expected {axis} to have different names, got {name!r} twice.")
@@ -292,7 +324,7 @@ def _check_names(**names_by_axis: tuple[str, ...]) -> None:
 
 
 def _rows_of(available: pd.Index, wanted: pd.Index) -> np.ndarray:
-    """Where the wanted times are among those available."""
+    """Return the positions of the wanted times among those available."""
     kinds = [(isinstance(times, pd.DatetimeIndex), getattr(times, "tz", None) is None) for times in (available, wanted)]
     if kinds[0] != kinds[1]:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Panels to and from PyG: `Data` with everything a panel has, and the signals of PyTorch Geometric Temporal."""
+"""Panels to and from PyG: `Data` with everything that a panel holds, and signals of PyTorch Geometric Temporal."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tdegnn.graph import Graph
 
 
 def panel_to_pyg(panel: Panel) -> Data:
-    """PyG data with `x` of shape (nodes, time, channels), NaN where nothing was observed."""
+    """Return PyG data with `x` of shape (nodes, time, channels), and NaN for what was not observed."""
     is_date = isinstance(panel.times, pd.DatetimeIndex)
     data = Data(
         x=torch.as_tensor(panel.values).transpose(0, 1).contiguous(),
         observed=torch.as_tensor(panel.observed).transpose(0, 1).contiguous(),
-        # Dates as microseconds since 1970, in UTC where there is a zone.
+        # Dates as microseconds since 1970, in UTC if there is a time zone.
         times=torch.as_tensor(np.array(panel.times.asi8 if is_date else panel.times)),
         times_are_dates=is_date,
         time_zone=panel.time_zone,
@@ -41,7 +41,7 @@ def panel_to_pyg(panel: Panel) -> Data:
 
 
 def panel_from_pyg(data: Data) -> Panel:
-    """A panel from what `panel_to_pyg` makes, or from any `x` of shape (nodes, time) or (nodes, time, channels)."""
+    """Make a panel from the result of `panel_to_pyg`, or from any `x` of shape (nodes, time[, channels])."""
     x = getattr(data, "x", None)
     if x is None or x.dim() not in (2, 3):
         came = "none" if x is None else f"shape {tuple(x.shape)}"
@@ -53,7 +53,7 @@ def panel_from_pyg(data: Data) -> Panel:
             times = _as_written(times, is_date=data.times_are_dates, time_zone=data.get("time_zone"))
     graph = None
     if data.edge_index is not None:
-        # What `panel_to_pyg` wrote has the loops that were wanted, and a direction.
+        # Data of `panel_to_pyg` have a direction, and only the self-loops that were wanted.
         direction = data.get("direction")
         graph = Graph.from_pyg(data, direction or "both", keep_self_loops=direction is not None)
     return Panel.from_array(
@@ -68,12 +68,12 @@ def panel_from_pyg(data: Data) -> Panel:
 
 
 def panel_from_signal(signal: Any) -> Panel:
-    """A panel from a signal on a static graph: `edge_index`, `edge_weight`, `features`, `targets`."""
+    """Make a panel from a signal on a static graph: `edge_index`, `edge_weight`, `features`, `targets`."""
     for name in ("edge_index", "features", "targets"):
         if getattr(signal, name, None) is None:
             raise InputError(
                 f"Expected a signal on one graph with {name}, got {type(signal).__name__} without it. "
-                "Graphs that change in time are not known here."
+                "Graphs that change in time are not supported."
             )
     features = _stack(signal.features, "features")
     targets = _stack(signal.targets, "targets")
@@ -88,9 +88,9 @@ def panel_from_signal(signal: Any) -> Panel:
 def _join_windows(
     features: Float[np.ndarray, "steps nodes *lags"], targets: Float[np.ndarray, "steps nodes *horizon"]
 ) -> Float[np.ndarray, "time nodes channels"]:
-    """The series that windows were cut from; where features are no windows, target and features as channels.
+    """Return the series from which windows were cut. If features are not windows, target and features as channels.
 
-    Windows: features (steps, nodes[, channels], lags), oldest first, each one step after the one before; targets
+    Windows are features (steps, nodes[, channels], lags), oldest first, each one step after the one before. Targets
     (steps, nodes[, horizon]) continue the first channel.
     """
     windows = features[:, :, None] if features.ndim == 3 else features
@@ -109,8 +109,8 @@ def _join_windows(
     if features.ndim == 3 and targets.ndim == 2:
         return np.concatenate([targets[..., None], features], axis=-1)
     raise InputError(
-        f"Expected features that are windows of one series, or one target a step with plain features, got features "
-        f"{features.shape[1:]} and targets {targets.shape[1:]} a step. Make a Panel from the series itself."
+        f"Expected features that are windows of one series, or one target per step with plain features, got features "
+        f"{features.shape[1:]} and targets {targets.shape[1:]} per step. Make a Panel from the series itself."
     )
 
 
@@ -119,12 +119,12 @@ def _stack(snapshots: Sequence[Any], name: str) -> Float[np.ndarray, "steps node
     if not arrays or any(array.shape != arrays[0].shape for array in arrays):
         raise InputError(f"Expected {name} of one shape at all steps, got {len({a.shape for a in arrays})} shapes.")
     if arrays[0].ndim not in ((2, 3) if name == "features" else (1, 2)):
-        raise InputError(f"Expected {name} with nodes as their first axis, got shape {arrays[0].shape} a step.")
+        raise InputError(f"Expected {name} with nodes as their first axis, got shape {arrays[0].shape} per step.")
     return np.stack(arrays)
 
 
 def _as_written(times: np.ndarray, *, is_date: bool, time_zone: str | None) -> pd.Index:
-    """Times as `panel_to_pyg` found them: a number that looks like a date, 20240101, stays a number."""
+    """Return times as in the panel of `panel_to_pyg`: a number that looks like a date, 20240101, stays a number."""
     if is_date:
         dates = pd.DatetimeIndex(times.astype("datetime64[us]"))
         return dates if time_zone is None else dates.tz_localize("UTC").tz_convert(time_zone)

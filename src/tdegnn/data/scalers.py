@@ -1,7 +1,7 @@
-"""Scalers: series in units of their own spread, learned from the training part and from nothing else.
+"""Scalers: series in units of their own spread, fitted to the training steps only.
 
-`transform` turns x into `(x - center) / scale`, `invert` turns it back. Channels are always scaled apart, nodes where
-one asks for it. What was not observed (NaN) neither counts nor changes.
+`transform` turns x into `(x - center) / scale`, `invert` turns it back. Each channel has its own scale, each node may
+have one. Values that were not observed (NaN) do not count and do not change.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ Per = Literal["node", "all"]
 Training: TypeAlias = Float[np.ndarray, "time nodes channels"]
 Values = TypeVar("Values", Real[np.ndarray, "*batch nodes channels"], Real[Tensor, "*batch nodes channels"])
 
-# Quartiles of a normal distribution lie this many standard deviations apart.
+# Distance of the quartiles of a normal distribution, in standard deviations.
 QUARTILES_APART = 1.349
-# A spread of at most this share of the center is what rounding leaves of a constant.
+# A spread up to this share of the center is rounding: the series is constant.
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Scaler:
-    """A center and a scale for each channel, and for each node or for all nodes together (one row).
+    """A center and a scale per channel, and per node or for all nodes together (one row).
 
     Attributes:
-        center: What becomes zero.
-        scale: What becomes one; positive.
+        center: The value that becomes zero.
+        scale: The distance from the center that becomes one. Positive.
     """
 
     center: Float[np.ndarray, "rows channels"]
@@ -41,46 +41,47 @@ class Scaler:
 
     @classmethod
     def standard(cls, training: Training, per: Per = "node") -> Scaler:
-        """Mean and standard deviation.
+        """Scale by mean and standard deviation.
 
-        A series that is constant has scale 1; a node of which nothing was observed takes what all nodes have.
+        A constant series has scale 1. A node without observations takes the center and scale of all nodes together.
 
         Args:
-            training: The training part of the series; NaN where nothing was observed.
+            training: The training steps of the series, with NaN for what was not observed.
             per: `"node"`: each node has its own center and scale. `"all"`: one for all nodes.
         """
         return _fit(_mean_and_deviation, training, per)
 
     @classmethod
     def robust(cls, training: Training, per: Per = "node") -> Scaler:
-        """Median and interquartile range, the latter in standard deviations of a normal distribution: for outliers.
+        """Scale by median and interquartile range, which outliers do not move. Arguments as in `standard`.
 
-        Where the quartiles agree and the values do not, the standard deviation. Otherwise as `standard`.
+        The range is divided by 1.349, so that it is the standard deviation of a normal distribution. If the quartiles
+        are equal and the values are not, the scale is the standard deviation.
         """
         return _fit(_median_and_quartiles, training, per)
 
     @classmethod
     def identity(cls, num_channels: int) -> Scaler:
-        """Leave everything as it is."""
+        """Return a scaler that does not change values."""
         check_count(num_channels=num_channels)
         return cls(np.zeros((1, num_channels)), np.ones((1, num_channels)))
 
     def transform(self, values: Values) -> Values:
-        """`(x - center) / scale`, in the precision and on the device of `values`."""
+        """Return `(x - center) / scale`, in the precision and on the device of `values`."""
         center, scale = self._like(values)
         scaled: Values = (values - center) / scale
         return scaled
 
     def invert(self, values: Values) -> Values:
-        """`x * scale + center`, in the precision and on the device of `values`."""
+        """Return `x * scale + center`, in the precision and on the device of `values`."""
         center, scale = self._like(values)
         original: Values = values * scale + center
         return original
 
     def _like(self, values: Values) -> tuple[Any, Any]:
-        """Center and scale of the kind of `values`: arrays or tensors."""
+        """Return center and scale of the type of `values`: arrays or tensors."""
         num_rows, num_channels = self.center.shape
-        # Checked, since broadcasting would make five nodes of one.
+        # Otherwise, broadcasting would turn one node into several.
         if values.ndim < 2 or values.shape[-1] != num_channels or num_rows not in (1, values.shape[-2]):
             nodes = "nodes" if num_rows == 1 else f"{num_rows} nodes"
             raise InputError(
@@ -89,25 +90,14 @@ class Scaler:
             )
         is_float = values.is_floating_point() if isinstance(values, Tensor) else values.dtype.kind == "f"
         if not is_float:
-            # Among whole numbers center and scale would be rounded.
+            # Whole numbers would round center and scale.
             raise InputError(f"Expected floating-point values, got {values.dtype}. Convert them first.")
         if isinstance(values, Tensor):
             return torch.tensor(self.center).to(values), torch.tensor(self.scale).to(values)
         return self.center.astype(values.dtype), self.scale.astype(values.dtype)
 
 
-def _without_scaling(training: Training, per: Per) -> Scaler:  # noqa: ARG001
-    return Scaler.identity(training.shape[-1])
-
-
-# By name, for command lines and saved configurations.
-SCALERS: dict[str, Callable[[Training, Per], Scaler]] = {
-    "standard": Scaler.standard,
-    "robust": Scaler.robust,
-    "none": _without_scaling,
-}
-
-# Series as columns, each with something observed; returns one number a series.
+# Statistics take series as columns, each with an observation, and return two numbers per series: center and scale.
 Series: TypeAlias = Float[np.ndarray, "observations series"]
 Numbers: TypeAlias = Float[np.ndarray, " series"]
 Statistics: TypeAlias = Callable[[Series], tuple[Numbers, Numbers]]
@@ -118,15 +108,15 @@ def _fit(statistics: Statistics, training: Training, per: Per) -> Scaler:
         raise InputError(f"Expected per to be 'node' or 'all', got {per!r}.")
     values = np.asarray(training, dtype=np.float64)
     if values.ndim != 3:
-        raise InputError(f"Expected a training part of shape (time, nodes, channels), got {values.shape}.")
+        raise InputError(f"Expected training values of shape (time, nodes, channels), got {values.shape}.")
     if np.isinf(values).any():
-        raise InputError("Expected finite training values, or NaN where nothing was observed, got infinity.")
+        raise InputError("Expected finite training values, or NaN for what was not observed, got infinity.")
     is_known = ~np.isnan(values).all(axis=0)
     if not is_known.any(axis=0).all():
         unknown = np.flatnonzero(~is_known.any(axis=0)).tolist()
         raise InputError(
-            f"Expected something observed in every channel of the training part, got nothing in {unknown} (counted "
-            "from 0). Leave these channels out or take a longer training part."
+            f"Expected an observation in every channel of the training steps, got none in {unknown} (counted from 0). "
+            "Leave these channels out or train on more steps."
         )
     num_nodes, num_channels = is_known.shape
     of_all = Scaler(*(row[None] for row in statistics(values.reshape(-1, num_channels))))
@@ -138,7 +128,7 @@ def _fit(statistics: Statistics, training: Training, per: Per) -> Scaler:
 
 
 def _mean_and_deviation(series: Series) -> tuple[Numbers, Numbers]:
-    # From the lowest value on: the mean of many equal numbers, naively summed, is not that number.
+    # Relative to the lowest value: the rounded mean of many equal numbers may differ from that number.
     lowest = np.nanmin(series, axis=0)
     center = lowest + np.nanmean(series - lowest, axis=0)
     deviation = np.nanstd(series - lowest, axis=0)

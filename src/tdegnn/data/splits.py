@@ -1,8 +1,8 @@
-"""Splits in time: what comes later is never trained on.
+"""Splits in time: a model never trains on steps after those it is tested on.
 
-A window is named by the step it predicts. The last 10 % of the windows are the test part, exactly those of the paper's
-90 / 10 split; of the 90 % before them the last ninth is the validation part, by which everything is chosen.
-`rolling_origins` asks the same question several times, as if the end of the series had come earlier.
+A window is identified by the step it predicts. The last 10 % of the windows are the test subset, exactly that of the
+paper's 90 / 10 split. Of the 90 % before them, the last ninth is the validation subset, by which everything is chosen.
+`rolling_origins` splits a series several times, as if it had ended earlier.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from tdegnn.errors import InputError, check_count
 
-# With fewer the validation part would be empty.
+# With fewer windows, the validation subset would be empty.
 FEWEST_WINDOWS = 6
 
 
 @dataclass(frozen=True)
 class ChronologicalSplit:
-    """Indices of the predicted steps, from 0, in three parts that follow each other.
+    """Indices of the predicted steps, from 0, in three consecutive subsets.
 
     Attributes:
         training: The first 80 %.
@@ -31,8 +31,16 @@ class ChronologicalSplit:
 
     @property
     def training_of_the_paper(self) -> range:
-        """Training and validation part together: what the paper's 90 / 10 split trains on."""
+        """Training and validation steps together: the training steps of the paper's 90 / 10 split."""
         return range(self.training.start, self.validation.stop)
+
+    def count_windows(self, horizon: int) -> tuple[int, int, int]:
+        """Return the number of windows per subset whose `horizon` targets all lie in it."""
+        check_count(horizon=horizon)
+        training, validation, test = (
+            max(0, len(subset) - horizon + 1) for subset in (self.training, self.validation, self.test)
+        )
+        return training, validation, test
 
 
 def split_chronologically(num_steps: int, window: int) -> ChronologicalSplit:
@@ -40,7 +48,7 @@ def split_chronologically(num_steps: int, window: int) -> ChronologicalSplit:
 
     Args:
         num_steps: Number of observed steps.
-        window: Number of steps a prediction sees; the first predicted step is the one after them.
+        window: Number of steps that a prediction sees. The first predicted step is the one after them.
     """
     check_count(num_steps=num_steps, window=window)
     num_windows = num_steps - window
@@ -57,11 +65,11 @@ def split_chronologically(num_steps: int, window: int) -> ChronologicalSplit:
 
 @dataclass(frozen=True)
 class Fold:
-    """Steps, from 0, of one trial of a backtest.
+    """Steps, from 0, of one fold of a backtest.
 
     Attributes:
-        training: What is known when the forecast is made.
-        test: What is forecast, right after it.
+        training: Steps that are known when the forecast is made.
+        test: Steps to forecast, right after them.
     """
 
     training: range
@@ -77,21 +85,21 @@ def rolling_origins(
     window: int = 1,
     max_training: int | None = None,
 ) -> tuple[Fold, ...]:
-    """Split a series several times: train on what comes before an origin, test on the `horizon` steps after it.
+    """Split a series several times: train on the steps before an origin, test on the `horizon` steps after it.
 
-    The origins move on by `stride`, and the last test part ends with the series. That a later fold trains on what an
-    earlier one was tested on is no leak: by then it is known. What leaks is whatever looks past the origin: a scaler
-    or a filling fitted to the whole series, training windows with targets in the test part (take
-    `SlidingWindows.predicting(fold.training)`), and a choice (of epochs, of hyperparameters) made by the test parts
-    that are then reported. Fit everything anew in each fold, and choose by the end of its training part.
+    The origins move by `stride`, and the last test steps are the end of the series. A later fold may train on the test
+    steps of an earlier one: by then they are known. A leak is anything that looks past the origin: a scaler or a
+    filling fitted to the whole series, training windows with targets among the test steps (use
+    `SlidingWindows.predicting(fold.training)`), or a choice of epochs or settings by the test errors that are then
+    reported. Fit everything anew in each fold, and choose by the last training steps.
 
     Args:
         num_steps: Number of observed steps.
-        horizon: Number of steps in each test part.
+        horizon: Number of test steps per fold.
         num_folds: Number of folds.
-        stride: Steps from one origin to the next. Without it the horizon: each test step is then in one fold.
-        window: Number of steps a forecast sees. The shortest training part holds one window and its targets.
-        max_training: Train on so many steps before the origin. Without it, on all of them.
+        stride: Steps from one origin to the next. Default: the horizon, so that each test step is in one fold.
+        window: Number of steps that a forecast sees. The shortest training range holds one window and its targets.
+        max_training: Maximum number of training steps before the origin. Default: all of them.
     """
     stride = horizon if stride is None else stride
     check_count(num_steps=num_steps, horizon=horizon, num_folds=num_folds, stride=stride, window=window)

@@ -1,14 +1,14 @@
-"""Windows over what was observed: what a model sees, and what follows it. Views, never copies.
+"""Windows: what a model sees of a series, and the steps that follow. Views, never copies.
 
-`one_step_windows` cuts trajectories of a system into histories, newest first, as the equation has them.
-`sliding_windows` cuts one long series into inputs and targets, oldest first, as forecasting has them; `splits.py`
-says which steps belong to which part, and `SlidingWindows.predicting` picks the windows of a part.
+`sliding_windows` cuts a series into inputs and targets, oldest first, as forecasting needs them. `splits.py` says which
+steps belong to which subset, and `SlidingWindows.predicting` selects the windows of a subset. The `fill_` functions
+replace what was not observed in a window, looking at nothing outside of it. `one_step_windows` cuts trajectories of a
+system into histories, newest first, as the equation needs them.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb
 from typing import NamedTuple, TypeAlias
@@ -21,40 +21,15 @@ from torch import Tensor
 from tdegnn.errors import InputError, check_count
 
 
-class OneStepWindows(NamedTuple):
-    """Histories, newest first, and the states that follow them; (trajectories, time) are batch axes."""
-
-    history: tuple[Float[Tensor, "trajectories windows nodes channels"], ...]
-    target: Float[Tensor, "trajectories windows nodes channels"]
-
-
-def one_step_windows(states: Float[Tensor, "trajectories time nodes channels"], order: int) -> OneStepWindows:
-    """Cut trajectories into every history of `order` states and the state after it."""
-    num_steps = states.shape[1]
-    if not 1 <= order < num_steps:
-        raise InputError(f"Expected an order between 1 and {num_steps - 1}, one less than the steps, got {order}.")
-    history = tuple(states[:, order - 1 - p : num_steps - 1 - p] for p in range(order))
-    return OneStepWindows(history, states[:, order:])
-
-
-def backward_difference(windows: OneStepWindows) -> Float[Tensor, "trajectories windows nodes channels"]:
-    """The o-th backward difference of target and history: what a fit of order o has to explain."""
-    order = len(windows.history)
-    difference = windows.target.clone()
-    for p, state in enumerate(windows.history, start=1):
-        difference += (-1) ** p * comb(order, p) * state
-    return difference
-
-
 @dataclass(frozen=True, eq=False)
 class SlidingWindows:
     """Inputs and the targets that follow them, oldest first: views of one series.
 
-    Writing to the series shows in them. Do not write to them: windows overlap, so it would show in several.
+    A change of the series changes the windows. Do not write to the windows: they overlap.
 
     Attributes:
         inputs: What a model sees.
-        targets: What it is to forecast.
+        targets: What it forecasts.
         first_target_steps: The step of the series that is the first target of each window.
     """
 
@@ -67,12 +42,12 @@ class SlidingWindows:
 
     @property
     def window(self) -> int:
-        """Number of steps a model sees."""
+        """Number of steps that a model sees."""
         return self.inputs.shape[1]
 
     @property
     def horizon(self) -> int:
-        """Number of steps it is to forecast."""
+        """Number of steps that it forecasts."""
         return self.targets.shape[1]
 
     @property
@@ -81,15 +56,15 @@ class SlidingWindows:
         return self.first_target_steps.step
 
     def predicting(self, steps: range) -> SlidingWindows:
-        """The windows whose targets all lie in `steps`; none where there is no such window.
+        """Return the windows whose targets all lie in `steps`. There may be none.
 
         Their inputs may begin before `steps`: when a forecast is made, the past is known.
         """
         if steps.step != 1:
-            raise InputError(f"Expected steps that follow each other, got {steps}. Take a range of step 1.")
+            raise InputError(f"Expected consecutive steps, got {steps}. Pass a range of step 1.")
         first = bisect_left(self.first_target_steps, steps.start)
-        part = slice(first, max(first, bisect_right(self.first_target_steps, steps.stop - self.horizon)))
-        return SlidingWindows(self.inputs[part], self.targets[part], self.first_target_steps[part])
+        subset = slice(first, max(first, bisect_right(self.first_target_steps, steps.stop - self.horizon)))
+        return SlidingWindows(self.inputs[subset], self.targets[subset], self.first_target_steps[subset])
 
 
 def sliding_windows(
@@ -101,9 +76,9 @@ def sliding_windows(
     """Cut a series into windows of `window` steps and the `horizon` steps after each.
 
     Args:
-        values: The series, oldest first. An array that is read-only is copied, once: torch knows no such memory.
-        window: Number of steps a model sees.
-        horizon: Number of steps it is to forecast.
+        values: The series, oldest first. A read-only array is copied once, since torch has no read-only tensors.
+        window: Number of steps that a model sees.
+        horizon: Number of steps that it forecasts.
         stride: Number of steps from one window to the next.
     """
     check_count(window=window, horizon=horizon, stride=stride)
@@ -128,7 +103,7 @@ TIME = -3
 
 
 def fill_last(values: Inputs) -> Inputs:
-    """The last value before the gap, or the first after it where the window begins with the gap."""
+    """Fill a gap with the last value before it, or the first value after it if the window begins with the gap."""
     if not values.isnan().any():
         return values
     before, _ = _nearest_observed(values)
@@ -136,34 +111,26 @@ def fill_last(values: Inputs) -> Inputs:
 
 
 def fill_linear(values: Inputs) -> Inputs:
-    """On the straight line between the values around the gap; constant where the window begins or ends with it."""
+    """Fill a gap by linear interpolation. A gap at an end of the window takes the nearest value."""
     if not values.isnan().any():
         return values
     before, after = _nearest_observed(values)
-    # Where a value was observed both are its own step, and the share is zero.
+    # For an observed value, both are its own step, and the share is zero.
     share = (_steps(values) - before).to(values.dtype) / (after - before).clamp(min=1)
     return _zero_the_rest(torch.lerp(values.gather(TIME, before), values.gather(TIME, after), share))
 
 
 def fill_zero_with_mask(values: Inputs) -> Float[Tensor, "*batch time nodes twice_the_channels"]:
-    """Zero, and for each channel one more that says what was observed (1) and what was not (0)."""
+    """Fill gaps with zero, and add one channel per channel: 1 for observed values, 0 for the others."""
     return torch.cat([_zero_the_rest(values), (~values.isnan()).to(values.dtype)], dim=-1)
 
 
-# By name, for command lines and saved configurations.
-FILLINGS: dict[str, Callable[[Inputs], Inputs]] = {
-    "last": fill_last,
-    "linear": fill_linear,
-    "mask": fill_zero_with_mask,
-}
-
-
 def _nearest_observed(values: Inputs) -> tuple[StepIndex, StepIndex]:
-    """The nearest observed steps, up to each step and from it on; the other one where there is none on a side."""
+    """Return the nearest observed steps up to and from each step. If there is none on a side, the other one."""
     num_steps, steps, is_observed = values.shape[TIME], _steps(values), ~values.isnan()
     before = torch.where(is_observed, steps, -1).cummax(dim=TIME).values
     after = torch.where(is_observed, steps, num_steps).flip(TIME).cummin(dim=TIME).values.flip(TIME)
-    # Where nothing was observed any step will do: it leads to NaN.
+    # If nothing was observed, any step will do: its value is NaN.
     nearest_before = torch.where(before < 0, after, before).clamp(max=num_steps - 1)
     nearest_after = torch.where(after == num_steps, before, after).clamp(min=0)
     return nearest_before, nearest_after
@@ -175,3 +142,28 @@ def _steps(values: Inputs) -> Int[Tensor, "time 1 1"]:
 
 def _zero_the_rest(values: Inputs) -> Inputs:
     return values.masked_fill(values.isnan(), 0.0)
+
+
+class OneStepWindows(NamedTuple):
+    """Histories, newest first, and the states that follow them. (trajectories, windows) are batch axes."""
+
+    history: tuple[Float[Tensor, "trajectories windows nodes channels"], ...]
+    target: Float[Tensor, "trajectories windows nodes channels"]
+
+
+def one_step_windows(states: Float[Tensor, "trajectories time nodes channels"], order: int) -> OneStepWindows:
+    """Cut trajectories into every history of `order` states and the state after it."""
+    num_steps = states.shape[1]
+    if not 1 <= order < num_steps:
+        raise InputError(f"Expected an order between 1 and {num_steps - 1}, one less than the steps, got {order}.")
+    history = tuple(states[:, order - 1 - p : num_steps - 1 - p] for p in range(order))
+    return OneStepWindows(history, states[:, order:])
+
+
+def backward_difference(windows: OneStepWindows) -> Float[Tensor, "trajectories windows nodes channels"]:
+    """Return the o-th backward difference of target and history: what a fit of order o has to explain."""
+    order = len(windows.history)
+    difference = windows.target.clone()
+    for p, state in enumerate(windows.history, start=1):
+        difference += (-1) ** p * comb(order, p) * state
+    return difference

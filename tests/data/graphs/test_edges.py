@@ -79,7 +79,7 @@ SOURCES = {
 def test_every_source_gives_the_same_graph(source, tmp_path):
     graph, notes = read_graph(SOURCES[source](tmp_path), NODES, direction="out")
     assert graph.equals(EXPECTED)
-    assert notes == (("The numbers in 'strength' were taken for weights.",) if "unknown" in source else ())
+    assert notes == (("The column 'strength' was taken for the weights.",) if "unknown" in source else ())
 
 
 def test_direction_is_both_unless_the_graph_has_one(tmp_path):
@@ -136,10 +136,10 @@ def test_the_first_edge_is_not_taken_for_names(first, tmp_path):
 def test_a_third_column_is_explained(tmp_path):
     graph, notes = read_graph(write(tmp_path, "source,target,since\nA,B,1999\nB,C,2001\nC,D,2001\n"), NODES)
     assert graph.is_weighted
-    assert notes == ("The numbers in 'since' were taken for weights.",)
+    assert notes == ("The column 'since' was taken for the weights.",)
     graph, notes = read_graph(write(tmp_path, "source,target,kind\nA,B,road\nB,C,rail\nC,D,rail\n"), NODES)
     assert not graph.is_weighted
-    assert notes == ("The column 'kind' holds no numbers and was not used.",)
+    assert notes == ("The column 'kind' does not hold numbers and was not used.",)
     with pytest.raises(InputError, match="larger for nodes that are closer, got a column 'distance_km'"):
         read_graph(write(tmp_path, "source,target,distance_km\nA,B,10\n"), NODES)
 

@@ -92,7 +92,7 @@ def test_coordinates_are_read_in_the_order_of_the_nodes(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("node,lat,height\nA,1,2\n", "latitude and longitude, got one of them only"),
+        ("node,lat,height\nA,1,2\n", "latitude and longitude, got only one of them"),
         ("node,x,y\nA,1,2\nA,3,4\n", "each node once, got 'A' again in line 3 of places.csv"),
         ("node,a,b,c,d\nA,1,2,3,4\n", "columns latitude and longitude, or x and y"),
     ],

@@ -225,9 +225,9 @@ def test_a_midnight_that_the_clocks_skip_can_be_shown():
     [
         (pd.Index([1.0, np.nan]), "a time in every row, got none in entry 1"),
         (pd.Index([1.0, np.inf]), "finite times, got inf in entry 1"),
-        (pd.Index(["a"]), "dates or numbers, got .* Convert them before"),
+        (pd.Index(["a"]), "dates or numbers, got .* Convert them first"),
         (pd.Index([True]), "dates or numbers, got bool"),
-        (pd.timedelta_range("1h", periods=2, freq="h"), "got durations such as .* Add the date that they count from"),
+        (pd.timedelta_range("1h", periods=2, freq="h"), "got durations such as .* Add the date from which they count"),
         (pd.Index([1, 2**63], dtype=np.uint64), "at most 18 digits, got 9223372036854775808 in entry 1. Count them"),
         (pd.Index([1, 2, 2]), "each time once, got 2 in entry 1 and entry 2"),
         (pd.Index([0.0, 1.0, 2.0, 2.4]), r"most are 1\), got 0.4 from 2 to 2.4 \(entry 3\)"),
@@ -279,7 +279,7 @@ def test_other_dates_in_one_number_are_read_when_their_format_is_said(time_forma
     dates = pd.date_range("2024-01-01", periods=6, freq="MS")
     texts = as_texts(dates, time_format)
     with pytest.raises(
-        InputError, match=f"got {texts[0]} in line 2, which may be either. Say time_format='{time_format}'"
+        InputError, match=f"got {texts[0]} in line 2, which may be either. Pass time_format='{time_format}'"
     ):
         read_times(texts, line)
     for values in (texts, np.array(texts, dtype=np.int64), np.array(texts, dtype=np.float64)):
@@ -304,7 +304,7 @@ def test_numbers_have_no_time_zone(texts, message):
     [
         (
             ["Jan 2023"],
-            "a time such as 2024-03-01 or .*, got 'Jan 2023' in line 2. Write it so, or say time_format, as in",
+            "a time such as 2024-03-01 or .*, got 'Jan 2023' in line 2. Write it this way, .* for example time_format=",
         ),
         (["2024/02/31"], "got '2024/02/31' in line 2"),
         (["2024-01-01T10:00Z", "yesterday"], "got 'yesterday' in line 3"),
@@ -400,7 +400,7 @@ def test_six_hours_on_the_clock_are_steps_where_it_changes():
     texts = as_texts(pd.date_range("2024-03-28", periods=40, freq="6h"))
     regular = regularize(read_times(texts, line, time_zone="Europe/Berlin"))
     assert as_texts(regular.times) == texts
-    assert regular.notes == ("The steps are 6 hours on the clock, longer or shorter where the clocks change.",)
+    assert regular.notes == ("The steps are 6 hours on the clock, longer or shorter when the clocks change.",)
 
 
 DATES = [datetime.date(2024, 1, 1), datetime.date(2024, 1, 2)]

@@ -1,1 +1,33 @@
-"""`tdegnn reproduce`: tables and figures, one file each."""
+"""`tdegnn reproduce`: the tables and figures of the paper, and ours. One file per command, registered here."""
+
+from __future__ import annotations
+
+import typer
+
+from tdegnn.cli.reproduce.ablation import ablation
+from tdegnn.cli.reproduce.coefficients import coefficients
+from tdegnn.cli.reproduce.coverage import coverage
+from tdegnn.cli.reproduce.known_orders import known_orders
+from tdegnn.cli.reproduce.order_found import order_found
+from tdegnn.cli.reproduce.pendulum import pendulum
+from tdegnn.cli.reproduce.series_ablation import series_ablation
+from tdegnn.cli.reproduce.stability import depth, stable_pendulum
+from tdegnn.cli.reproduce.table1 import runtimes, table1
+from tdegnn.cli.reproduce.table2 import table2
+
+reproduce = typer.Typer(help="Reproduce a table or figure of the paper, or one of ours.", no_args_is_help=True)
+for command in (
+    pendulum,
+    coefficients,
+    known_orders,
+    table1,
+    table2,
+    ablation,
+    series_ablation,
+    coverage,
+    stable_pendulum,
+    depth,
+    runtimes,
+    order_found,
+):
+    reproduce.command()(command)

@@ -1,4 +1,4 @@
-"""`tdegnn reproduce ablation`: accuracy by the order of TDE-GNN, as a table and a figure."""
+"""`tdegnn reproduce ablation`: accuracy of TDE-GNN by order, as a table and a figure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tdegnn.cli.output import print_json, print_table, progress_bar
 def ablation(
     dataset: Annotated[
         list[str] | None,
-        typer.Option("--dataset", help="Name of a dataset; may be given several times. Cora and Squirrel without."),
+        typer.Option("--dataset", help="Name of a dataset. Can be repeated. Default: Cora and Squirrel."),
     ] = None,
     out: ResultLines = Path("runs/ablation.jsonl"),
     picture: Picture = None,

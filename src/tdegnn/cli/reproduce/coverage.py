@@ -1,4 +1,4 @@
-"""`tdegnn reproduce coverage`: how often intervals hold what comes, on the test part of a series."""
+"""`tdegnn reproduce coverage`: how often intervals contain what is observed, on the test steps of a series."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tdegnn.cli.output import print_json, print_table, progress_bar
 def coverage(
     dataset: Annotated[
         list[str] | None,
-        typer.Option("--dataset", help="Name of a dataset; may be given several times. Chickenpox without."),
+        typer.Option("--dataset", help="Name of a dataset. Can be repeated. Default: Chickenpox."),
     ] = None,
-    window: Annotated[int, typer.Option(help="Steps a forecast sees.", min=4)] = 4,
+    window: Annotated[int, typer.Option(help="Number of steps that a forecast sees.", min=4)] = 4,
     seeds: Annotated[int, typer.Option(help="Number of seeds, trained together.", min=1)] = 5,
     out: ResultLines = Path("runs/coverage.jsonl"),
     report: Report = False,
@@ -53,5 +53,5 @@ def coverage(
             [name, str(size), kind, *(f"{100 * share:.1f} %" for share in reached)]
             for (name, size, kind), reached in cells.items()
         ]
-        print_table("What was observed in the intervals of 90 %, on the test part", header, rows)
+        print_table("Share of observations in the intervals of 90 %, on the test steps", header, rows)
     typer.echo(f"{len(cells)} rows in {out}.")

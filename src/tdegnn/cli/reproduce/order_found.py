@@ -1,22 +1,19 @@
-"""`tdegnn order`: what kind of equation do data follow? `tdegnn reproduce order-found`: how far can that be trusted?"""
+"""`tdegnn reproduce order-found`: how far the verdict of `tdegnn order` can be trusted."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from tdegnn.cli.options import AsJson, Quiet, Report, ResultLines, check_report, choose_names
 from tdegnn.cli.output import print_json, print_table, progress_bar
 
-if TYPE_CHECKING:
-    pass
-
 
 def order_found(
     system: Annotated[
-        list[str] | None, typer.Option("--system", help="Name of a system; may be given several times. All without.")
+        list[str] | None, typer.Option("--system", help="Name of a system. Can be repeated. Default: all.")
     ] = None,
     seeds: Annotated[int, typer.Option(help="Number of seeds (graphs, initial states, noise).", min=1)] = 20,
     out: ResultLines = Path("runs/order_found.jsonl"),
@@ -24,7 +21,7 @@ def order_found(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Simulated systems at more and more noise: is their order found from the data alone? Not in the paper."""
+    """Find the order of simulated systems from the data alone, with more and more noise. Not in the paper."""
     from tdegnn.experiments.order_found import (
         FIRST_SEED,
         SYSTEMS,
@@ -58,7 +55,7 @@ def order_found(
                 ]
             )
         header = ["system", *(f"noise {noise:g}" for noise in noises), "breaks at"]
-        print_table("Right verdicts (wrong ones in brackets; the rest said that the data cannot tell)", header, rows)
+        print_table("Right verdicts (wrong ones in brackets; in the other runs the data could not tell)", header, rows)
     num_wrong = sum(cell.num_wrong for cell in cells.values())
     typer.echo(f"{sum(cell.num_runs for cell in cells.values())} runs in {out}; {num_wrong} verdicts are wrong.")
 

@@ -23,7 +23,7 @@ from tdegnn.cli.output import print_json, print_table, progress_bar
 
 def series_ablation(
     dataset: Datasets = None,
-    window: Annotated[int, typer.Option(help="Steps a forecast sees, at least 4.", min=4)] = 4,
+    window: Annotated[int, typer.Option(help="Number of steps that a forecast sees.", min=4)] = 4,
     seeds: Annotated[int, typer.Option(help="Number of seeds, trained together.", min=2)] = 10,
     out: ResultLines = Path("runs/series_ablation.jsonl"),
     report: Report = False,
@@ -31,7 +31,7 @@ def series_ablation(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """The forecaster without edges, with attention, with shorter histories; order 1 is c = [1]. Honest protocol."""
+    """The forecaster without edges, with attention and with shorter histories. Chosen on validation steps."""
     from tdegnn.experiments.records import read_lines
     from tdegnn.experiments.series_ablation import summarize_variants, train_variant, variants
     from tdegnn.experiments.series_tasks import TASKS

@@ -28,7 +28,7 @@ def stable_pendulum(
     out: OutFolder = Path("runs/stable-pendulum"),
     seeds: Annotated[int, typer.Option(help="Number of seeds of the initial weights, from --seed on.", min=1)] = 5,
     optimizer: Annotated[
-        Optimizer, typer.Option(help="How every model is trained: Adam with three learning rates, or L-BFGS.")
+        Optimizer, typer.Option(help="How the models are trained: Adam with three learning rates, or L-BFGS.")
     ] = Optimizer.ADAM,
     seed: Seed = 0,
     device: Device = DeviceOption.AUTO,
@@ -83,10 +83,11 @@ def stable_pendulum(
 def depth(
     task: Annotated[
         list[str] | None,
-        typer.Option("--task", help="cora, chameleon, chain, half-chain; may be given several times. All without."),
+        typer.Option("--task", help="cora, chameleon, chain or half-chain. Can be repeated. Default: all."),
     ] = None,
     system: Annotated[
-        list[str] | None, typer.Option("--system", help="A rule, as in DE-GNN, TDE-GNN_S; all four without.")
+        list[str] | None,
+        typer.Option("--system", help="A system, for example TDE-GNN_S. Can be repeated. Default: all four."),
     ] = None,
     out: ResultLines = Path("runs/depth.jsonl"),
     picture: Picture = None,
@@ -96,7 +97,7 @@ def depth(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Networks of 64 and 256 layers: accuracy, states and gradients by layer, for four rules. Not in the paper."""
+    """Networks of 64 and 256 layers: accuracy, states and gradients by layer, for four systems. Not in the paper."""
     from tdegnn.analysis.plots import save_figure
     from tdegnn.experiments.depth import SYSTEMS, TASKS, choose_lines, train_depth
     from tdegnn.experiments.depth_plots import plot_depth
@@ -142,7 +143,7 @@ def depth(
 
 
 def _summary(name: str, system: str, lines: list[Any]) -> dict[str, Any]:
-    """A row of the table: mean test accuracy, the chosen settings, and growth over all layers once trained."""
+    """Return a row of the table: mean test accuracy, the chosen settings, and growth over all layers after training."""
     import numpy as np
 
     def median(values: list[float | None]) -> float:

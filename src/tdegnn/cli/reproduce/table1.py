@@ -1,4 +1,4 @@
-"""`tdegnn reproduce table1 | runtimes`: node classification and what it costs, beside the paper's numbers."""
+"""`tdegnn reproduce table1 | runtimes`: node classification and its runtimes, beside the paper's numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 def table1(
     dataset: Datasets = None,
     system: Annotated[
-        list[str] | None, typer.Option("--system", help="A row, as in DE-GNN, TDE-GNN_D, LINK-ridge; all without.")
+        list[str] | None,
+        typer.Option("--system", help="A row, for example TDE-GNN_D or LINK-ridge. Can be repeated. Default: all."),
     ] = None,
     out: ResultLines = Path("runs/table1.jsonl"),
     report: Report = False,
@@ -76,10 +77,10 @@ def table1(
 
 
 def runtimes(
-    out: Annotated[Path, typer.Option("--out", "-o", help="File of result lines, written anew.")] = Path(
+    out: Annotated[Path, typer.Option("--out", "-o", help="File of result lines. It is overwritten.")] = Path(
         "runs/runtimes.jsonl"
     ),
-    repetitions: Annotated[int, typer.Option(help="How often each is measured.", min=1)] = 30,
+    repetitions: Annotated[int, typer.Option(help="Number of measurements per system.", min=1)] = 30,
     device: Device = DeviceOption.AUTO,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -147,7 +148,7 @@ def _print_gains(cells: Mapping[tuple[str, str], Cell], datasets: list[str]) -> 
     ]
     if rows:
         header = ["dataset", "system", "points over DE-GNN (95 % interval)"]
-        print_table("What learned coefficients add over c = [1], paired over the splits", header, rows)
+        print_table("Gain of learned coefficients over c = [1], paired over the splits", header, rows)
 
 
 def _to_records(cells: Mapping[tuple[str, str], Cell]) -> list[dict[str, Any]]:

@@ -25,10 +25,11 @@ from tdegnn.cli.output import print_json, print_table, progress_bar
 def table2(
     dataset: Datasets = None,
     system: Annotated[
-        list[str] | None, typer.Option("--system", help="A row, as in TDE-GNN_D, GConvGRU, constant; all without.")
+        list[str] | None,
+        typer.Option("--system", help="A row, for example TDE-GNN_D or GConvGRU. Can be repeated. Default: all."),
     ] = None,
-    protocol: Annotated[list[str] | None, typer.Option("--protocol", help="honest or paper; both without.")] = None,
-    window: Annotated[int, typer.Option(help="Steps a forecast sees; the paper's without it.", min=1)] = 4,
+    protocol: Annotated[list[str] | None, typer.Option("--protocol", help="honest or paper. Default: both.")] = None,
+    window: Annotated[int, typer.Option(help="Number of steps that a forecast sees. The paper has 4.", min=1)] = 4,
     seeds: Annotated[int, typer.Option(help="Number of seeds, trained together.", min=1)] = 10,
     out: ResultLines = Path("runs/table2.jsonl"),
     report: Report = False,
@@ -92,4 +93,4 @@ def _print_errors(
                 ]
                 rows.append([name, row, str(window), *texts, "-" if printed is None else f"{printed:g}"])
     header = ["dataset", "system", "window", "honest", "paper's protocol", "paper's number"]
-    print_table("Forecasting one step ahead, mean squared error on the test part", header, rows)
+    print_table("Forecasting one step ahead, mean squared error on the test steps", header, rows)

@@ -1,7 +1,7 @@
-"""The catalogue: which benchmarks there are, of which files each is made, and what must come out of them.
+"""The catalogue: all benchmarks, their files, and the statistics that loading them must find.
 
-Importing it reads nothing: checksums are looked up in `checksums.txt` when files are asked for. `load.py` makes
-datasets of the files.
+Importing it reads no file: checksums are read from `checksums.txt` when they are needed. `load.py` makes datasets from
+the files. To add a benchmark, add an entry here, the checksums of its files, and a reader in the file of its format.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Kind = Literal["nodes", "series"]
 
 LOADERS: dict[Kind, str] = {"nodes": "load_nodes", "series": "load_panel"}
 NUM_SPLITS = 10
-# Where each folder of the layout was published. One file has been published nowhere.
+# Where each folder was published. One file was never published.
 UPSTREAM = {
     "planetoid/": "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data/",
     "geom-gcn/splits/": "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn/master/splits/",
@@ -30,7 +30,7 @@ UPSTREAM = {
     "temporal/": "https://raw.githubusercontent.com/benedekrozemberczki/pytorch_geometric_temporal/master/dataset/",
 }
 MIRROR_ONLY = "temporal/wikimath_reconstructed.npz"
-# Of this one only the id that git gives its content is known.
+# Of this file, only the hash that git gives its content is known.
 GIT_BLOBS = {"temporal/wikivital_mathematics.json": "28aefd607de34627e194f40a80fb50cf549904f4"}
 
 GEOM_GCN = "Pei et al., Geom-GCN: Geometric Graph Convolutional Networks, ICLR 2020"
@@ -43,16 +43,16 @@ PYG_TEMPORAL = "Rozemberczki et al., PyTorch Geometric Temporal, CIKM 2021"
 
 @dataclass(frozen=True)
 class Statistics:
-    """What can be counted in a benchmark; 0 where there is nothing of the kind.
+    """Counts of a benchmark; 0 if it has nothing of the kind.
 
     Attributes:
-        nodes: Nodes.
-        edges: Edges without direction and without self-loops.
-        directed_edges: Edges, each direction counted, without self-loops.
-        features: Features of a node.
-        classes: Classes of nodes.
-        splits: Fixed splits.
-        steps: Steps in time.
+        nodes: Number of nodes.
+        edges: Number of edges without direction and without self-loops.
+        directed_edges: Number of edges, each direction counted, without self-loops.
+        features: Number of features per node.
+        classes: Number of classes of nodes.
+        splits: Number of fixed splits.
+        steps: Number of steps in time.
     """
 
     nodes: int
@@ -71,12 +71,12 @@ class Benchmark:
     Attributes:
         name: Name to load it by.
         kind: Nodes to classify, or series to forecast.
-        description: What it is, in a line.
-        paths: The files it is made of, relative to a mirror.
-        license: That of the repository which publishes the files.
+        description: What it is, in one line.
+        paths: Its files, relative to a mirror.
+        license: License of the repository that publishes the files.
         citation: Whom to cite.
         statistics: What loading must find.
-        stand_in: A file to make do with where `paths` cannot be had.
+        stand_in: A file that replaces `paths` if they are not available.
     """
 
     name: str
@@ -90,16 +90,16 @@ class Benchmark:
 
     @property
     def files(self) -> tuple[DataFile, ...]:
-        """The files it is made of."""
+        """Its files."""
         return tuple(map(data_file, self.paths))
 
     @property
     def known_files(self) -> tuple[DataFile, ...]:
-        """The files it is made of, and what may stand in for them."""
+        """Its files, and the file that may replace them."""
         return self.files if self.stand_in is None else (*self.files, data_file(self.stand_in))
 
     def fetch(self, on_file: Callable[[], None] = lambda: None) -> tuple[Path, ...]:
-        """Return where its files are, or what stands in for them, after downloading what is not here.
+        """Return the paths of its files, or of the file that replaces them. Download what is missing.
 
         Args:
             on_file: Called after each file.
@@ -112,7 +112,7 @@ class Benchmark:
             try:
                 return _fetch_all((data_file(self.stand_in),), on_file)
             except DownloadError:
-                # How to get the original is of more use than how to get its substitute.
+                # The message about the original is of more use than that about its replacement.
                 raise error from None
 
 
@@ -129,8 +129,8 @@ def _splits(name: str) -> tuple[str, ...]:
 
 
 def _planetoid(name: str) -> tuple[str, ...]:
-    parts = ("allx", "ally", "tx", "ty", "graph", "test.index")
-    return tuple(f"planetoid/ind.{name}.{part}" for part in parts)
+    endings = ("allx", "ally", "tx", "ty", "graph", "test.index")
+    return tuple(f"planetoid/ind.{name}.{ending}" for ending in endings)
 
 
 _BENCHMARKS = (
@@ -240,7 +240,7 @@ CATALOGUE = {benchmark.name: benchmark for benchmark in _BENCHMARKS}
 
 
 def find_benchmark(name: str, kind: Kind | None = None) -> Benchmark:
-    """The entry of that name, and of that kind if one is given."""
+    """Return the entry of a name, and of a kind if one is given."""
     names = [benchmark.name for benchmark in CATALOGUE.values() if kind in (None, benchmark.kind)]
     if name in names:
         return CATALOGUE[name]
@@ -253,13 +253,13 @@ def find_benchmark(name: str, kind: Kind | None = None) -> Benchmark:
 
 
 def data_file(path: str) -> DataFile:
-    """The file at a path of the layout, with its checksum and its address."""
+    """Return the file at a path, with its checksum and its address."""
     checksum = f"git-blob:{GIT_BLOBS[path]}" if path in GIT_BLOBS else f"sha256:{_checksums()[path]}"
     return DataFile(path, checksum, upstream_address(path))
 
 
 def upstream_address(path: str) -> str | None:
-    """Where the file at a path of the layout was published; None where it was not."""
+    """Return where the file at a path was published. None if it was not."""
     if path == MIRROR_ONLY:
         return None
     folder = next(folder for folder in UPSTREAM if path.startswith(folder))
@@ -268,6 +268,6 @@ def upstream_address(path: str) -> str | None:
 
 @cache
 def _checksums() -> dict[str, str]:
-    """SHA-256 by path."""
+    """Return the SHA-256 of each path."""
     lines = resources("tdegnn.data.benchmarks").joinpath("checksums.txt").read_text("utf-8").splitlines()
     return {path: checksum for checksum, path in (line.split(maxsplit=1) for line in lines)}

@@ -1,9 +1,9 @@
 """Files of the benchmarks: from the cache, from a mirror, or from the address where they were published.
 
-`TDEGNN_CACHE` names the folder that keeps downloads. `TDEGNN_MIRROR` names a folder or an address (http, https, file)
-with the same files under the same relative paths; where it is set nobody else is asked. A file is handed out only after
-its checksum was right, and a download stands under its own name only after that: it grows beside as `.part`, goes on
-where it broke off, and is renamed at the end. A lock lets one process at a time do that.
+`TDEGNN_CACHE` names the folder for downloads. `TDEGNN_MIRROR` names a folder or an address (http, https, file) with the
+same files under the same relative paths; if it is set, no other address is used. `fetch` returns a file only if its
+checksum is right. A download is written to a `.part` file, continues where it broke off, and is renamed once its
+checksum is right. A lock lets one process at a time download.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
 
+from platformdirs import user_cache_dir
+
 from tdegnn.errors import DownloadError, InputError
 
 if TYPE_CHECKING:
     import requests
 
-
-# Seconds without a connection, and without a byte, after which a server counts as stalled.
+# Seconds without a connection, and without a byte, after which a download fails.
 CONNECT_TIMEOUT = 10.0
 READ_TIMEOUT = 30.0
 CHUNK_SIZE = 1 << 16
@@ -33,12 +34,12 @@ CHUNK_SIZE = 1 << 16
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file that can be had.
+    """A file of a benchmark.
 
     Attributes:
         path: Its path, relative to the cache and to a mirror.
-        checksum: `sha256:...`, or `git-blob:...`, the id that git gives the content.
-        address: Where it was published; None where only a mirror has it.
+        checksum: `sha256:...`, or `git-blob:...`, the hash that git gives the content.
+        address: Where it was published. None if only a mirror has it.
     """
 
     path: str
@@ -47,11 +48,11 @@ class DataFile:
 
     @property
     def cached(self) -> Path:
-        """Where the cache keeps it, whether it is there or not."""
+        """Its path in the cache, whether it is there or not."""
         return cache_folder() / self.path
 
     def checksum_of(self, path: Path) -> str:
-        """The checksum of what is in `path`, of the kind by which this file is known."""
+        """Return the checksum of the content of `path`, of the kind that `checksum` has."""
         is_git = self.checksum.startswith("git-blob:")
         with path.open("rb") as stream:
             if not is_git:
@@ -60,22 +61,18 @@ class DataFile:
             return f"git-blob:{hashlib.file_digest(stream, lambda: header).hexdigest()}"
 
     def is_in(self, path: Path) -> bool:
-        """Whether `path` holds this file, whole and right."""
+        """Return whether `path` holds this file, complete and correct."""
         return path.is_file() and self.checksum_of(path) == self.checksum
 
 
 def cache_folder() -> Path:
-    """The folder that keeps downloads: `TDEGNN_CACHE`, or the customary place of the system."""
+    """Return the folder for downloads: `TDEGNN_CACHE`, or the usual cache folder of the system."""
     chosen = os.environ.get("TDEGNN_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
-    import pooch
-
-    return Path(pooch.os_cache("tdegnn"))
+    return Path(chosen).expanduser() if chosen else Path(user_cache_dir("tdegnn"))
 
 
 def mirror() -> Path | str | None:
-    """What `TDEGNN_MIRROR` names: a folder, an address with http or https, or None where it is not set."""
+    """Return what `TDEGNN_MIRROR` names: a folder, or an http or https address. None if it is not set."""
     chosen = os.environ.get("TDEGNN_MIRROR")
     if not chosen:
         return None
@@ -90,9 +87,9 @@ def mirror() -> Path | str | None:
 
 
 def locate(file: DataFile) -> Path | None:
-    """Where the file is on this machine, in the cache or a mirror folder; None where it would have to be downloaded.
+    """Return where the file is on this machine, in the cache or a mirror folder. None if it has to be downloaded.
 
-    Its checksum is not looked at.
+    The checksum is not verified.
     """
     source = mirror()
     places = [file.cached, source / file.path] if isinstance(source, Path) else [file.cached]
@@ -100,16 +97,16 @@ def locate(file: DataFile) -> Path | None:
 
 
 def fetch(file: DataFile) -> Path:
-    """Return where the file is, with a right checksum, after downloading it into the cache if need be.
+    """Return the path of the file, whose checksum is right. Download it into the cache if needed.
 
-    A wrong file in the cache is removed and fetched anew. A mirror folder is read in place and never written to.
+    A wrong file in the cache is removed and downloaded again. A mirror folder is read in place and never written to.
     """
     target = file.cached
     if file.is_in(target):
         return target
     if target.is_file():
         with _locked(target):
-            # Another process may have put the right one there meanwhile.
+            # Another process may have downloaded the right one meanwhile.
             if not file.is_in(target):
                 target.unlink(missing_ok=True)
     source = mirror()
@@ -166,7 +163,7 @@ def _download(file: DataFile, address: str, target: Path) -> Path:
         try:
             was_resumed = _receive(address, partial)
             if was_resumed and not file.is_in(partial):
-                # What was there already may have been of another file.
+                # The first bytes may have been those of another file.
                 partial.unlink()
                 _receive(address, partial)
         except requests.RequestException as error:
@@ -184,7 +181,7 @@ def _download(file: DataFile, address: str, target: Path) -> Path:
 
 
 def _receive(address: str, partial: Path) -> bool:
-    """Fill `partial` from the address, going on from its end if the server agrees. Return whether it did."""
+    """Download to `partial`, continuing at its end if the server supports that. Return whether it does."""
     start = partial.stat().st_size if partial.is_file() else 0
     if start:
         with _ask(address, {"Range": f"bytes={start}-"}) as response:
@@ -200,13 +197,13 @@ def _receive(address: str, partial: Path) -> bool:
 def _ask(address: str, headers: dict[str, str]) -> requests.Response:
     import requests
 
-    # Compressed on the way, the rest of a file would not begin where the part ends.
+    # Uncompressed, so that the rest begins at the byte at which the download broke off.
     headers = {"Accept-Encoding": "identity", **headers}
     return requests.get(address, headers=headers, stream=True, timeout=(CONNECT_TIMEOUT, READ_TIMEOUT))
 
 
 def _is_rest(response: requests.Response, start: int) -> bool:
-    """Whether the answer is the file from byte `start` to its end."""
+    """Return whether the answer is the file from byte `start` to its end."""
     found = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+)", response.headers.get("Content-Range", ""))
     if response.status_code != 206 or found is None:
         return False
@@ -223,7 +220,7 @@ def _write(response: requests.Response, partial: Path, mode: Literal["ab", "wb"]
 
 
 def _reason(error: requests.RequestException, file: DataFile, partial: Path) -> str:
-    """What went wrong, in the words that follow `got`."""
+    """Return what went wrong, in words that follow `got`."""
     import requests
     from urllib3.exceptions import ReadTimeoutError
 
@@ -233,7 +230,7 @@ def _reason(error: requests.RequestException, file: DataFile, partial: Path) -> 
         return f"the answer {str(error).partition(' for url')[0]}"
     if isinstance(error, requests.ConnectTimeout):
         return f"no connection in {CONNECT_TIMEOUT:g} s"
-    # A server that stalls in the middle of a file comes as a failed connection.
+    # requests reports a server that stalls in the middle of a file as a failed connection.
     if isinstance(error, requests.ReadTimeout) or isinstance(cause, ReadTimeoutError):
         return f"nothing for {READ_TIMEOUT:g} s from a stalled server"
     if isinstance(error, requests.exceptions.ChunkedEncodingError):

@@ -1,6 +1,6 @@
 """Files of Geom-GCN: the fixed splits on which node classification is compared, and Film.
 
-The splits are called 0.6 / 0.2 and are really 48 / 32 / 20 %. Film is two tables of text.
+The splits are called 0.6 / 0.2 but are 48 / 32 / 20 %. Film is two tables of text.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ NUM_FILM_FEATURES = 932
 
 
 def read_splits(paths: Mapping[str, Path]) -> tuple[Masks, Masks, Masks]:
-    """Training, validation and test masks, one row for each split among the files."""
+    """Return training, validation and test masks, one row per split among the files."""
     masks = []
     for key in sorted(key for key in paths if "_split_" in key):
         with np.load(paths[key]) as split:
-            masks.append([split[part].astype(bool) for part in ("train_mask", "val_mask", "test_mask")])
+            masks.append([split[subset].astype(bool) for subset in ("train_mask", "val_mask", "test_mask")])
     training, validation, test = np.stack(masks, axis=1)
     return training, validation, test
 
 
 def read_film(name: str, paths: Mapping[str, Path]) -> NodeDataset:
-    """Read Film from its files, given by their names. Its edges have a direction, and a node receives from `out`."""
+    """Read Film from its files, by name. Edges are directed, and a node receives from those it points to (`out`)."""
     features, labels = _read_film_nodes(paths["out1_node_feature_label.txt"])
     edges = np.loadtxt(paths["out1_graph_edges.txt"], dtype=np.int64, skiprows=1)
     graph = Graph(edges.T, len(labels), direction="out")
@@ -37,13 +37,13 @@ def read_film(name: str, paths: Mapping[str, Path]) -> NodeDataset:
 
 
 def _read_film_nodes(path: Path) -> tuple[Features, Int64[np.ndarray, " nodes"]]:
-    """Features and labels. Each line has a node, the indices of its features and its label; in no order."""
+    """Return features and labels. Each line has a node, the indices of its features and its label, in any order."""
     _, *lines = path.read_text("utf-8").splitlines()
     rows = [line.split("\t") for line in lines]
     nodes = np.array([row[0] for row in rows], dtype=np.int64)
     indices = [np.array(row[1].split(","), dtype=np.int64) for row in rows]
     features = np.zeros((len(nodes), NUM_FILM_FEATURES), np.float32)
-    features[np.repeat(nodes, [len(part) for part in indices]), np.concatenate(indices)] = 1.0
+    features[np.repeat(nodes, [len(row) for row in indices]), np.concatenate(indices)] = 1.0
     labels = np.empty(len(nodes), np.int64)
     labels[nodes] = np.array([row[2] for row in rows], dtype=np.int64)
     return scipy.sparse.csr_array(features), labels

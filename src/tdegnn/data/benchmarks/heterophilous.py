@@ -13,7 +13,7 @@ from tdegnn.graph import Graph
 
 
 def read_heterophilous(name: str, paths: Mapping[str, Path]) -> NodeDataset:
-    """Read one file with everything in it. A node receives from the pages it links to, `out`."""
+    """Read a dataset from its one file. A node receives from the pages to which it links (`out`)."""
     (path,) = paths.values()
     with np.load(path) as arrays:
         labels = arrays["node_labels"].astype(np.int64)

@@ -1,4 +1,4 @@
-"""Load a benchmark by its name: get its files, read them, and check that what came out is what was published."""
+"""Load a benchmark by name: get its files, read them, and check that the statistics are those published."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tdegnn.data.panel import Panel
 from tdegnn.errors import InputError
 from tdegnn.graph import Graph
 
-# By the folder of the layout, which names the format, and by file.
+# Readers of nodes by the folder of the files, which names their format, and readers of series by file.
 _NODE_READERS: dict[str, Callable[[str, Mapping[str, Path]], NodeDataset]] = {
     "planetoid": read_planetoid,
     "geom-gcn": read_film,
@@ -32,9 +32,9 @@ _PANEL_READERS: dict[str, Callable[[Path], Panel]] = {
 
 
 def load_nodes(name: str) -> NodeDataset:
-    """Load nodes to classify: cora, citeseer, pubmed, chameleon, squirrel, film, or one of the filtered.
+    """Load nodes to classify: cora, citeseer, pubmed, chameleon, squirrel, film, or a filtered version.
 
-    Files that are not here are downloaded; see `tdegnn data`.
+    Missing files are downloaded; see `tdegnn data`.
     """
     benchmark = find_benchmark(name, "nodes")
     read = _NODE_READERS[benchmark.paths[0].split("/")[0]]
@@ -52,8 +52,8 @@ def load_nodes(name: str) -> NodeDataset:
 def load_panel(name: str) -> Panel:
     """Load series to forecast: chickenpox, pedalme or wikimath.
 
-    Files that are not here are downloaded; see `tdegnn data`. Where the original of wikimath cannot be had its
-    reconstruction is loaded, and says so in its name and its notes.
+    Missing files are downloaded; see `tdegnn data`. If the original of wikimath is not available, its reconstruction is
+    loaded, and its name and notes say so.
     """
     benchmark = find_benchmark(name, "series")
     (path,) = benchmark.fetch()
@@ -65,7 +65,7 @@ def load_panel(name: str) -> Panel:
 
 
 def _count_graph(graph: Graph) -> dict[str, int]:
-    # Without self-loops, each edge is received at both of its ends.
+    # There are no self-loops: each edge is received at both ends.
     num_undirected = graph.with_direction("both").received.nnz // 2
     return {"nodes": graph.num_nodes, "edges": num_undirected, "directed_edges": graph.num_edges}
 

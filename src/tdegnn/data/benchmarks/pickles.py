@@ -1,8 +1,8 @@
-"""Pickles of numbers: NumPy arrays, SciPy's CSR matrices and plain containers, and nothing that could run.
+"""Pickles of numbers: NumPy arrays, SciPy's CSR matrices and plain containers, and no code.
 
-Unpickling may call whatever a file names, so only the names on a short list are answered. The files of the citation
-graphs were written by Python 2, hence its name for the builtins, and the old homes of NumPy's and SciPy's parts. A
-checksum comes first all the same: open only what `fetch` has returned.
+Unpickling may call anything that a file names, so only the names on a short list are allowed. Python 2 wrote the files
+of the citation graphs, hence its name for the builtins and the old modules of NumPy and SciPy. The checksum is verified
+as well: open only files that `fetch` returned.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class _NumbersOnly(pickle.Unpickler):
 
 
 def read_pickle(path: Path) -> Any:
-    """Read a pickle that holds nothing but numbers and plain containers."""
+    """Read a pickle that holds only numbers and plain containers."""
     with path.open("rb") as stream:
         try:
             # Python 2 wrote arrays as strings of bytes; latin1 keeps every byte.
             return _NumbersOnly(stream, encoding="latin1").load()
         except InputError as error:
-            raise InputError(f"{error} Do not open {path} by other means.") from error
+            raise InputError(error.message, f" Do not open {path} by other means.") from error
         except Exception as error:
-            # A broken pickle may fail anywhere in the machine that executes it.
+            # A broken pickle may raise anything.
             raise InputError(f"Expected a pickle in {path}, got something else: {error}.") from error

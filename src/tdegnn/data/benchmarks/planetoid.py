@@ -1,7 +1,7 @@
 """Files of Planetoid: the citation graphs Cora, Citeseer and PubMed.
 
-`allx` and `ally` hold the first nodes, `tx` and `ty` the others, in the order of `test.index`. In Citeseer that index
-has gaps: 15 nodes of the graph without features and without a label.
+`allx` and `ally` hold the first nodes, `tx` and `ty` the others, in the order of `test.index`. In Citeseer this index
+has gaps: 15 nodes of the graph have neither features nor a label.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from tdegnn.graph import Graph
 
 
 def read_planetoid(name: str, paths: Mapping[str, Path]) -> NodeDataset:
-    """Read a citation graph from its files, given by their names. A node receives from both directions.
+    """Read a citation graph from its files, by name. A node receives from both directions.
 
-    Nodes in the gaps get zeros for features, and class 0 as in published results: the splits count on them.
+    Nodes in the gaps get zeros for features and class 0, as in published results: the splits include them.
     """
-    parts = {part: read_pickle(paths[f"ind.{name}.{part}"]) for part in ("allx", "ally", "tx", "ty", "graph")}
-    neighbors: dict[int, list[int]] = parts["graph"]
+    content = {ending: read_pickle(paths[f"ind.{name}.{ending}"]) for ending in ("allx", "ally", "tx", "ty", "graph")}
+    neighbors: dict[int, list[int]] = content["graph"]
     test_index = np.loadtxt(paths[f"ind.{name}.test.index"], dtype=np.int64)
 
-    nodes = np.concatenate([np.arange(parts["allx"].shape[0]), test_index])
-    listed = scipy.sparse.vstack([parts["allx"], parts["tx"]]).tocoo()
+    nodes = np.concatenate([np.arange(content["allx"].shape[0]), test_index])
+    listed = scipy.sparse.vstack([content["allx"], content["tx"]]).tocoo()
     entries = (listed.data.astype(np.float32), (nodes[listed.row], listed.col))
     features = scipy.sparse.csr_array(entries, shape=(len(neighbors), listed.shape[1]))
     labels = np.zeros(len(neighbors), np.int64)
-    labels[nodes] = np.concatenate([parts["ally"], parts["ty"]]).argmax(axis=1)
+    labels[nodes] = np.concatenate([content["ally"], content["ty"]]).argmax(axis=1)
 
     sources = np.repeat(list(neighbors), [len(targets) for targets in neighbors.values()])
     targets = np.fromiter(chain.from_iterable(neighbors.values()), np.int64)

@@ -1,8 +1,8 @@
 """Files of PyTorch Geometric Temporal: Chickenpox, PedalMe and Wikipedia Math, as panels.
 
-Chickenpox was published in z-scores over the whole series, test part included, and Wikipedia Math is customarily put
-into them. As a unit for what is reported that is harmless; scalers for training are fitted on the training part,
-elsewhere. The unit of PedalMe is not stated.
+Chickenpox was published in z-scores over the whole series, including the test steps, and Wikipedia Math is usually
+converted to them. As a unit of reported errors this is harmless; scalers for training are fitted elsewhere, to the
+training steps only. The unit of PedalMe is not stated.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from tdegnn.graph import Graph
 
 FIRST_DAY_OF_WIKIMATH = "2019-03-16"
 CHICKENPOX_UNIT = (
-    "Cases were published in z-scores of each county over the whole series: a unit, no scaler to train by."
+    "Cases were published in z-scores per county over the whole series: use them as a unit, not as a scaler."
 )
 PEDALME_UNIT = (
     "Deliveries were published in a unit that is not stated: means near 0, standard deviations of 0.5 to 1.1."
 )
-WIKIMATH_UNIT = "Visits are in z-scores of each page over the whole series: a unit, no scaler to train by."
+WIKIMATH_UNIT = "Visits are in z-scores per page over the whole series: use them as a unit, not as a scaler."
 RECONSTRUCTED = (
-    "Reconstructed from published derived data, as the original file could not be had: visits are known up to a "
-    "constant a page, 3 of 1,068 pages to 5e-4 in z-scores and the others exactly; the links have lost their direction."
+    "Reconstructed from published derived data, since the original file is not available: visits are known up to a "
+    "constant per page, 3 of 1,068 pages to 5e-4 in z-scores and the others exactly; the links have no direction."
 )
 
 
 def read_chickenpox(path: Path) -> Panel:
-    """Read Chickenpox: counties that border on each other, unweighted; weeks are numbered, the file has no dates."""
+    """Read Chickenpox: counties, edges between neighbors, no weights. Weeks are numbered: the file has no dates."""
     document = _read_json(path)
     names = _names(document, len(document["node_ids"]))
     graph = Graph(np.array(document["edges"]).T, len(names))
@@ -41,7 +41,7 @@ def read_chickenpox(path: Path) -> Panel:
 
 
 def read_pedalme(path: Path) -> Panel:
-    """Read PedalMe: parts of London, all joined, weighted by nearness; weeks are numbered, the file has no dates."""
+    """Read PedalMe: areas of London, all linked, weighted by proximity. Weeks are numbered: the file has no dates."""
     document = _read_json(path)
     names = _names(document, len(document["X"][0]))
     graph = Graph(np.array(document["edges"]).T, len(names), document["weights"])
@@ -49,7 +49,7 @@ def read_pedalme(path: Path) -> Panel:
 
 
 def read_wikimath(path: Path) -> Panel:
-    """Read Wikipedia Math as it was published: one entry a day with the visits of all pages."""
+    """Read Wikipedia Math as it was published: one entry per day with the visits of all pages."""
     document = _read_json(path)
     visits = np.array([document[str(day)]["y"] for day in range(document["time_periods"])], dtype=np.float64)
     names = _names(document, visits.shape[1])
@@ -58,7 +58,7 @@ def read_wikimath(path: Path) -> Panel:
 
 
 def read_reconstructed_wikimath(path: Path) -> Panel:
-    """Read what stands in for Wikipedia Math: its visits up to a constant a page, which z-scores do not see."""
+    """Read the reconstruction of Wikipedia Math: visits up to a constant per page, which z-scores remove."""
     with np.load(path) as arrays:
         visits = arrays["y_shifted"].astype(np.float64)
         graph = Graph(arrays["edges"].T, visits.shape[1], arrays["weights"])
@@ -72,7 +72,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _names(document: dict[str, Any], num_nodes: int) -> tuple[str, ...]:
-    """Names of the nodes in the order of their numbers; the numbers themselves where the file has no names."""
+    """Return the names of the nodes in the order of their numbers, or the numbers if the file has no names."""
     index: dict[str, int] = document.get("node_ids", {})
     return tuple(sorted(index, key=lambda name: index[name])) or tuple(map(str, range(num_nodes)))
 
@@ -82,7 +82,7 @@ def _weeks(series: list[list[float]]) -> pd.DataFrame:
 
 
 def _days(visits: Float[np.ndarray, "time nodes"]) -> pd.DataFrame:
-    """Visits in z-scores, with the population's standard deviation, by day. A page with constant visits has zeros."""
+    """Return visits by day in z-scores, with the population's standard deviation. Constant visits become zeros."""
     spread = visits.std(axis=0)
     scores = (visits - visits.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     return pd.DataFrame(scores, pd.date_range(FIRST_DAY_OF_WIKIMATH, periods=len(visits), freq="D"))

@@ -1,6 +1,6 @@
-"""Adjacency matrices as users have them: CSV with or without names, NumPy and SciPy files, arrays.
+"""Adjacency matrices of users: CSV with or without names, NumPy and SciPy files, arrays.
 
-Entry (i, j) weighs the edge i -> j. Without names, rows and columns stand in the order of the series.
+Entry (i, j) weighs the edge i -> j. Rows and columns without names are in the order of the series.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tdegnn.errors import InputError
 
 
 def looks_like_matrix(first: TableStart, nodes: tuple[str, ...]) -> bool:
-    """Whether all cells below the first line are numbers, as many rows as nodes; refused where edges look alike."""
+    """Return whether a table holds only numbers, with one row per node. Refuse what could also be edges."""
     header = tuple(cell.strip() for cell in first.rows[0])
     has_header = set(header) == set(nodes) and not are_whole_numbers(header)
     num_rows = len(first.rows) - has_header
@@ -36,9 +36,9 @@ def looks_like_matrix(first: TableStart, nodes: tuple[str, ...]) -> bool:
 
 
 def read_plain_matrix(path: Path, nodes: tuple[str, ...], csv_format: CsvFormat) -> Float[np.ndarray, "nodes nodes"]:
-    """A matrix without names of its rows, which stand in the order of the series."""
+    """Read a matrix whose rows have no names. They are in the order of the series."""
     _, start = peek_csv(path, csv_format)
-    # Names that are numbers may be a row of the matrix: then the matrix has no header.
+    # If the names are numbers, the first line may be a row of the matrix.
     has_header = set(start.names) == set(nodes) and not are_whole_numbers(start.names)
     table = read_table(path, lambda start: ["number"] * len(start.names), csv_format, has_header=has_header)
     columns = {name: position for position, name in enumerate(table.names)}
@@ -47,12 +47,12 @@ def read_plain_matrix(path: Path, nodes: tuple[str, ...], csv_format: CsvFormat)
 
 
 def read_named_matrix(table: Table, nodes: tuple[str, ...]) -> Float[np.ndarray, "nodes nodes"]:
-    """A matrix with names above its columns and, in its first column, of its rows; in any order."""
+    """Read a matrix with the names of the nodes in the first line and the first column, in any order."""
     rows = {str(name): row for row, name in enumerate(table.texts(0).to_pylist())}
     missing = [node for node in nodes if node not in rows]
     if missing or table.columns.num_rows != len(nodes):
         what = f"none for {missing[0]!r}" if missing else f"{table.columns.num_rows} rows for {len(nodes)} nodes"
-        raise InputError(f"Expected one row for each node in {table.source}, got {what}.")
+        raise InputError(f"Expected one row per node in {table.source}, got {what}.")
     columns = {name: position for position, name in enumerate(table.names) if position > 0}
     order = np.array([rows[node] for node in nodes])
     return _from_columns(table, [columns[node] for node in nodes], order)
@@ -72,18 +72,18 @@ def _from_columns(
         row, column = np.argwhere(is_wrong)[0]
         raise InputError(
             f"Expected weights that are not negative in {table.source}, got {matrix[row, column]} in column "
-            f"{table.names[columns[column]]!r}, {table.place(int(rows[row]))}. Write 0 where there is no edge."
+            f"{table.names[columns[column]]!r}, {table.place(int(rows[row]))}. Write 0 for no edge."
         )
     return matrix
 
 
 def matrix_kinds(start: TableStart) -> list[Kind]:
-    """What the columns of a matrix with names hold."""
+    """Return what the columns of a matrix with names hold."""
     return ["text" if position == 0 else "number" for position in range(len(start.names))]
 
 
 def load_matrix(path: Path) -> scipy.sparse.sparray | Float[np.ndarray, "rows columns"]:
-    """A matrix saved by SciPy or NumPy. Nothing pickled is opened."""
+    """Load a matrix saved by SciPy or NumPy. Pickled objects are refused."""
     try:
         loaded = np.load(path, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
@@ -96,11 +96,11 @@ def load_matrix(path: Path) -> scipy.sparse.sparray | Float[np.ndarray, "rows co
             names = ", ".join(archive.files)
     except (ValueError, OSError, EOFError, KeyError, BadZipFile, zlib.error) as error:
         raise InputError(
-            f"Expected an adjacency matrix saved by NumPy or SciPy in {path.name}, got another or a damaged file."
+            f"Expected an adjacency matrix saved by NumPy or SciPy in {path.name}, got another file, or a damaged one."
         ) from error
     raise InputError(f"Expected one array, the adjacency matrix, in {path.name}, got {names}.")
 
 
 def are_whole_numbers(names: Iterable[str]) -> bool:
-    """Whether names are numbers, as positions are."""
+    """Return whether all names are whole numbers, as positions are."""
     return all(name.isdigit() for name in names)

@@ -1,7 +1,7 @@
-"""The graph of a panel, from whatever the user has: a list of edges by name, a matrix, networkx, PyG, a `Graph`.
+"""The graph of some nodes, read from a list of edges by name, a matrix, networkx, PyG data or a `Graph`.
 
-Names are those of the series: a node in the edges that the series do not know is an error, one without edges is
-mentioned. Where there is no graph, `graph_building.py` makes one.
+Edges use the names of the nodes. A name that no node has is an error; a node without edges gives a note. `neighbors.py`
+makes a graph for users who have none.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-import networkx
 import numpy as np
 import pandas as pd
 import scipy.sparse
@@ -28,21 +28,20 @@ from tdegnn.data.graphs.adjacency_files import (
     read_named_matrix,
     read_plain_matrix,
 )
-from tdegnn.data.panel_notes import notice_graph
 from tdegnn.data.tables.csv_files import CsvFormat, Kind, TableStart, check_file, is_parquet, peek_csv
 from tdegnn.data.tables.table import PLAIN_CSV, Table, find_named, read_table
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, list_nodes
 from tdegnn.graph import Direction, Graph, is_pyg_data
 
 if TYPE_CHECKING:
+    import networkx
     from torch_geometric.data import Data
-
 
 WEIGHT_HINT = "Write a number, or leave the column out."
 SOURCE_NAMES = ("source", "src", "from", "node1", "u", "i")
 TARGET_NAMES = ("target", "dst", "to", "node2", "v", "j")
 WEIGHT_NAMES = ("weight", "w", "edge_weight", "value")
-# A larger one means farther away: the opposite of a weight.
+# Names of columns in which a larger number means farther away: the opposite of a weight.
 DISTANCE_WORDS = {"distance", "distances", "dist", "cost", "length", "km", "miles", "meters", "metres", "minutes"}
 
 
@@ -53,21 +52,21 @@ def read_graph(
     direction: Direction | None = None,
     csv_format: CsvFormat = PLAIN_CSV,
 ) -> tuple[Graph, tuple[str, ...]]:
-    """Make the graph of some nodes; return it with notes for the user.
+    """Make the graph of some nodes. Return it with notes for the user.
 
     Args:
-        edges: A CSV or Parquet file or a frame of edges, by name: `source, target` and perhaps `weight`; an adjacency
+        edges: A CSV or Parquet file or a frame of edges by name: `source, target` and perhaps `weight`; an adjacency
             matrix as a CSV file (with or without names), an npz or npy file, an array or a SciPy matrix; a networkx
-            graph whose nodes have the names; PyG data, or a `Graph`, in the order of `nodes`.
+            graph whose nodes have these names; PyG data, or a `Graph`, in the order of `nodes`.
         nodes: Names of the nodes.
-        direction: Whose states a node receives, see `Graph`. Without it that of a `Graph`, else `both`.
+        direction: Whose states a node receives, see `Graph`. Default: that of a `Graph`, else `both`.
         csv_format: Separator, decimal sign and encoding of a CSV file.
     """
     made = _make(edges, tuple(nodes), direction or "both", csv_format)
     graph = made.graph if direction is None else made.graph.with_direction(direction)
     if graph.num_nodes != len(nodes):
         raise InputError(f"Expected a graph of the {len(nodes)} nodes, got one of {graph.num_nodes}.")
-    return graph, (*made.notes, *notice_graph(graph, nodes))
+    return graph, (*made.notes, *_notes_on_graph(graph, nodes))
 
 
 def write_edges(graph: Graph, nodes: Sequence[str], path: str | os.PathLike[str]) -> None:
@@ -92,7 +91,7 @@ def _make(edges: Any, nodes: tuple[str, ...], direction: Direction, csv_format: 
         return _Made(edges)
     if is_pyg_data(edges):
         return _from_pyg(edges, nodes, direction)
-    if isinstance(edges, networkx.Graph):
+    if _is_networkx_graph(edges):
         return _from_networkx(edges, nodes, direction)
     if scipy.sparse.issparse(edges) or isinstance(edges, np.ndarray):
         return _from_array(edges, direction)
@@ -118,7 +117,7 @@ def _read_file(path: Path, nodes: tuple[str, ...], direction: Direction, csv_for
 
 
 def _read_csv(path: Path, nodes: tuple[str, ...], direction: Direction, csv_format: CsvFormat) -> _Made:
-    """A matrix or a list of edges, by what the first lines hold."""
+    """Read a matrix or a list of edges; the first lines tell which it is."""
     _, first = peek_csv(path, csv_format, has_header=False)
     header = tuple(cell.strip() for cell in first.rows[0])
     if find_named(header, SOURCE_NAMES) is None or find_named(header, TARGET_NAMES) is None:
@@ -132,7 +131,7 @@ def _read_csv(path: Path, nodes: tuple[str, ...], direction: Direction, csv_form
 
 
 def _has_names(header: tuple[str, ...], nodes: tuple[str, ...], path: Path) -> bool:
-    """Whether the first line of a list of edges holds names of columns. Many lists have no such line."""
+    """Return whether the first line of a list of edges holds names of columns. Many lists have no such line."""
     ends = header[:2]
     num_known = len(set(ends) & set(nodes))
     is_usual = find_named(header, SOURCE_NAMES) is not None and find_named(header, TARGET_NAMES) is not None
@@ -149,20 +148,20 @@ def _from_array(matrix: Any, direction: Direction) -> _Made:
         matrix = matrix.filled(0)
     graph = Graph.from_scipy(matrix, direction)
     num_loops = int(np.count_nonzero(matrix.diagonal()))
-    return _Made(graph, _notice_loops(num_loops, graph.num_edges + num_loops, "the matrix"))
+    return _Made(graph, _notes_on_loops(num_loops, graph.num_edges + num_loops, "the matrix"))
 
 
 def _from_pyg(data: Data, nodes: tuple[str, ...], direction: Direction) -> _Made:
     graph = Graph.from_pyg(data, direction)
     names = data.get("node_names")
     if names is not None and set(names) == set(nodes):
-        # The data know which node is which, and may have another order.
+        # The data have names, and may be in another order.
         positions = {node: position for position, node in enumerate(nodes)}
         places = np.array([positions[name] for name in names])
         weights = graph.edge_weight if graph.is_weighted else None
         graph = Graph(places[graph.edge_index.numpy()], graph.num_nodes, weights, direction)
     num_loops = int((data.edge_index[0] == data.edge_index[1]).sum())
-    return _Made(graph, _notice_loops(num_loops, data.edge_index.shape[1], "the PyG data"))
+    return _Made(graph, _notes_on_loops(num_loops, data.edge_index.shape[1], "the PyG data"))
 
 
 def _edge_kinds(start: TableStart) -> list[Kind]:
@@ -193,13 +192,13 @@ def _find_columns(start: TableStart) -> _EdgeColumns:
     if weight is None and len(names) == 3 and {source, target} == {0, 1}:
         is_named = not names[2].isdigit()
         if start.holds_numbers(2) or not is_named:
-            weight, notes = 2, (f"The numbers in {names[2]!r} were taken for weights.",) if is_named else ()
+            weight, notes = 2, (f"The column {names[2]!r} was taken for the weights.",) if is_named else ()
         else:
-            notes = (f"The column {names[2]!r} holds no numbers and was not used.",)
+            notes = (f"The column {names[2]!r} does not hold numbers and was not used.",)
     if weight is not None and DISTANCE_WORDS & set(re.split(r"[\W_\d]+", names[weight].lower())):
         raise InputError(
             f"Expected weights, larger for nodes that are closer, got a column {names[weight]!r}. Turn distances into "
-            "weights before, as in exp(-(d / d_typical)^2), or leave the column out."
+            "weights first, for example by exp(-(d / d_typical)^2), or leave the column out."
         )
     return _EdgeColumns(source, target, weight, notes)
 
@@ -213,15 +212,15 @@ def _read_edge_list(table: Table, nodes: tuple[str, ...], direction: Direction) 
     if found.weight is not None:
         weights = table.numbers(found.weight)
         _check_weights(weights, table, table.names[found.weight])
-    notes = _notice_edges(edges, len(nodes), table.source, weights is not None)
+    notes = _notes_on_edges(edges, len(nodes), table.source, weights is not None)
     return _Made(Graph(edges, len(nodes), weights, direction), (*found.notes, *notes))
 
 
 def _find_nodes(table: Table, column: int, nodes: tuple[str, ...]) -> Int[np.ndarray, " edges"]:
-    """Position in `nodes` of each name in a column."""
+    """Return the position in `nodes` of each name in a column."""
     texts = table.texts(column)
     positions = {node: position for position, node in enumerate(nodes)}
-    names = [*texts.dictionary.to_pylist(), ""]  # the last one for empty cells
+    names = [*texts.dictionary.to_pylist(), ""]  # the last entry is for empty cells
     codes = texts.indices.fill_null(-1).to_numpy()
     found = np.asarray(np.array([positions.get(name, -1) for name in names])[codes])
     if (found < 0).any():
@@ -231,8 +230,10 @@ def _find_nodes(table: Table, column: int, nodes: tuple[str, ...]) -> Int[np.nda
     return found
 
 
-def _notice_edges(edges: Int[np.ndarray, "2 edges"], num_nodes: int, origin: str, is_weighted: bool) -> tuple[str, ...]:
-    notes = list(_notice_loops(int((edges[0] == edges[1]).sum()), edges.shape[1], origin))
+def _notes_on_edges(
+    edges: Int[np.ndarray, "2 edges"], num_nodes: int, origin: str, is_weighted: bool
+) -> tuple[str, ...]:
+    notes = list(_notes_on_loops(int((edges[0] == edges[1]).sum()), edges.shape[1], origin))
     num_repeated = edges.shape[1] - len(np.unique(edges[0] * num_nodes + edges[1]))
     if num_repeated:
         what = "have their weights added" if is_weighted else "count once"
@@ -240,14 +241,30 @@ def _notice_edges(edges: Int[np.ndarray, "2 edges"], num_nodes: int, origin: str
     return tuple(notes)
 
 
-def _notice_loops(num_loops: int, num_edges: int, origin: str) -> tuple[str, ...]:
+def _notes_on_loops(num_loops: int, num_edges: int, origin: str) -> tuple[str, ...]:
     if num_loops == 0:
         return ()
     return (f"Edges from a node to itself are left out: {num_loops} of {num_edges} in {origin}.",)
 
 
+def _notes_on_graph(graph: Graph, nodes: Sequence[str]) -> tuple[str, ...]:
+    if graph.num_edges == 0:
+        return ("The graph has no edges.",)
+    linked = set(graph.edge_index.unique().tolist())
+    alone = [name for position, name in enumerate(nodes) if position not in linked]
+    return (f"No edge touches {list_nodes(alone, len(nodes))}.",) if alone else ()
+
+
+def _is_networkx_graph(edges: object) -> TypeGuard[networkx.Graph]:
+    """Return whether an object is a networkx graph, without importing networkx: whoever has one has imported it."""
+    module = sys.modules.get("networkx")
+    return module is not None and isinstance(edges, module.Graph)
+
+
 def _from_networkx(graph: networkx.Graph, nodes: tuple[str, ...], direction: Direction) -> _Made:
-    """By name: the graph may have its nodes in another order, and lack some."""
+    """Match nodes by name: the graph may have them in another order, and lack some."""
+    import networkx
+
     complete = networkx.relabel_nodes(graph, str)
     unknown = set(complete.nodes) - set(nodes)
     if unknown:
@@ -256,7 +273,7 @@ def _from_networkx(graph: networkx.Graph, nodes: tuple[str, ...], direction: Dir
     ordered = type(complete)()
     ordered.add_nodes_from(nodes)
     ordered.add_edges_from(complete.edges(data=True))
-    notes = _notice_loops(networkx.number_of_selfloops(ordered), ordered.number_of_edges(), "the networkx graph")
+    notes = _notes_on_loops(networkx.number_of_selfloops(ordered), ordered.number_of_edges(), "the networkx graph")
     return _Made(Graph.from_networkx(ordered, direction), notes)
 
 
@@ -267,7 +284,7 @@ def _check_weights(weights: Float[np.ndarray, " edges"], table: Table, name: str
         came = "nothing" if np.isnan(weights[row]) else str(weights[row])
         raise InputError(
             f"Expected a weight that is not negative in column {name!r}, got {came} in {table.place(row)}. "
-            "Weights say how much a node receives."
+            "A weight says how much a node receives."
         )
 
 
@@ -277,14 +294,14 @@ def _unknown_node(name: str, unknown: set[str], nodes: tuple[str, ...], where: s
 
 
 def _hint(name: str, unknown: set[str], nodes: tuple[str, ...]) -> str:
-    """What may have gone wrong with a name that no node has."""
+    """Return what may be wrong with a name that no node has."""
     if are_whole_numbers(nodes) and unknown == {str(len(nodes))}:
-        return f"The edges seem to count nodes from 1: count from 0, to {len(nodes) - 1}."
+        return f"The edges seem to count nodes from 1: count from 0 to {len(nodes) - 1}."
     if not name:
         return "Write a name in every row."
     if are_whole_numbers(unknown) and not are_whole_numbers(nodes):
-        return "The edges hold numbers where the nodes have names: write the names."
-    # Names that are counted through are alike without being meant.
+        return "The edges hold numbers, but the nodes have names: write the names."
+    # Numbered names are similar without being misspelled.
     cutoff = 0.95 if any(letter.isdigit() for letter in name) else 0.6
     close = difflib.get_close_matches(name.casefold(), [node.casefold() for node in nodes], n=1, cutoff=cutoff)
     if close:

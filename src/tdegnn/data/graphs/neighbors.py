@@ -1,39 +1,41 @@
-"""A graph for those who have none: neighbors in space, or nodes whose series move together.
+"""A graph for users who have none: neighbors in space, or nodes whose series move together.
 
-Both link each node to its nearest, with weights that fall with distance. Correlation must be that of the training part:
-a graph made from the whole series has seen the test part.
+Both link each node to its nearest nodes, with weights that fall with distance. Correlations are those of the training
+steps: a graph made from the whole series has seen the test steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
-from tdegnn.data.panel import Panel
 from tdegnn.data.tables.csv_files import CsvFormat, Kind
 from tdegnn.data.tables.table import NODE_NAMES, PLAIN_CSV, find_named, read_table
 from tdegnn.errors import InputError, check_count
 from tdegnn.graph import Graph
 
+if TYPE_CHECKING:
+    from tdegnn.data.panel import Panel
+
 Metric = Literal["euclidean", "haversine"]
 LATITUDE_NAMES, LONGITUDE_NAMES = ("latitude", "lat"), ("longitude", "lon", "lng", "long")
-# Two series that share fewer observations are not compared.
+# Series with fewer common observations are not compared.
 FEWEST_SHARED_STEPS = 8
 
 
 def neighbor_graph(coordinates: ArrayLike, num_neighbors: int = 5, metric: Metric = "euclidean") -> Graph:
-    """Link each node to its nearest in space.
+    """Link each node to its nearest nodes in space.
 
-    The weight of an edge of length d is exp(-(d / s)^2), with s the median length. `without_weights()` drops them.
+    The weight of an edge of length d is exp(-(d / s)^2), where s is the median length. `without_weights()` drops them.
 
     Args:
-        coordinates: One row a node: x, y, ... for `euclidean`; latitude and longitude in degrees for `haversine`.
-        num_neighbors: How many nodes each is linked to.
-        metric: How to measure distance: in a plane, or on the globe.
+        coordinates: One row per node: x, y, ... for `euclidean`; latitude and longitude in degrees for `haversine`.
+        num_neighbors: Number of nodes to which each is linked.
+        metric: How to measure distance: `euclidean` in a plane, `haversine` on the globe.
     """
     from sklearn.neighbors import NearestNeighbors
 
@@ -49,7 +51,7 @@ def neighbor_graph(coordinates: ArrayLike, num_neighbors: int = 5, metric: Metri
         points = _as_radians(points)
     _check_neighbors(num_neighbors, len(points))
     search = NearestNeighbors(n_neighbors=num_neighbors, metric=metric).fit(points)
-    # Without points of its own, the search does not return the node itself.
+    # Called without points, the search does not return the node itself.
     distances, neighbors = search.kneighbors()
     typical = np.median(distances)
     weights = np.exp(-((distances / typical) ** 2)) if typical > 0 else np.ones_like(distances)
@@ -59,13 +61,13 @@ def neighbor_graph(coordinates: ArrayLike, num_neighbors: int = 5, metric: Metri
 def read_coordinates(
     source: Any, nodes: Sequence[str], csv_format: CsvFormat = PLAIN_CSV
 ) -> tuple[Float[np.ndarray, "nodes axes"], Metric]:
-    """Read where nodes are, from a table with a column of nodes and one for each axis.
+    """Read the coordinates of nodes, from a table with a column of nodes and one column per axis.
 
-    Columns called latitude and longitude (or lat and lon) are degrees on the globe, any other numbers lie in a plane.
+    Columns called latitude and longitude (or lat and lon) are degrees on the globe, other numbers lie in a plane.
 
     Args:
         source: A CSV or Parquet file, or a frame. The first column holds the nodes, unless another is called node.
-        nodes: Names of the nodes, in the order wanted.
+        nodes: Names of the nodes, in the wanted order.
         csv_format: Separator, decimal sign and encoding of a CSV file.
     """
     table = read_table(source, lambda start: _coordinate_kinds(start.names), csv_format)
@@ -92,12 +94,14 @@ def correlation_graph(panel: Panel, num_training_steps: int, num_neighbors: int 
 
     Args:
         panel: The series.
-        num_training_steps: How many steps, from the first, are the training part. Later ones are not looked at.
-        num_neighbors: How many nodes each is linked to at most; only positive correlations make edges.
+        num_training_steps: Number of training steps, from the first. Later steps are not used.
+        num_neighbors: Maximum number of nodes to which each is linked. Only positive correlations make edges.
     """
     check_count(num_training_steps=num_training_steps, minimum=FEWEST_SHARED_STEPS)
     if num_training_steps > panel.num_steps:
-        raise InputError(f"Expected at most {panel.num_steps} training steps, all there are, got {num_training_steps}.")
+        raise InputError(
+            f"Expected at most {panel.num_steps} training steps, the length of the series, got {num_training_steps}."
+        )
     _check_neighbors(num_neighbors, panel.num_nodes)
     correlation = _masked_correlation(panel.values[:num_training_steps, :, 0])
     np.fill_diagonal(correlation, 0.0)
@@ -106,14 +110,14 @@ def correlation_graph(panel: Panel, num_training_steps: int, num_neighbors: int 
 
 
 def _find_axes(names: Sequence[str]) -> tuple[int, list[int], Metric]:
-    """The column of nodes, the columns of coordinates, and how to measure between them."""
+    """Return the column of nodes, the columns of coordinates, and how to measure distance."""
     node = find_named(names, (*NODE_NAMES, "name"))
     node = 0 if node is None else node
     latitude, longitude = find_named(names, LATITUDE_NAMES), find_named(names, LONGITUDE_NAMES)
     if latitude is not None and longitude is not None:
         return node, [latitude, longitude], "haversine"
     if latitude is not None or longitude is not None:
-        raise InputError(f"Expected latitude and longitude, got one of them only: {', '.join(names)}.")
+        raise InputError(f"Expected latitude and longitude, got only one of them: {', '.join(names)}.")
     plane = [position for position in (find_named(names, (axis,)) for axis in "xyz") if position is not None]
     others = plane or [position for position in range(len(names)) if position != node]
     if not 1 <= len(others) <= 3:
@@ -129,11 +133,11 @@ def _coordinate_kinds(names: Sequence[str]) -> list[Kind]:
 
 
 def _masked_correlation(values: Float[np.ndarray, "time nodes"]) -> Float[np.ndarray, "nodes nodes"]:
-    """Correlation of each pair over the steps at which both were observed; 0 where it is undefined."""
+    """Return the correlation of each pair over the steps at which both were observed; 0 if it is undefined."""
     observed = (~np.isnan(values)).astype(np.float64)
     count_alone = observed.sum(axis=0).clip(min=1)
     means = np.where(observed > 0, values, 0.0).sum(axis=0) / count_alone
-    # Each series centered and scaled by itself, so that sums of squares keep their digits.
+    # Center and scale each series first, so that sums of squares do not lose digits.
     centered = np.where(observed > 0, values - means, 0.0)
     spread = np.sqrt((centered**2).sum(axis=0) / count_alone)
     is_constant = spread <= 1e-12 * np.abs(means)

@@ -1,7 +1,8 @@
-"""CSV files: what separates the columns, how the text is encoded, and what is wrong, with line and column.
+"""Files with tables: whether a file can be read, and CSV: its separator, its encoding, and errors with their line.
 
-Arrow reads the file, fast, told beforehand which columns hold text. Only where it fails is the file read again, cell by
-cell, to find the line and the words in which to say it.
+Arrow reads a CSV file quickly and is told beforehand which columns hold text. Only if it fails, the file is read again
+cell by cell, to find the line and to explain what is wrong. Arrow is imported when a file is read: the command line
+checks names of files before.
 """
 
 from __future__ import annotations
@@ -16,26 +17,67 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import pyarrow as pa
-import pyarrow.csv
+from tdegnn.errors import Argument, InputError, Message
 
-from tdegnn.errors import InputError
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Kind = Literal["text", "number"]
-# Given the start of a table, what each of its columns holds.
+# Says what each column holds, given the start of a table.
 ChooseKinds: TypeAlias = Callable[["TableStart"], Sequence[Kind]]
 
 SEPARATORS = (",", ";", "\t", "|")
-# What people and programs write where they have no number.
+# What people and programs write for a missing number.
 MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "None")
-COLUMN_TYPES = {"text": pa.dictionary(pa.int32(), pa.string()), "number": pa.float64()}
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 OTHER_FILES = {b"PK\x03\x04": "a spreadsheet or a zip archive", b"\x1f\x8b": "a gzip archive", b"SQLi": "a database"}
 LARGEST_FIELD = 2**31 - 1
+# Rows by which it is decided what a column holds.
 NUM_PEEKED = 200
+# Names in a folder that are compared with one that does not exist.
+MOST_NAMES = 1_000
 NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE)
+
+
+def check_file(source: str | os.PathLike[str]) -> Path:
+    """Return the path of a file that can be read and is not empty. Raise an `InputError` for any other."""
+    path = Path(source)
+    if path.is_dir():
+        raise InputError(f"Expected a file, got the folder {path}. Name a file in it.")
+    if not path.exists():
+        near = find_similar(path)
+        hint = "Check the path." if near is None else f"Did you mean {near}?"
+        raise InputError(f"Expected a file at {path}, there is none. {hint}")
+    if not os.access(path, os.R_OK):
+        raise InputError(f"Expected to be allowed to read {path}, but permission is denied. Change its permissions.")
+    if not path.is_file():
+        raise InputError(f"Expected a file, got {path}, which is a pipe or a device. Write it to a file first.")
+    if path.stat().st_size == 0:
+        raise InputError(f"Expected a table in {path.name}, got an empty file.")
+    return path
+
+
+def is_parquet(path: Path) -> bool:
+    """Return whether a file is in Parquet format, whatever its name."""
+    with path.open("rb") as file:
+        return file.read(4) == b"PAR1"
+
+
+def find_similar(path: Path) -> Path | None:
+    """Return a file in the same folder with a similar name, or None if there is none.
+
+    Upper case and the ending of the name do not count.
+    """
+    by_name: dict[str, str] = {}
+    with suppress(OSError):
+        for other in islice(path.parent.iterdir(), MOST_NAMES):
+            if other.is_file():
+                by_name[other.name.lower()] = other.name
+                by_name.setdefault(other.stem.lower(), other.name)
+    near = difflib.get_close_matches(path.name.lower(), by_name, n=1, cutoff=0.8)
+    return path.with_name(by_name[near[0]]) if near else None
 
 
 @dataclass(frozen=True)
@@ -43,8 +85,8 @@ class CsvFormat:
     """How a CSV file is written.
 
     Attributes:
-        separator: What stands between columns; found out by itself where it is a comma, semicolon, tab or bar.
-        decimal: The decimal point, or comma.
+        separator: The character between columns. If None, found among comma, semicolon, tab and bar.
+        decimal: The decimal sign, a point or a comma.
         encoding: The encoding of the text.
     """
 
@@ -65,18 +107,18 @@ class CsvFormat:
 
     @property
     def is_utf8(self) -> bool:
-        """Whether the text is UTF-8, as it should be."""
+        """Whether the text is UTF-8."""
         return self.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
 
 
 @dataclass(frozen=True)
 class TableStart:
-    """Names of the columns and the first rows of a table, by which it is decided what the columns hold.
+    """Names of the columns and the first rows of a table, which tell what the columns hold.
 
     Attributes:
         names: Names of the columns.
         rows: The first rows, as text.
-        text_columns: Columns that are text by their type, where the table has types.
+        text_columns: Columns whose type is text, if the table has types.
     """
 
     names: tuple[str, ...]
@@ -84,11 +126,11 @@ class TableStart:
     text_columns: frozenset[int] = frozenset()
 
     def column(self, position: int) -> list[str]:
-        """The first cells of a column, without spaces around them."""
+        """Return the first cells of a column, without surrounding spaces."""
         return [row[position].strip() for row in self.rows if len(row) == len(self.names)]
 
     def holds_numbers(self, position: int) -> bool:
-        """Whether the first cells of a column are numbers or empty."""
+        """Return whether the first cells of a column are numbers or empty."""
         return position not in self.text_columns and all(
             cell in MISSING or _is_number(cell, ".") or _is_number(cell, ",") for cell in self.column(position)
         )
@@ -97,17 +139,21 @@ class TableStart:
 def read_csv(
     path: Path, choose_kinds: ChooseKinds, csv_format: CsvFormat, number_hint: str, *, has_header: bool
 ) -> tuple[pa.Table, Callable[[int], int]]:
-    """Read a CSV file; return its columns, and a function that finds the line of a row."""
+    """Read a CSV file. Return its columns, and a function that finds the line of a row."""
+    import pyarrow as pa
+    import pyarrow.csv
+
+    types = {"text": pa.dictionary(pa.int32(), pa.string()), "number": pa.float64()}
     separator, start = peek_csv(path, csv_format, has_header=has_header)
     file = _CsvFile(path, csv_format, separator, start.names, tuple(choose_kinds(start)), has_header, number_hint)
     try:
         columns = pyarrow.csv.read_csv(
             path if csv_format.is_utf8 else io.BytesIO(_transcoded(path, csv_format)),
-            # Rows are skipped after the names: before them lines would count, of which a name in quotes may have two.
+            # `skip_rows` would count lines, and a quoted name may have two.
             read_options=pyarrow.csv.ReadOptions(column_names=start.names, skip_rows_after_names=int(has_header)),
             parse_options=pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
             convert_options=pyarrow.csv.ConvertOptions(
-                column_types={name: COLUMN_TYPES[kind] for name, kind in zip(start.names, file.kinds, strict=True)},
+                column_types={name: types[kind] for name, kind in zip(start.names, file.kinds, strict=True)},
                 null_values=list(MISSING),
                 strings_can_be_null=False,
                 decimal_point=csv_format.decimal,
@@ -119,7 +165,7 @@ def read_csv(
 
 
 def peek_csv(path: Path, csv_format: CsvFormat, *, has_header: bool = True) -> tuple[str, TableStart]:
-    """The separator and the first rows of a CSV file. Without a header its columns are called 0, 1, ..."""
+    """Return the separator and the first rows of a CSV file. Columns without a header are called 0, 1, ..."""
     _check_is_text(path, csv_format)
     try:
         separator = _find_separator(path, csv_format)
@@ -131,9 +177,10 @@ def peek_csv(path: Path, csv_format: CsvFormat, *, has_header: bool = True) -> t
         raise InputError(f"Expected a CSV table in {path.name}, got one that cannot be read: {error}.") from error
     header = tuple(cell.strip() for cell in rows[0])
     if len(header) < 2:
-        cure = "Remove it." if not rows[0] else "Separate them by commas, or say which separator the file has."
+        cure = Message("Separate them by commas, or pass ", Argument("separator"), ".")
         raise InputError(
-            f"Expected at least two columns in {path.name}, got one in line 1: {_shorten(''.join(header))!r}. {cure}"
+            f"Expected at least two columns in {path.name}, got one in line 1: {_shorten(''.join(header))!r}. ",
+            cure if rows[0] else "Remove the line.",
         )
     if not has_header:
         return separator, TableStart(tuple(map(str, range(len(header)))), tuple(row for row in rows if row))
@@ -142,7 +189,7 @@ def peek_csv(path: Path, csv_format: CsvFormat, *, has_header: bool = True) -> t
 
 @dataclass(frozen=True)
 class _CsvFile:
-    """A CSV file read cell by cell: slow, and only done to say what is wrong and where."""
+    """A CSV file read cell by cell, which is slow: only done to explain an error."""
 
     path: Path
     csv_format: CsvFormat
@@ -153,11 +200,11 @@ class _CsvFile:
     number_hint: str
 
     def find_line(self, row: int) -> int:
-        """The line a row ends on."""
+        """Return the line on which a row ends."""
         return next(line for position, (line, _) in enumerate(self._rows()) if position == row)
 
     def explain(self, error: pa.ArrowInvalid) -> InputError:
-        """What is wrong with the file, in the words of its author."""
+        """Return the error that names the line and the cell that Arrow could not read."""
         wrong_encoding = _undecodable(self.path, self.csv_format)
         if wrong_encoding is not None:
             return wrong_encoding
@@ -170,7 +217,7 @@ class _CsvFile:
         return InputError(f"Expected a CSV table in {self.path.name}, got one that cannot be read: {error}.")
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Line and cells of each row that is not blank."""
+        """Yield line and cells of each row that is not blank."""
         with _open_text(self.path, self.csv_format) as file:
             reader = _reader(file, self.separator)
             if self.has_header:
@@ -195,32 +242,36 @@ class _CsvFile:
     def _not_a_number(self, cell: str, name: str, line: int) -> InputError:
         hint = self.number_hint
         if "," in cell and self.csv_format.decimal == ".":
-            hint = "If the comma is a decimal comma, say decimal=','; if it groups thousands, remove it."
+            comma = Argument("decimal", ",")
+            hint = Message("If the comma is a decimal comma, pass ", comma, "; if it groups thousands, remove it.")
         elif "." in cell and self.csv_format.decimal == ",":
-            hint = "The decimal sign was said to be a comma; remove points that group thousands."
+            hint = "The decimal sign is a comma here: remove points that group thousands."
         return InputError(
-            f"Expected a number in column {name!r}, got {_shorten(cell)!r} in line {line} of {self.path.name}. {hint}"
+            f"Expected a number in column {name!r}, got {_shorten(cell)!r} in line {line} of {self.path.name}. ", hint
         )
 
 
 def _reader(file: Iterable[str], separator: str) -> Any:
-    # The limit of the module is made for other times: a cell may be as long as it is.
+    # By default, the module refuses cells of more than 128 kB.
     csv.field_size_limit(LARGEST_FIELD)
     return csv.reader(file, delimiter=separator)
 
 
 def _is_number(cell: str, decimal: str) -> bool:
-    # With a decimal comma, a point is no part of a number.
+    # If the decimal sign is a comma, a point does not belong to a number.
     plain = cell.replace(".", "?").replace(",", ".") if decimal == "," else cell
     return NUMBER.fullmatch(plain.strip(" \t")) is not None
 
 
 def _find_separator(path: Path, csv_format: CsvFormat) -> str:
-    """What occurs equally often in the first lines, most often; else what occurs most often in the first one."""
+    """Return the most frequent separator among those that occur equally often in each of the first lines.
+
+    If there is none, return the most frequent one in the first line.
+    """
     if csv_format.separator is not None:
         return csv_format.separator
     with _open_text(path, csv_format) as file:
-        # What stands in quotes separates nothing.
+        # Quoted text does not separate columns.
         lines = ["".join(line.split('"')[::2]) for line in islice(file, 5) if line.strip()]
     candidates = [separator for separator in SEPARATORS if separator != csv_format.decimal]
     counts = {separator: [line.count(separator) for line in lines] or [0] for separator in candidates}
@@ -233,7 +284,7 @@ def _find_separator(path: Path, csv_format: CsvFormat) -> str:
 
 
 def _check_is_text(path: Path, csv_format: CsvFormat) -> None:
-    """Raise an `InputError` for a file whose first bytes show that it is no CSV file in UTF-8."""
+    """Raise an `InputError` if the first bytes of a file show that it is not text in the stated encoding."""
     with path.open("rb") as file:
         start = file.read(4096)
     for mark, content in OTHER_FILES.items():
@@ -243,14 +294,16 @@ def _check_is_text(path: Path, csv_format: CsvFormat) -> None:
         return
     if start[:2] in UTF16_MARKS:
         raise InputError(
-            f"Expected UTF-8 text in {path.name}, got UTF-16. Save it as 'CSV UTF-8', or say encoding='utf-16'."
+            f"Expected UTF-8 text in {path.name}, got UTF-16. Save it as 'CSV UTF-8', or pass ",
+            Argument("encoding", "utf-16"),
+            ".",
         )
     if b"\0" in start:
-        raise InputError(f"Expected UTF-8 text in {path.name}, got bytes that are no text. Save the table as CSV.")
+        raise InputError(f"Expected UTF-8 text in {path.name}, got bytes that are not text. Save the table as CSV.")
 
 
 def _undecodable(path: Path, csv_format: CsvFormat) -> InputError | None:
-    """The error for text in another encoding than it should be; None where it is right."""
+    """Return the error for text that is not in the stated encoding, or None if it is."""
     content = path.read_bytes()
     try:
         content.decode(csv_format.encoding)
@@ -260,7 +313,9 @@ def _undecodable(path: Path, csv_format: CsvFormat) -> InputError | None:
         line = content[: error.start].count(b"\n") + 1
         return InputError(
             f"Expected {csv_format.encoding} text in {path.name}, got the byte 0x{content[error.start]:02x} in line "
-            f"{line}. Save it as 'CSV UTF-8', or say its encoding, as in encoding='latin-1'."
+            f"{line}. Save it as 'CSV UTF-8', or pass its encoding, for example ",
+            Argument("encoding", "latin-1"),
+            ".",
         )
     return None
 
@@ -273,51 +328,9 @@ def _transcoded(path: Path, csv_format: CsvFormat) -> bytes:
 
 
 def _open_text(path: Path, csv_format: CsvFormat) -> io.TextIOWrapper:
-    # Excel marks UTF-8 by an invisible first character, which is no part of the first name.
+    # Excel marks UTF-8 by an invisible first character, which does not belong to the first name.
     return path.open(encoding="utf-8-sig" if csv_format.is_utf8 else csv_format.encoding, newline="")
 
 
 def _shorten(text: str, limit: int = 40) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
-
-
-MOST_NAMES = 1_000  # of a folder are compared with one that is not there
-
-
-def check_file(source: str | os.PathLike[str]) -> Path:
-    """Return the path of a file that can be read and is not empty."""
-    path = Path(source)
-    if path.is_dir():
-        raise InputError(f"Expected a file, got the folder {path}. Name a file in it.")
-    if not path.exists():
-        raise InputError(f"Expected a file at {path}, there is none. {_hint(path)}")
-    if not os.access(path, os.R_OK):
-        raise InputError(f"Expected to be allowed to read {path}, but permission is denied. Change its permissions.")
-    if not path.is_file():
-        raise InputError(f"Expected a file, got {path}, which is a pipe or a device. Write it to a file first.")
-    if path.stat().st_size == 0:
-        raise InputError(f"Expected a table in {path.name}, got an empty file.")
-    return path
-
-
-def is_parquet(path: Path) -> bool:
-    """Whether a file is in Parquet format, whatever its name."""
-    with path.open("rb") as file:
-        return file.read(4) == b"PAR1"
-
-
-def _hint(path: Path) -> str:
-    near = find_similar(path)
-    return "Check the path." if near is None else f"Did you mean {near}?"
-
-
-def find_similar(path: Path) -> Path | None:
-    """A file beside it that is spelled nearly so, or the same but for upper case or the ending; None without one."""
-    by_name: dict[str, str] = {}
-    with suppress(OSError):
-        for other in islice(path.parent.iterdir(), MOST_NAMES):
-            if other.is_file():
-                by_name[other.name.lower()] = other.name
-                by_name.setdefault(other.stem.lower(), other.name)
-    near = difflib.get_close_matches(path.name.lower(), by_name, n=1, cutoff=0.8)
-    return path.with_name(by_name[near[0]]) if near else None

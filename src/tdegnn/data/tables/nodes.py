@@ -1,7 +1,6 @@
-"""Nodes as users have them in files: a table of features, a table of labels, and edges as `edges.py` reads them.
+"""Nodes in the files of users: a table of features, a table of labels, and edges as `edges.py` reads them.
 
-The first column of the features names the node, and the names hold for labels and edges. What is wrong is said with
-file, line and column.
+The first column of the features names the node. Labels and edges use these names. Errors name file, line and column.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from tdegnn.errors import InputError
 from tdegnn.graph import Direction, Graph
 
 LABEL_NAMES = ("label", "labels", "class", "y", "target")
-PART_NAMES = ("part", "split", "set")
-# What people write for each part.
-PART_WORDS = {
+SUBSET_NAMES = ("part", "split", "set", "subset")
+# Usual words for each subset.
+SUBSET_WORDS = {
     "train": "train",
     "training": "train",
     "validation": "validation",
@@ -43,10 +42,10 @@ class NodeTables:
 
     Attributes:
         names: The names of the nodes, in the order of the features.
-        features: One row a node.
+        features: One row per node.
         graph: Their graph.
-        notes: What a user should know.
-        feature_names: The names of the features, where the file has them.
+        notes: What the user should know.
+        feature_names: The names of the features. None if the file has none.
     """
 
     names: tuple[str, ...]
@@ -56,7 +55,7 @@ class NodeTables:
     feature_names: tuple[str, ...] | None = None
 
     def to_input(self) -> Any:
-        """Features as estimators take them: as a frame with all names, where there are such."""
+        """Return the features as estimators take them: a frame if the features have names, else a matrix."""
         if self.feature_names is None:
             return self.features
         return pd.DataFrame(self.features, index=list(self.names), columns=list(self.feature_names))
@@ -67,12 +66,12 @@ class NodeLabels:
     """What was in the table of labels, in the order of the nodes.
 
     Attributes:
-        labels: The label of each node; None where it is empty or not listed.
-        parts: The nodes of train, validation and test, by their numbers; only parts that the table names.
+        labels: The label of each node; None if it is empty or not listed.
+        subsets: Indices of the nodes of `train`, `validation` and `test`. Only subsets that the table names.
     """
 
     labels: list[str | None]
-    parts: dict[str, list[int]]
+    subsets: dict[str, list[int]]
 
 
 def read_node_tables(
@@ -82,8 +81,8 @@ def read_node_tables(
 
     Args:
         features: CSV or Parquet: the node's name, then numbers. Or npz: an array `features` and perhaps `nodes`, or
-            what SciPy saved; without names the nodes are called 0, 1, ...
-        edges: Whatever `read_graph` takes.
+            a matrix saved by SciPy. Nodes without names are called 0, 1, ...
+        edges: Anything that `read_graph` takes.
         direction: Whose states a node receives, see `Graph`.
         csv_format: How CSV files are written.
     """
@@ -100,16 +99,16 @@ def read_node_tables(
 
 
 def read_labels(source: Path, names: Sequence[str], csv_format: CsvFormat = PLAIN_CSV) -> NodeLabels:
-    """Labels in the order of `names`, from a table of nodes, labels and, where it has such a column, parts."""
+    """Read labels in the order of `names`, from a table of nodes, labels and, optionally, subsets."""
     table = read_table(source, lambda start: ["text"] * len(start.names), csv_format)
-    node, label, part = _label_columns(table)
+    node, label, subset = _label_columns(table)
     positions = {name: position for position, name in enumerate(names)}
     labels: list[str | None] = [None] * len(names)
-    parts: dict[str, list[int]] = {}
+    subsets: dict[str, list[int]] = {}
     seen: set[str] = set()
     columns = [table.texts(column).to_pylist() for column in (node, label)]
-    part_texts = [None] * len(columns[0]) if part is None else table.texts(part).to_pylist()
-    for row, (name, text, part_text) in enumerate(zip(*columns, part_texts, strict=True)):
+    words = [None] * len(columns[0]) if subset is None else table.texts(subset).to_pylist()
+    for row, (name, text, word) in enumerate(zip(*columns, words, strict=True)):
         if name not in positions:
             raise InputError(
                 f"Expected nodes of the features (such as {names[0]!r}), got {name or ''!r} in {table.place(row)}. "
@@ -119,28 +118,28 @@ def read_labels(source: Path, names: Sequence[str], csv_format: CsvFormat = PLAI
             raise InputError(f"Expected each node once, got {name!r} again in {table.place(row)}. Remove all but one.")
         seen.add(name)
         labels[positions[name]] = text or None
-        if part_text:
-            if part_text.lower() not in PART_WORDS:
+        if word:
+            if word.lower() not in SUBSET_WORDS:
                 raise InputError(
-                    f"Expected train, validation, test or nothing as part, got {part_text!r} in {table.place(row)}. "
-                    "Correct it."
+                    f"Expected train, validation, test or an empty cell in column {table.names[subset or 0]!r}, got "
+                    f"{word!r} in {table.place(row)}. Correct it."
                 )
-            parts.setdefault(PART_WORDS[part_text.lower()], []).append(positions[name])
-    return NodeLabels(labels, parts)
+            subsets.setdefault(SUBSET_WORDS[word.lower()], []).append(positions[name])
+    return NodeLabels(labels, subsets)
 
 
 def _label_columns(table: Table) -> tuple[int, int, int | None]:
-    """Columns of nodes and labels, by name, else the first and the second of them; and of parts, if there is one."""
-    node, label, part = (find_named(table.names, usual) for usual in (NODE_NAMES, LABEL_NAMES, PART_NAMES))
+    """Return the columns of nodes, labels and subsets, by name. In a table of two columns, nodes come first."""
+    node, label, subset = (find_named(table.names, usual) for usual in (NODE_NAMES, LABEL_NAMES, SUBSET_NAMES))
     if node is None or label is None:
-        left = [column for column in range(len(table.names)) if column not in (node, label, part)]
-        if len(table.names) - (part is not None) != 2:
+        left = [column for column in range(len(table.names)) if column not in (node, label, subset)]
+        if len(table.names) - (subset is not None) != 2:
             raise InputError(
                 f"Expected columns node and label in {table.source}, got {', '.join(table.names[:4])}. Rename them."
             )
         node = left.pop(0) if node is None else node
         label = left.pop(0) if label is None else label
-    return node, label, part
+    return node, label, subset
 
 
 def _feature_kinds(start: TableStart) -> list[Kind]:
@@ -152,13 +151,13 @@ def _read_features(path: Path, csv_format: CsvFormat) -> tuple[tuple[str, ...], 
         path, _feature_kinds, csv_format, number_hint="Features are numbers; the first column is a name."
     )
     if len(table.names) < 2 or table.columns.num_rows == 0:
-        raise InputError(f"Expected a row a node, its name and then numbers, in {path.name}, got none.")
+        raise InputError(f"Expected one row per node in {path.name}, its name and then numbers, got none.")
     matrix = np.stack([table.numbers(column) for column in range(1, len(table.names))], axis=1)
     if np.isnan(matrix).any():
         row, column = np.argwhere(np.isnan(matrix))[0]
         raise InputError(
             f"Expected a number in column {table.names[column + 1]!r}, got nothing in {table.place(int(row))}. "
-            "Fill it before."
+            "Fill it in."
         )
     names = table.texts(0).to_pylist()
     if any(not name for name in names):
@@ -183,5 +182,5 @@ def _read_npz(path: Path) -> tuple[tuple[str, ...], Any]:
     except (ValueError, OSError, EOFError, KeyError, BadZipFile, IndexError) as error:
         raise InputError(f"Expected features saved by NumPy or SciPy in {path.name}, got another file.") from error
     if matrix.ndim != 2 or len(names) != matrix.shape[0]:
-        raise InputError(f"Expected one row of features a node in {path.name}, got shape {matrix.shape}.")
+        raise InputError(f"Expected one row of features per node in {path.name}, got shape {matrix.shape}.")
     return tuple(map(str, names)), matrix

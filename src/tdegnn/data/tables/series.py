@@ -1,8 +1,8 @@
 """Series in tables, to and from a `Panel`.
 
-Two layouts: wide, a column of times and one column for each node; long, one row for each node and time, with columns
-for node, time and one or more values. Which it is, is read off the names of the columns, or said by the user. All
-validation of what a user's table holds is done here and in what this file calls.
+There are two layouts. Wide: a column of times and one column per node. Long: one row per node and time, with columns
+for node, time and one or more values. The names of the columns, or the user, tell which one a table has. All checks of
+a user's table are made here and in the functions that this file calls.
 """
 
 from __future__ import annotations
@@ -12,36 +12,39 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from jaxtyping import Bool, Int
 
-from tdegnn.data.graphs.edges import read_graph
 from tdegnn.data.panel import Panel
 from tdegnn.data.tables.csv_files import MISSING, CsvFormat, Kind, TableStart
 from tdegnn.data.tables.table import NODE_NAMES, PLAIN_CSV, Table, find_named, read_table
 from tdegnn.data.times.time_texts import in_zone, read_times
 from tdegnn.data.times.times import SORTED, Place, regularize, repeated_time_hint, show_time
-from tdegnn.errors import InputError
-from tdegnn.graph import Direction
+from tdegnn.errors import Argument, InputError, Message, list_some
+
+if TYPE_CHECKING:
+    from tdegnn.graph import Direction
 
 TIME_NAMES = ("time", "timestamp", "datetime", "date", "ds", "day", "week", "month", "year", "step")
 VALUE_NAMES = ("value", "y", "target")
 AMBIGUOUS_NAMES = ("id", "series")
-# Where a table has so many fewer rows than nodes times steps, a column was taken for what it is not.
+# If nodes times steps are more than this many times the rows, a column was mistaken for another.
 LARGEST_DILUTION = 100
-NUMBER_HINT = "Leave cells without a value empty; of a long table, say which column holds the nodes with node=."
-# A number with a decimal comma, where a column of times has such.
+NUMBER_HINT = Message(
+    "Leave cells without a value empty; for a long table, pass the column of nodes with ", Argument("node"), "."
+)
+# A number with a decimal comma, in a column of times.
 DECIMAL_COMMA = re.compile(r"^([+-]?\d+),(\d+)$")
 Layout = Literal["wide", "long"]
 
 
 @dataclass(frozen=True)
 class _Said:
-    """What the user said about the columns; nothing where it is to be found out."""
+    """What the user said about the columns. None or empty: find out."""
 
     time: str | None
     node: str | None
@@ -51,7 +54,7 @@ class _Said:
 
 @dataclass(frozen=True)
 class _Roles:
-    """Positions of the columns that are read. A wide table has no column of nodes, its values are nodes."""
+    """Positions of the columns that are read. A wide table has no column of nodes: its values are nodes."""
 
     time: int
     node: int | None
@@ -76,34 +79,40 @@ def read_panel(
     """Read series on a graph from files or frames.
 
     Args:
-        series: A CSV or Parquet file, or a pandas or polars frame. Wide (a column of times, then one column for each
-            node) or long (columns for node, time and value).
+        series: A CSV or Parquet file, or a pandas or polars frame. Wide (a column of times, then one column per node)
+            or long (columns for node, time and value).
         edges: The graph: a CSV file or frame of edges (`source, target[, weight]`), an adjacency matrix (CSV, npz,
             array, SciPy), a networkx graph, PyG data or a `Graph`. See `read_graph`.
-        time: Column of times; without it one with a usual name (`time`, `date`, ...), else the first.
-        node: Column of node names, for a long table; without it one with a usual name (`node`, `id`, ...).
-        value: Column(s) of a long table to be forecast; without it the first of those left.
-        exogenous: Column(s) of a long table that only help; without it (and without `value`) the others left.
-        time_zone: Name of a zone, as in Europe/Berlin. Times without one are local to it, others are converted.
-        time_format: How times are written, as in %d/%m/%Y, where the table does not show it.
-        direction: Whose states a node receives, see `Graph`; `both` where nothing else is known.
+        time: Column of times. Default: a column with a usual name (`time`, `date`, ...), else the first one.
+        node: Column of node names, for a long table. Default: a column with a usual name (`node`, `id`, ...).
+        value: Column(s) of a long table to forecast. Default: a column with a usual name (`value`, `y`, `target`), else
+            the first one that is left.
+        exogenous: Column(s) of a long table that only help. Default: if `value` is not given, all columns that are
+            left.
+        time_zone: Name of a time zone, for example Europe/Berlin. Times without a UTC offset are local times of this
+            zone, other times are converted to it.
+        time_format: How times are written, for example %d/%m/%Y, if the table does not show it.
+        direction: Whose states a node receives, see `Graph`. Default: that of a `Graph`, else `both`.
         csv_format: Separator, decimal sign and encoding of CSV files.
     """
     said = _Said(time, node, _as_tuple(value), _as_tuple(exogenous))
 
     def choose_kinds(start: TableStart) -> list[Kind]:
-        # What is not read may hold anything.
+        # Columns that are not read may hold anything.
         numbers = set(_find_roles(start, (), said).values)
         return ["number" if position in numbers else "text" for position in range(len(start.names))]
 
     table = read_table(series, choose_kinds, csv_format, number_hint=NUMBER_HINT)
     if table.columns.num_rows == 0:
-        raise InputError(f"Expected rows in {table.source}, got a header only.")
+        raise InputError(f"Expected rows in {table.source}, got only a header.")
     roles = _find_roles(table.start, table.date_columns, said)
     times = _TimeColumn(table, roles.time, time_format, time_zone, csv_format.decimal)
     panel = _read_wide(table, roles, times) if roles.node is None else _read_long(table, roles, times, roles.node)
     if edges is None:
         return panel
+    # Only now: it imports torch.
+    from tdegnn.data.graphs.edges import read_graph
+
     graph, notes = read_graph(edges, panel.nodes, direction=direction, csv_format=csv_format)
     return panel.with_graph(graph, notes)
 
@@ -111,12 +120,13 @@ def read_panel(
 def write_series(panel: Panel, path: str | os.PathLike[str], layout: Layout = "long") -> None:
     """Write a panel as a CSV or Parquet table (by the ending of `path`) that `read_panel` reads back.
 
-    Say to it what a table cannot: which columns are values and which exogenous, and for CSV the time zone.
+    When you read it back, pass what a table does not hold: which columns are values and which are exogenous, and for
+    CSV the time zone.
 
     Args:
-        panel: The series. Its graph is written by `write_edges`.
+        panel: The series. `write_edges` writes its graph.
         path: A file that ends in .csv or .parquet.
-        layout: `long`, a row for each node and time, or `wide`, a column for each node (one channel only).
+        layout: `long`, one row per node and time, or `wide`, one column per node (one channel only).
     """
     frame = panel_to_frame(panel, layout)
     path = Path(path)
@@ -129,7 +139,7 @@ def write_series(panel: Panel, path: str | os.PathLike[str], layout: Layout = "l
 
 
 def panel_to_frame(panel: Panel, layout: Layout = "long") -> pd.DataFrame:
-    """A pandas frame of a panel, in one of the two layouts."""
+    """Return a panel as a pandas frame, in one of the two layouts."""
     if layout == "wide":
         if panel.num_channels != 1:
             raise InputError(f"Expected one channel for a wide table, got {panel.num_channels}. Use layout='long'.")
@@ -149,40 +159,52 @@ def panel_to_frame(panel: Panel, layout: Layout = "long") -> pd.DataFrame:
 
 
 def _find_roles(start: TableStart, date_columns: Sequence[int], said: _Said) -> _Roles:
-    """Which column is what: as the user says, else by name, else by type, else by place."""
+    """Decide what each column is: as the user says, else by name, else by type, else by position."""
     names = start.names
     time = _position(said.time, names) if said.time else _find_time(names, date_columns)
     node = _position(said.node, names) if said.node else _find_node(start, time)
-    # A column of row numbers that a program left behind is nothing.
+    # Row numbers that pandas wrote are not data.
     left = [position for position, name in enumerate(names) if position not in (time, node) and not _is_count(name)]
     if node is None:
         if said.value or said.exogenous:
             named = (said.value + said.exogenous)[0]
             raise InputError(
-                f"Expected a column of nodes to go with the values {named!r}, got the columns {_listed(names)}. "
-                "Say which holds the nodes with node=."
+                f"Expected a column of nodes to go with the values {named!r}, got the columns {list_some(names)}. "
+                "Pass the column of nodes with ",
+                Argument("node"),
+                ".",
             )
         return _Roles(time or 0, None, tuple(position for position in left if position != (time or 0)), 1)
     if time is None:
-        raise InputError(f"Expected a column of times, got the columns {_listed(names)}. Say which it is with time.")
+        raise InputError(
+            f"Expected a column of times, got the columns {list_some(names)}. Name it with ",
+            Argument("time"),
+            ".",
+        )
     values, notes = _find_values(names, left, said)
     if len({time, node, *values}) != 2 + len(values):
-        raise InputError(f"Expected different columns for node, time and values, got one twice: {_listed(names)}.")
+        raise InputError(f"Expected different columns for node, time and values, got one twice: {list_some(names)}.")
     return _Roles(time, node, values, max(len(said.value), 1), notes)
 
 
 def _find_values(names: tuple[str, ...], left: list[int], said: _Said) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The columns of values of a long table, targets first, and what should be known of the choice."""
+    """Return the columns of values of a long table, targets first, and notes on the choice."""
     if said.value:
         return tuple(_position(name, names) for name in said.value + said.exogenous), ()
     if not left or said.exogenous:
         raise InputError(
-            f"Expected a column of values beside node and time, got the columns {_listed(names)}. Say which with value."
+            f"Expected a column of values beside node and time, got the columns {list_some(names)}. Name it with ",
+            Argument("value"),
+            ".",
         )
     usual = find_named([names[position] for position in left], VALUE_NAMES)
     target = left[0] if usual is None else left[usual]
     others = [position for position in left if position != target]
-    note = f"{names[target]!r} is what is forecast, the other columns only help; say value for another."
+    note = Message(
+        f"The column {names[target]!r} is forecast, the other columns only help. Pass another with ",
+        Argument("value"),
+        ".",
+    )
     return (target, *others), (note,) if others else ()
 
 
@@ -192,9 +214,9 @@ def _find_time(names: tuple[str, ...], date_columns: Sequence[int]) -> int | Non
 
 
 def _find_node(start: TableStart, time: int | None) -> int | None:
-    """The column of nodes, by its name; None for a wide table, in which a node may be called ID, as Idaho is.
+    """Return the column of nodes, by its name. None for a wide table, in which a node may be called ID (Idaho).
 
-    In a long table nodes have names that are no numbers, or times repeat, or the first rows are all of one node.
+    In a long table the names of nodes are not numbers, or times repeat, or the first rows all belong to one node.
     """
     node = find_named(start.names, NODE_NAMES)
     if node is None or time is None or node == time:
@@ -206,13 +228,13 @@ def _find_node(start: TableStart, time: int | None) -> int | None:
 
 
 def _is_count(name: str) -> bool:
-    """Whether a name is what pandas writes above a column of row numbers."""
+    """Return whether pandas writes this name above a column of row numbers."""
     return not name or name.startswith("Unnamed: ")
 
 
 def _position(name: str, names: Sequence[str]) -> int:
     if name not in names:
-        raise InputError(f"Expected a column called {name!r}, got the columns {_listed(names)}.")
+        raise InputError(f"Expected a column called {name!r}, got the columns {list_some(names)}.")
     return names.index(name)
 
 
@@ -227,7 +249,7 @@ class _TimeColumn:
     decimal: str
 
     def read(self, rows: Int[np.ndarray, " rows"]) -> pd.Index:
-        """Times of some rows."""
+        """Return the times of some rows."""
         array = self.table.columns.column(self.column)
         if pa.types.is_dictionary(array.type) or pa.types.is_string(array.type):
             texts = self.table.texts(self.column).take(pa.array(rows)).to_pylist()
@@ -244,12 +266,12 @@ class _TimeColumn:
             return self._read_texts([str(int(number)) for number in typed], rows)
         if not pa.types.is_floating(array.type) or self.time_format or self.time_zone:
             raise InputError(
-                f"Expected dates in column {self.name!r} of {self.table.source}, got {array.type}. Convert it before."
+                f"Expected dates in column {self.name!r} of {self.table.source}, got {array.type}. Convert it first."
             )
         return typed
 
     def place(self, rows: Int[np.ndarray, " rows"]) -> Place:
-        """Where the time of the i-th of some rows stands."""
+        """Return a function that says where the time of the i-th of these rows stands."""
         return lambda position: self.table.place(int(rows[position]))
 
     @property
@@ -260,7 +282,7 @@ class _TimeColumn:
         try:
             return read_times(texts, self.place(rows), self.time_format, self.time_zone)
         except InputError as error:
-            raise InputError(f"In column {self.name!r}: {error}") from error
+            raise InputError(f"In column {self.name!r}: ", error.message) from error
 
     def _check_present(self, is_missing: Bool[np.ndarray, " rows"], rows: Int[np.ndarray, " rows"]) -> None:
         if is_missing.any():
@@ -302,7 +324,7 @@ def _read_long(table: Table, roles: _Roles, times: _TimeColumn, node_column: int
     panel = Panel(
         values.reshape(shape), regular.times, tuple(names), channels, num_targets=roles.num_targets, name=table.stem
     )
-    # A table that goes through the nodes one by one is in order where each of them is.
+    # A table sorted by node is in order if each node is.
     by_node = np.argsort(node_codes, kind="stable")
     is_step_back = (np.diff(positions[by_node]) < 0) & (np.diff(node_codes[by_node]) == 0)
     notes = [note for note in regular.notes if note != SORTED or is_step_back.any()]
@@ -310,7 +332,7 @@ def _read_long(table: Table, roles: _Roles, times: _TimeColumn, node_column: int
 
 
 def _check_cells_differ(table: Table, cells: Int[np.ndarray, " rows"], nodes: Sequence[str], times: pd.Index) -> None:
-    """Raise an `InputError` where two rows speak of the same node and time."""
+    """Raise an `InputError` if two rows have the same node and time."""
     last_row = np.full(len(times) * len(nodes), -1, dtype=np.int64)
     last_row[cells] = np.arange(len(cells))
     is_repeated = last_row[cells] != np.arange(len(cells))
@@ -318,24 +340,21 @@ def _check_cells_differ(table: Table, cells: Int[np.ndarray, " rows"], nodes: Se
         first = int(np.argmax(is_repeated))
         step, node = divmod(int(cells[first]), len(nodes))
         raise InputError(
-            f"Expected one row for each node and time, got two for {nodes[node]!r} at {show_time(times[step])}: "
-            f"{table.place(first)} and {table.place(int(last_row[cells[first]]))}. {repeated_time_hint(times[step])}"
+            f"Expected one row per node and time, got two for {nodes[node]!r} at {show_time(times[step])}: "
+            f"{table.place(first)} and {table.place(int(last_row[cells[first]]))}. ",
+            repeated_time_hint(times[step]),
         )
 
 
 def _check_density(table: Table, num_nodes: int, num_steps: int) -> None:
-    """Raise an `InputError` where almost no node is observed at the same times as another."""
+    """Raise an `InputError` if almost no two nodes are observed at the same time."""
     num_rows = table.columns.num_rows
     if num_nodes * num_steps > LARGEST_DILUTION * num_rows:
         raise InputError(
             f"Expected nodes observed at common times in {table.source}, got {num_nodes:,} nodes and {num_steps:,} "
-            f"steps for {num_rows:,} rows. Check which columns hold node and time."
+            f"steps for {num_rows:,} rows. Check which columns hold nodes and times."
         )
 
 
 def _as_tuple(names: str | Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
-
-
-def _listed(names: Sequence[str], limit: int = 6) -> str:
-    return ", ".join(names[:limit]) + (", ..." if len(names) > limit else "")

@@ -1,8 +1,7 @@
-"""Tables as users have them: CSV and Parquet files, pandas and polars frames, all read into Arrow columns.
+"""Tables of users: CSV and Parquet files, pandas and polars frames, all read into Arrow columns.
 
-Nothing is guessed about a cell: whoever reads a table says which columns hold text and which hold numbers, so that a
-node called 007 keeps its zeros. What is wrong is said with file, line and column. A `Table` is all that the rest of the
-library sees of a file.
+Nothing is guessed about a cell: the caller says which columns hold text and which hold numbers, so that a node called
+007 keeps its zeros. Errors name file, line and column. A `Table` is all that the rest of the library sees of a file.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ from tdegnn.data.tables.csv_files import (
 from tdegnn.errors import InputError
 
 PLAIN_CSV = CsvFormat()
-# What people call a column of nodes.
+# Usual names of a column of nodes.
 NODE_NAMES = ("node", "node_id", "id", "unique_id", "item_id", "series", "series_id")
-# What to call the source of a table that came from no file.
+# The source of a table that does not come from a file.
 FRAME = "the frame"
 
 
@@ -44,9 +43,9 @@ class Table:
     """Columns of a table, and where it came from.
 
     Attributes:
-        columns: The columns, those of text dictionary-encoded.
-        source: Name of the file, or of what was given instead.
-        find_line: Line in the file of a row, counted from 0; None where the table is no text file.
+        columns: The columns. Columns of text are dictionary-encoded.
+        source: Name of the file, or "the frame".
+        find_line: Returns the line in the file of a row, counted from 0. None if the table is not a text file.
     """
 
     columns: pa.Table
@@ -63,58 +62,58 @@ class Table:
 
     @cached_property
     def start(self) -> TableStart:
-        """Names and first rows, as text."""
+        """Names of the columns and first rows, as text."""
         first = self.columns.slice(0, NUM_PEEKED)
         columns = [["" if cell is None else str(cell) for cell in column.to_pylist()] for column in first.columns]
         types = enumerate(self.columns.schema.types)
-        # Text of a CSV file may hold numbers: it has no types of its own.
+        # A CSV file has no types: its text may hold numbers.
         is_typed = self.find_line is None
         texts = frozenset(column for column, kind in types if is_typed and _in_words(kind) == "text")
         return TableStart(self.names, tuple(zip(*columns, strict=True)), texts)
 
     @property
     def stem(self) -> str:
-        """What to call what the table holds: the name of its file without its ending; nothing for a frame."""
+        """Name of the file without its ending; empty for a frame."""
         return "" if self.source == FRAME else Path(self.source).stem
 
     @cached_property
     def date_columns(self) -> tuple[int, ...]:
-        """Columns that hold dates, where the table has types of its own."""
+        """Columns whose type is a date, if the table has types."""
         types = enumerate(self.columns.schema.types)
         return tuple(column for column, kind in types if pa.types.is_timestamp(kind) or pa.types.is_date(kind))
 
     def place(self, row: int) -> str:
-        """Where a row stands, for messages: `line 7 of cases.csv`."""
+        """Return where a row stands, for messages: `line 7 of cases.csv`."""
         if self.find_line is None:
             return f"row {row} of {self.source}"
         return f"line {self.find_line(row)} of {self.source}"
 
     def texts(self, column: int) -> pa.DictionaryArray:
-        """A column as text, dictionary-encoded; surrounding spaces do not count."""
+        """Return a column as text, dictionary-encoded, without surrounding spaces."""
         array = self.columns.column(column)
         if not pa.types.is_dictionary(array.type):
             array = _as_strings(array, self.names[column], self.source).dictionary_encode()
         combined = array.unify_dictionaries().combine_chunks()
         stripped = pa.compute.utf8_trim_whitespace(combined.dictionary.cast(pa.string()))
-        # Two spellings of one name share a code, and a category without rows has none.
+        # Two spellings of one name get one code, and a category without rows gets none.
         spellings = stripped.take(pa.compute.drop_null(pa.compute.unique(combined.indices))).dictionary_encode()
         codes = pa.compute.index_in(stripped, spellings.dictionary).take(combined.indices)
         return pa.DictionaryArray.from_arrays(codes, spellings.dictionary)
 
     def codes(self, column: int) -> tuple[Int[np.ndarray, " rows"], Int[np.ndarray, " codes"]]:
-        """Number the different entries of a column; return the number of each row, and the first row of each number."""
+        """Number the different entries of a column. Return the number of each row, and the first row per number."""
         array = self.columns.column(column)
         is_text = pa.types.is_dictionary(array.type)
         encoded = self.texts(column) if is_text else array.combine_chunks().dictionary_encode()
         # An empty cell is an entry like the others.
         codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()
         first_rows = np.empty(len(encoded.dictionary) + int(encoded.null_count > 0), dtype=np.int64)
-        # The last assignment counts: from the last row to the first.
+        # In reverse, since the last assignment counts.
         first_rows[codes[::-1]] = np.arange(len(codes))[::-1]
         return codes, first_rows
 
     def numbers(self, column: int) -> Float[np.ndarray, " rows"]:
-        """A column as float64, NaN where it is empty; text and infinite numbers are refused."""
+        """Return a column as float64, with NaN for empty cells. Raise an `InputError` for text and infinity."""
         array, name = self.columns.column(column), self.names[column]
         kind = array.type
         if pa.types.is_null(kind):
@@ -122,16 +121,16 @@ class Table:
         is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         if not (is_number or pa.types.is_boolean(kind)):
             raise InputError(
-                f"Expected numbers in column {name!r} of {self.source}, got {_in_words(kind)}. Convert it before."
+                f"Expected numbers in column {name!r} of {self.source}, got {_in_words(kind)}. Convert it first."
             )
-        # Whole numbers too large for float64 are rounded, as everywhere.
+        # Unsafe: large whole numbers may be rounded to float64.
         values = np.array(array.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
         is_infinite = np.isinf(values)
         if is_infinite.any():
             row = int(np.argmax(is_infinite))
             raise InputError(
                 f"Expected finite numbers in column {name!r}, got {values[row]} in {self.place(row)}. "
-                "Leave the cell empty where nothing was observed."
+                "Leave the cell empty if nothing was observed."
             )
         return values
 
@@ -148,10 +147,11 @@ def read_table(
 
     Args:
         source: Path of a file, or a frame.
-        choose_kinds: Given the names of the columns, says what each holds. Files with types of their own keep them.
+        choose_kinds: Says what each column holds, given the start of the table. Parquet files and frames keep their
+            types.
         csv_format: How a CSV file is written.
-        has_header: Whether the first line of a CSV file holds the names of the columns; else they are 0, 1, ...
-        number_hint: What to do about text where a number is expected.
+        has_header: Whether the first line of a CSV file holds the names of the columns. If not, they are 0, 1, ...
+        number_hint: The end of the message about text in a column of numbers.
     """
     if isinstance(source, str | os.PathLike):
         path = check_file(source)
@@ -163,7 +163,7 @@ def read_table(
 
 
 def find_named(names: Sequence[str], usual: Sequence[str]) -> int | None:
-    """Position of the first column with a usual name, in the order in which they are usual; case does not count."""
+    """Return the position of the column with the first of the usual names, or None. Case does not count."""
     lowered = [name.lower() for name in names]
     return next((lowered.index(name) for name in usual if name in lowered), None)
 
@@ -173,7 +173,7 @@ def _read_parquet(path: Path) -> Table:
         columns = pyarrow.parquet.read_table(path)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"Expected a whole Parquet file, but {path.name} is damaged or cut off.") from error
-    # What pandas kept of an index without a name: a count of rows is no data, times or names are.
+    # Indices without a name, kept by pandas: drop those that only count rows, keep times and names.
     counts = [
         name
         for name in columns.column_names
@@ -202,13 +202,13 @@ def _take_frame(frame: Any) -> Table:
 
 
 def _flatten(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with what its index holds as columns, and text for names."""
+    """Return the frame with its index as columns, and with text for names."""
     index = frame.index
-    # Where rows were filtered or sorted, the numbers of the rows are no data either.
+    # Row numbers are not data, even if rows were filtered or sorted.
     is_count = index.nlevels == 1 and index.name is None and pd.api.types.is_integer_dtype(index.dtype)
     if isinstance(index, pd.PeriodIndex):
         frame = frame.set_axis(index.to_timestamp(), axis=0)
-    # A level that stands among the columns too is there already.
+    # Levels of the index that are also columns.
     known = [name for name in index.names if name is not None and name in frame.columns]
     if is_count or len(known) == index.nlevels:
         frame = frame.reset_index(drop=True)
@@ -220,7 +220,7 @@ def _flatten(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _in_known_types(columns: pa.Table) -> pa.Table:
-    """The table with one kind of text: Arrow has several, of which not all can be worked with."""
+    """Return the table with all text as `string`: Arrow's other types of text support fewer operations."""
     others = (pa.string_view(), pa.large_string())
     fields = [field.with_type(pa.string()) if field.type in others else field for field in columns.schema]
     return columns.cast(pa.schema(fields))
@@ -240,7 +240,7 @@ def _check_names(names: Sequence[str], source: str) -> None:
 
 
 def _as_strings(array: pa.ChunkedArray, name: str, source: str) -> pa.ChunkedArray:
-    """Names given as text or as whole numbers."""
+    """Return names, given as text or as whole numbers, as text."""
     if pa.types.is_floating(array.type) or pa.types.is_nested(array.type):
         raise InputError(
             f"Expected names in column {name!r} of {source}, got {_in_words(array.type)}. Convert it to text."

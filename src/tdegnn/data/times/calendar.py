@@ -1,7 +1,6 @@
-"""The calendar as channels: hour, weekday and week of year, each as a sine and a cosine of where it stands.
+"""The calendar as channels: hour, weekday and week of year, each as a sine and a cosine.
 
-They are known for the future too. Local time counts: the eighth hour is the one the clocks show, where times have a
-zone.
+They are known for the future too. If times have a time zone, local time counts: eight o'clock is what the clocks show.
 """
 
 from __future__ import annotations
@@ -13,9 +12,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from tdegnn.data.times.seasons import DAYS_IN_A_YEAR
 from tdegnn.errors import InputError
-
-DAYS_IN_A_YEAR = 365.2425
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class CalendarChannels:
 
 
 def calendar_channels(times: pd.Index, features: Sequence[str] = ()) -> CalendarChannels:
-    """A sine and a cosine for each feature, at each time; without names, for those that the steps can tell apart."""
+    """Return a sine and a cosine per feature at each time. Default: the features that the steps can tell apart."""
     if not isinstance(times, pd.DatetimeIndex):
         raise InputError(f"Expected dates for calendar features, got times that are numbers, such as {times[0]}.")
     unknown = [feature for feature in features if feature not in _TURNS]
@@ -41,7 +39,7 @@ def calendar_channels(times: pd.Index, features: Sequence[str] = ()) -> Calendar
 
 
 def _features_of(times: pd.DatetimeIndex) -> tuple[str, ...]:
-    """Features that steps of this length can tell apart, over a span in which they come round."""
+    """Return the features that steps of this length can tell apart, if the times span at least one cycle."""
     span = times[-1] - times[0]
     step = span / max(len(times) - 1, 1)
     is_useful = {
@@ -53,17 +51,17 @@ def _features_of(times: pd.DatetimeIndex) -> tuple[str, ...]:
 
 
 def _hour(times: pd.DatetimeIndex) -> Float[np.ndarray, " time"]:
-    """Part of the day that has gone by."""
+    """Return the elapsed share of the day."""
     return np.asarray((times.hour + times.minute / 60 + times.second / 3600) / 24, dtype=np.float64)
 
 
 def _weekday(times: pd.DatetimeIndex) -> Float[np.ndarray, " time"]:
-    """Part of the week that has gone by, in whole days."""
+    """Return the elapsed share of the week, in whole days."""
     return np.asarray(times.day_of_week / 7, dtype=np.float64)
 
 
 def _week_of_year(times: pd.DatetimeIndex) -> Float[np.ndarray, " time"]:
-    """Part of the year that has gone by, in whole weeks from January 1."""
+    """Return the elapsed share of the year, in whole weeks from January 1."""
     return np.asarray(((times.day_of_year - 1) // 7) * 7 / DAYS_IN_A_YEAR, dtype=np.float64)
 
 

@@ -1,7 +1,7 @@
-"""Seasons as waves: sines and cosines of where a time stands in the day, the week, the year; known for the future too.
+"""Seasons as waves: sines and cosines of the day, the week and the year, which are known for the future too.
 
-A season of `period` steps takes several waves, of the whole period, of half of it, of a third, because no year is a
-plain sine. Half as many waves as the period has steps hold any pattern.
+A season of `period` steps takes several waves, of the whole period, of half of it, of a third, because a year is not a
+plain sine. With half as many waves as the period has steps, any pattern can be written.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from jaxtyping import Float
 from tdegnn.errors import InputError, check_count, check_finite
 
 DAYS_IN_A_YEAR = 365.2425
-# Days of each season, and the waves it takes where the steps can tell so many apart.
+# Length of each season in days, and its number of waves if the steps can tell so many apart. Add a season here.
 KNOWN_SEASONS = {"day": (1.0, 4), "week": (7.0, 3), "year": (DAYS_IN_A_YEAR, 3)}
-# A season must have come round so often to be learned.
+# Cycles that a series must have seen for a season to be learned.
 FEWEST_ROUNDS = 2
 
 
@@ -25,8 +25,8 @@ class Season(NamedTuple):
     """A season of a series.
 
     Attributes:
-        period: Steps until it comes round.
-        num_waves: How many sines, and as many cosines.
+        period: Length in steps.
+        num_waves: Number of sines, and of cosines.
     """
 
     period: float
@@ -36,12 +36,12 @@ class Season(NamedTuple):
 def season_waves(
     steps: range | Float[np.ndarray, " time"], period: float, num_waves: int = 1
 ) -> Float[np.ndarray, "time waves"]:
-    """Sines and cosines of a season: of `period` steps, of half as many, of a third, ...
+    """Return the sines and cosines of a season: of `period` steps, of half as many, of a third, ...
 
     Args:
-        steps: The steps to have them for, counted from any fixed origin.
-        period: Steps from one season to the next, 52.1775 for weeks of a year.
-        num_waves: How many sines, and as many cosines.
+        steps: At which steps, counted from any fixed origin.
+        period: Length of the season in steps, for example 52.1775 weeks for a year.
+        num_waves: Number of sines, and of cosines.
     """
     check_count(num_waves=num_waves)
     check_finite(period=period)
@@ -52,7 +52,7 @@ def season_waves(
 
 
 def step_length(times: pd.Index) -> float:
-    """The mean length of a step: in days where times are dates, else as the numbers are."""
+    """Return the mean length of a step, in days if times are dates, else in units of the numbers."""
     if len(times) < 2:
         raise InputError("Expected at least two times to know the step, got one.")
     span = times[-1] - times[0]
@@ -61,7 +61,7 @@ def step_length(times: pd.Index) -> float:
 
 
 def step_numbers(times: pd.Index, length: float) -> Float[np.ndarray, " time"]:
-    """How many steps of `length` have gone by since an origin that is the same for all series."""
+    """Return the number of steps of `length` since an origin that is the same for all series."""
     if isinstance(times, pd.DatetimeIndex):
         wall = times.tz_localize(None) if times.tz is not None else times  # seasons follow the clocks
         return np.asarray((wall - pd.Timestamp(0)) / pd.Timedelta(days=length), dtype=np.float64)
@@ -69,7 +69,7 @@ def step_numbers(times: pd.Index, length: float) -> Float[np.ndarray, " time"]:
 
 
 def seasons_of(times: pd.Index) -> tuple[Season, ...]:
-    """The seasons that dates can have and have gone through; none where times are numbers."""
+    """Return the seasons that dates of this step can show, if they span enough cycles."""
     if not isinstance(times, pd.DatetimeIndex) or len(times) < 2:
         return ()
     length = step_length(times)

@@ -1,8 +1,8 @@
-"""Times as people have them, read with nothing guessed.
+"""Times as people write them, read without guessing.
 
-As text: ISO 8601 (`2024-03-01`, `2024-03-01 13:00`, `2024-03-01T13:00+01:00`), numbers, `20240301`, and dates such as
-`31.12.2024` where the column itself shows which part is the day. `03/04/2024` alone shows nothing: then the user is
-asked. Not as text: dates, periods and numbers of any type. One column has one time zone.
+Text may be ISO 8601 (`2024-03-01`, `2024-03-01 13:00`, `2024-03-01T13:00+01:00`), numbers, `20240301`, or dates such as
+`31.12.2024` if the column itself shows which number is the day. `03/04/2024` alone does not show it: then the user has
+to say so. Dates, periods and numbers of any type are read too. One column has one time zone.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from jaxtyping import Shaped
 
 from tdegnn.data.times.steps import LARGEST_INTEGER, localize_days
 from tdegnn.data.times.times import Place, check_present, too_large_error
-from tdegnn.errors import InputError
+from tdegnn.errors import Argument, InputError
 
 # At the end of a time of day: 13:00Z, 13:00 UTC, 13:00+01:00, 13:00 +0100; PostgreSQL writes 13:00+01.
 OFFSET = re.compile(r"(?<=\d) ?(Z|UTC|[+-]\d\d(?::?\d\d)?)$")
-# Anywhere, for a format of the user's: the last of them is the one, 2024-0301 has the look of one too.
+# Anywhere in the text, for a format that the user gives. The last match counts, since 2024-0301 looks like one too.
 OFFSET_ANYWHERE = re.compile(r"Z|[+-]\d\d:?\d\d")
-# 31.12.2024, 12/31/2024 or 31-12-2024, and perhaps a time of day after it.
+# 31.12.2024, 12/31/2024 or 31-12-2024, perhaps followed by a time of day.
 DAY_AND_MONTH = re.compile(r"^(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?:[ T](\d{1,2}:\d\d(:\d\d)?))?$")
 WHOLE_NUMBER = re.compile(r"[+-]?\d+$")
-# Dates as one number, by how many digits it has. Only the one with eight is read unasked.
+# Formats of dates written as one number, by its number of digits. Only eight digits are read without a time format.
 FORMATS_OF_DIGITS = {6: "%Y%m", 8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 FIRST_YEAR, LAST_YEAR = 1800, 2200
 EXAMPLES = "such as 2024-03-01 or 2024-03-01 13:00"
@@ -43,9 +43,9 @@ def read_times(
 
     Args:
         texts: The cells of the column.
-        place: Says where the i-th of them stands, for messages.
-        time_format: How they are written, as for `strptime`, where they do not say it themselves.
-        time_zone: Name of a zone. Times without one are taken to be local to it, the others are converted.
+        place: Says where the i-th cell stands, for messages.
+        time_format: How times are written, as for `strptime`. If None, found in the column.
+        time_zone: Name of a time zone. Times without a UTC offset are local times of it, other times are converted.
     """
     if time_format is not None:
         return _read_with(time_format, texts, place, time_zone)
@@ -63,13 +63,13 @@ def as_times(
     time_format: str | None = None,
     time_zone: str | None = None,
 ) -> pd.Index:
-    """Dates or numbers for `regularize`, from what people call times.
+    """Return dates or numbers for `regularize`, from times of any type.
 
     Args:
         values: One-dimensional: text, dates of Python, NumPy, pandas or Arrow, periods (their start counts), numbers.
-        place: Says where the i-th of them stands, for messages.
+        place: Says where the i-th value stands, for messages.
         time_format: How text and numbers are written, see `read_times`.
-        time_zone: Name of a zone, see `in_zone`.
+        time_zone: Name of a time zone, see `in_zone`.
     """
     index = _as_index(values)
     check_present(index, place)
@@ -89,7 +89,7 @@ def as_times(
 
 
 def in_zone(dates: pd.DatetimeIndex, time_zone: str | None) -> pd.DatetimeIndex:
-    """Dates in a time zone: those without a zone are local to it, those with one are converted."""
+    """Return dates in a time zone: dates without a zone are local times of it, other dates are converted."""
     if time_zone is None:
         return dates
     try:
@@ -100,13 +100,13 @@ def in_zone(dates: pd.DatetimeIndex, time_zone: str | None) -> pd.DatetimeIndex:
         return dates.tz_convert(zone)
     if _is_once_a_day(dates):
         return localize_days(dates, zone)
-    # The hour that comes twice is told apart by the order of the rows.
+    # The order of the rows tells the two hours apart that have the same local time.
     is_newest_first = dates[-1] < dates[0]
     return _localize(dates[::-1], zone)[::-1] if is_newest_first else _localize(dates, zone)
 
 
 def _is_once_a_day(dates: pd.DatetimeIndex) -> bool:
-    """Whether dates without a zone stand for whole days, or for one time of day on different days."""
+    """Return whether dates without a zone are whole days, or the same time of day on different days."""
     clock = dates - dates.normalize()
     if (clock != clock[0]).any():
         return False
@@ -114,11 +114,11 @@ def _is_once_a_day(dates: pd.DatetimeIndex) -> bool:
 
 
 def _localize(dates: pd.DatetimeIndex, zone: ZoneInfo) -> pd.DatetimeIndex:
-    """Local times of a zone, in order where it matters."""
+    """Return local times of a zone. Dates are in order, at least around a change of the clocks."""
     try:
         local = dates.tz_localize(zone, ambiguous="infer", nonexistent="raise")
-    except Exception as error:  # pandas 2 raises errors of pytz, which have no built-in base
-        # pandas names the time, after a few words of its own.
+    except Exception as error:  # pandas 2 raises errors of pytz, which share no base class but this
+        # The message of pandas contains the time.
         time = re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", str(error))
         raise _clock_change_error(zone, time.group() if time else None) from error
     if not local.is_monotonic_increasing:
@@ -132,17 +132,17 @@ def _clock_change_error(zone: ZoneInfo, time: str | None) -> InputError:
     when = f" at {time}" if time else ""
     return InputError(
         f"Expected local times of {zone}, but the clocks change there{when}: that time occurs twice or not at all. "
-        "Write the times with their UTC offset, as in 2024-10-27T02:00+02:00."
+        "Write the times with their UTC offset, for example 2024-10-27T02:00+02:00."
     )
 
 
 def _as_index(values: Any) -> pd.Index:
-    """An index of the narrowest type that pandas finds for its entries."""
+    """Return an index of the narrowest type that pandas finds for the values."""
     if hasattr(values, "detach"):
         values = values.detach().cpu().numpy()  # a tensor
     dtype = getattr(values, "dtype", None)
     if dtype == np.float16:
-        values = np.asarray(values).astype(str).astype(np.float64)  # pandas has no index of it
+        values = np.asarray(values).astype(str).astype(np.float64)  # pandas has no index of this type
     if dtype == np.dtype(object) or isinstance(dtype, (pd.CategoricalDtype, pd.ArrowDtype)):
         values = list(values)
     try:
@@ -152,7 +152,7 @@ def _as_index(values: Any) -> pd.Index:
 
 
 def _from_objects(values: list[Any], place: Place, time_format: str | None, time_zone: str | None) -> pd.Index:
-    """Times from Python objects of one kind: text, dates or numbers."""
+    """Return times from Python objects of one kind: text, dates or numbers."""
     if all(isinstance(value, str) for value in values):
         return read_times([value.strip() for value in values], place, time_format, time_zone)
     if all(isinstance(value, (date, np.datetime64)) for value in values):
@@ -162,7 +162,7 @@ def _from_objects(values: list[Any], place: Place, time_format: str | None, time
     other = next((position for position, value in enumerate(values) if type(value) is not type(values[0])), 0)
     raise InputError(
         f"Expected times that are all dates, all numbers or all text, got {values[other]!r} in {place(other)}. "
-        "Write all of them in one way."
+        "Write all of them the same way."
     )
 
 
@@ -173,12 +173,12 @@ def _from_dates(dates: list[pd.Timestamp], place: Place, time_zone: str | None) 
 
 
 def _shortest(number: Any) -> str:
-    """A number as text, 202401 for 202401.0 too."""
+    """Return a number as text, without `.0` if it is whole."""
     return str(int(number)) if number == number // 1 else str(number)
 
 
 def _as_plain_numbers(texts: Sequence[str], place: Place) -> Shaped[np.ndarray, " times"] | None:
-    """Numbers as they are written, in int64 where all are whole; None where some cell is none."""
+    """Return the numbers in the cells, in int64 if all are whole. None if some cell is not a number."""
     cells = np.array(texts)
     try:
         return np.asarray(cells.astype(np.int64))
@@ -195,7 +195,7 @@ def _as_plain_numbers(texts: Sequence[str], place: Place) -> Shaped[np.ndarray, 
 
 
 def _dates_among(numbers: Shaped[np.ndarray, " times"], place: Place, time_zone: str | None) -> pd.Index:
-    """Numbers as they are, except those that are written dates, 20240301."""
+    """Return numbers as they are, unless they are dates such as 20240301."""
     num_digits = _count_digits(numbers)
     if num_digits in FORMATS_OF_DIGITS:
         texts = [str(number) for number in numbers.astype(np.int64)]
@@ -204,7 +204,7 @@ def _dates_among(numbers: Shaped[np.ndarray, " times"], place: Place, time_zone:
         # pandas reads 2024011 as January 1.
         is_long = np.array([len(text) == num_digits for text in texts])
         is_date = is_long & np.asarray((dates.year >= FIRST_YEAR) & (dates.year <= LAST_YEAR))
-        # Of many numbers that only count, one in eight at most has the look of a date.
+        # Among plain numbers, at most one in eight looks like a date.
         if 2 * np.count_nonzero(is_date) >= len(texts):
             _check_written_dates(texts, is_date, time_format, place)
             return in_zone(dates, time_zone)
@@ -217,7 +217,7 @@ def _dates_among(numbers: Shaped[np.ndarray, " times"], place: Place, time_zone:
 
 
 def _count_digits(numbers: Shaped[np.ndarray, " times"]) -> int:
-    """How many digits the number in the middle has; 0 where some are not whole, or much too long for a date."""
+    """Return the number of digits of the median. 0 if some numbers are not whole, or too long for a date."""
     is_short = np.abs(numbers) < LARGEST_INTEGER
     if len(numbers) == 0 or not is_short.all() or (numbers != np.rint(numbers)).any():
         return 0
@@ -230,7 +230,9 @@ def _check_written_dates(
     if time_format != FORMATS_OF_DIGITS[8]:
         raise InputError(
             f"Expected dates such as 2024-03-01, or plain numbers, got {texts[0]} in {place(0)}, which may be either. "
-            f"Say time_format='{time_format}', or number the steps from 0."
+            "Pass ",
+            Argument("time_format", time_format),
+            ", or number the steps from 0.",
         )
     if not is_date.all():
         first = int(np.argmin(is_date))
@@ -241,7 +243,7 @@ def _zone_cure(numbers: Shaped[np.ndarray, " times"]) -> str:
     for unit, name, second in (("s", "seconds", 1), ("ms", "milliseconds", 1000)):
         # From 2001 to 2036.
         if ((numbers >= 1e9 * second) & (numbers <= 2.1e9 * second)).all():
-            return f"If they are {name} since 1970, convert them before: pandas.to_datetime(times, unit='{unit}')."
+            return f"If they are {name} since 1970, convert them first: pandas.to_datetime(times, unit='{unit}')."
     return "Leave the time zone out."
 
 
@@ -263,13 +265,13 @@ def _read_with(time_format: str, texts: Sequence[str], place: Place, time_zone: 
 
 
 def _find_format(texts: Sequence[str], place: Place) -> str:
-    """The format of dates with day, month and year; which part is the day is read off all of them together."""
+    """Return the format of dates with day, month and year. All dates together tell which number is the day."""
     matches = [DAY_AND_MONTH.match(text) for text in texts]
     for position, match in enumerate(matches):
         if match is None:
             example = next(text for text, other in zip(texts, matches, strict=True) if other)
             raise InputError(
-                f"Expected all times written alike, as {example!r}, got {texts[position]!r} in {place(position)}."
+                f"Expected all times written alike, like {example!r}, got {texts[position]!r} in {place(position)}."
             )
     found = [match for match in matches if match is not None]
     is_day_first = any(int(match[1]) > 12 for match in found)
@@ -280,8 +282,10 @@ def _find_format(texts: Sequence[str], place: Place) -> str:
         )
     if not is_day_first and not is_month_first:
         raise InputError(
-            f"Expected dates that show which part is the day, got {texts[0]!r} in {place(0)}. "
-            "Write them as 2024-03-01, or say time_format='%d/%m/%Y'."
+            f"Expected dates that show which number is the day, got {texts[0]!r} in {place(0)}. "
+            "Write them as 2024-03-01, or pass ",
+            Argument("time_format", "%d/%m/%Y"),
+            ".",
         )
     separator, clock = found[0][2], found[0][5]
     day_format = separator.join(("%d", "%m", "%Y") if is_day_first else ("%m", "%d", "%Y"))
@@ -302,14 +306,16 @@ def _read_iso(texts: Sequence[str], place: Place, time_zone: str | None) -> pd.D
         first = int(np.argmax(dates.isna()))
         raise InputError(
             f"Expected a time {EXAMPLES}, got {texts[first]!r} in {place(first)}. "
-            "Write it so, or say time_format, as in '%d/%m/%Y'."
+            "Write it this way, or pass the format, for example ",
+            Argument("time_format", "%d/%m/%Y"),
+            ".",
         )
     _check_one_zone(offsets, place, time_zone)
     return _with_offset(dates, offsets[0], time_zone)
 
 
 def _with_offset(dates: pd.DatetimeIndex, offset: str | None, time_zone: str | None) -> pd.DatetimeIndex:
-    """Times that were read as if in UTC: in the zone asked for, else with the offset they were written with."""
+    """Return times that were read as UTC in the given time zone, else with the offset that they were written with."""
     if offset is None:
         return in_zone(dates.tz_localize(None), time_zone)
     if time_zone is not None or offset == "+00:00":
@@ -318,14 +324,14 @@ def _with_offset(dates: pd.DatetimeIndex, offset: str | None, time_zone: str | N
 
 
 def _offset_of(text: str) -> str | None:
-    """`+01:00`, or None for a time without a zone."""
-    # A date alone has none: 2024-03 ends like a time with the offset -03.
+    """Return the UTC offset at the end of a time, for example `+01:00`. None if there is none."""
+    # Only in a time of day: the date 2024-03 ends like a time with the offset -03.
     match = OFFSET.search(text) if ":" in text or "T" in text else None
     return None if match is None else _canonical_offset(match[1])
 
 
 def _canonical_offset(offset: str) -> str:
-    """`+01:00` for `+01`, `+0100` and `+01:00`; `+00:00` for UTC."""
+    """Return `+01:00` for `+01`, `+0100` and `+01:00`; `+00:00` for UTC."""
     digits = "".join(character for character in offset if character.isdigit()).ljust(4, "0")[:4]
     return "+00:00" if digits == "0000" else f"{offset[0]}{digits[:2]}:{digits[2:]}"
 
@@ -338,10 +344,12 @@ def _check_one_zone(offsets: Sequence[str | None], place: Place, time_zone: str 
         position = other if offsets[other] is None else 0
         raise InputError(
             f"Expected a UTC offset on all times or on none, got none in {place(position)}. "
-            "Write it everywhere, as in 2024-03-01T13:00+01:00."
+            "Write it everywhere, for example 2024-03-01T13:00+01:00."
         )
     if time_zone is None:
         raise InputError(
             f"Expected one time zone, got UTC offsets {offsets[0]} in {place(0)} and {offsets[other]} in "
-            f"{place(other)}. Say which zone is meant with time_zone, as in Europe/Berlin or UTC."
+            f"{place(other)}. Pass the zone with ",
+            Argument("time_zone"),
+            ", for example Europe/Berlin or UTC.",
         )

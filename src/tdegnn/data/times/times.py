@@ -1,9 +1,9 @@
-"""When things were observed: equally spaced times, found in what a table says, gaps and all.
+"""When values were observed: equally spaced times, made from the times of a table, which may have gaps.
 
 A step may be a fixed time (an hour), calendar days (23 hours when the clocks go forward), months, business days, hours
-on the clock (00:00, 06:00, ... in summer and winter), or a number. `regularize` finds it, sorts, and leaves a place for
-every step that is missing; where there is no such step it says between which two rows the spacing breaks. Reading times
-from text, and from all else that people call a date, is left to `time_texts.py`.
+on the clock (00:00, 06:00, ... in summer and winter), or a number. `regularize` finds the step, sorts the times and
+adds missing ones. If there is no common step, the error names the two rows between which the spacing breaks.
+`time_texts.py` reads times from text and from other types of dates.
 """
 
 from __future__ import annotations
@@ -39,17 +39,16 @@ from tdegnn.data.times.steps import (
     wall_times_of_step,
     whole_steps,
 )
-from tdegnn.errors import InputError
+from tdegnn.errors import Argument, InputError, Message
 
-# Says where in the user's table the i-th time stands, as in "line 7 of cases.csv".
+# Says where in the user's table the i-th time stands, for example "line 7 of cases.csv".
 Place: TypeAlias = Callable[[int], str]
 
-# Where more than so many steps come on one that was observed, a year is mistyped or there is no common step. A stock
-# exchange that is closed at night and on weekends has five hours for each that it is open.
+# If there are more steps than this per observed one, a year is mistyped or there is no common step. A stock exchange
+# that closes at night and on weekends has about five hours per hour that it is open.
 LARGEST_GRID = 10
-# The same where most times are more than a step apart, so that the step is not much to go by.
+# The same if most times are more than one step apart: then the step itself is uncertain.
 LARGEST_SPARSE_GRID = 4
-
 
 SORTED = "The times were not in order; they were sorted."
 
@@ -59,8 +58,8 @@ class RegularTimes:
     """Equally spaced times, and where each given time lies in them.
 
     Attributes:
-        times: All times from the first to the last, none left out.
-        positions: For each given time, in the order given, its index in `times`.
+        times: All times from the first to the last, without gaps.
+        positions: Index in `times` of each given time, in the given order.
         notes: What the user should know.
     """
 
@@ -70,11 +69,11 @@ class RegularTimes:
 
 
 def regularize(given: pd.Index, place: Place = "entry {}".format) -> RegularTimes:
-    """Sort times, find their step, and add the ones that are missing.
+    """Sort times, find their step, and add the missing ones.
 
     Args:
-        given: Dates or numbers, in any order, each once.
-        place: Says where the i-th of them stands, for messages.
+        given: Dates or numbers, in any order, without duplicates.
+        place: Says where the i-th time stands, for messages.
     """
     if len(given) == 0:
         raise InputError("Expected at least one time, got none.")
@@ -90,16 +89,16 @@ def regularize(given: pd.Index, place: Place = "entry {}".format) -> RegularTime
     positions = np.empty(len(given), dtype=np.int64)
     positions[order] = ranks
     if isinstance(times, pd.DatetimeIndex) and isinstance(times.freq, pd.offsets.BusinessDay):
-        notes.append("There is nothing on weekends: the steps are business days.")
+        notes.append("There are no observations on weekends: the steps are business days.")
     if isinstance(times, pd.DatetimeIndex) and clock_hours_of(times.freq):
-        notes.append(f"The steps are {describe_step(times)} on the clock, longer or shorter where the clocks change.")
+        notes.append(f"The steps are {describe_step(times)} on the clock, longer or shorter when the clocks change.")
     if len(times) > len(given):
         notes.append(_describe_gaps(times, ranks))
     return RegularTimes(times, positions, tuple(notes))
 
 
 def check_regular(times: pd.Index) -> pd.Index:
-    """Return `times` with their step known; raise an `InputError` where they are not equally spaced and in order."""
+    """Return `times` with their step. Raise an `InputError` if they are not equally spaced and in order."""
     if isinstance(times, pd.RangeIndex) and times.step > 0:
         return times
     if isinstance(times, pd.DatetimeIndex) and has_known_step(times.as_unit("us")):
@@ -113,13 +112,13 @@ def check_regular(times: pd.Index) -> pd.Index:
         problem = f"{_count(missing, 'step')} missing" if missing else "times that are not in order"
         raise InputError(
             f"Expected equally spaced times in order, got {problem}. "
-            "Use Panel.from_array or read_panel, which sort them and leave a place for what is missing."
+            "Use Panel.from_array or read_panel, which sort times and add missing steps."
         )
     return found.times
 
 
 def future_times(times: pd.Index, horizon: int) -> pd.Index:
-    """The next `horizon` times after the last one."""
+    """Return the `horizon` times after the last one."""
     if isinstance(times, pd.DatetimeIndex):
         offset = times.freq
         if offset is None:
@@ -132,7 +131,7 @@ def future_times(times: pd.Index, horizon: int) -> pd.Index:
 
 
 def describe_step(times: pd.Index) -> str:
-    """The step in words: `1 hour`, `7 days`, `1 month`; a number for times that are numbers."""
+    """Return the step in words: `1 hour`, `7 days`, `1 month`; a number if times are numbers."""
     if not isinstance(times, pd.DatetimeIndex):
         return f"{_number_step(times):g}"
     offset = times.freq
@@ -150,22 +149,26 @@ def describe_step(times: pd.Index) -> str:
 
 
 def show_time(time: object) -> str:
-    """A time as people write it: no time of day at midnight, no rounding errors."""
+    """Return a time as people write it: without 00:00 at midnight, without rounding errors."""
     if isinstance(time, pd.Timestamp):
         wall = time.tz_localize(None)
         return f"{time:%Y-%m-%d}" if wall == wall.normalize() else str(time)
     return f"{time:.12g}" if isinstance(time, float) else str(time)
 
 
-def repeated_time_hint(time: object) -> str:
-    """What to do about a time that comes twice."""
+def repeated_time_hint(time: object) -> Message:
+    """Return what to do about a time that occurs twice."""
     if _may_be_clock_change(time):
-        return "If the clocks went back then, write times with their UTC offset; in a wide table time_zone is enough."
-    return "Keep one of them, or join them (mean, sum) before."
+        return Message(
+            "If the clocks went back then, write times with their UTC offset; for a wide table, ",
+            Argument("time_zone"),
+            " is enough.",
+        )
+    return Message("Keep one of them, or join them first (mean, sum).")
 
 
 def check_present(given: pd.Index, place: Place) -> None:
-    """Raise an `InputError` where a time is missing."""
+    """Raise an `InputError` if a time is missing."""
     is_missing = np.asarray(given.isna())
     if is_missing.any():
         where = place(int(np.argmax(is_missing)))
@@ -173,26 +176,26 @@ def check_present(given: pd.Index, place: Place) -> None:
 
 
 def too_large_error(number: str, where: str) -> InputError:
-    """The error for an integer that is no time: int64 does not hold it, or not its distance from others."""
+    """Return the error for an integer that is too large: int64 cannot hold it, or its distance from others."""
     return InputError(f"Expected times of at most 18 digits, got {number} in {where}. Count them from a later start.")
 
 
 def _as_dates_or_numbers(given: pd.Index, place: Place) -> pd.Index:
-    """Dates in microseconds, integers in int64, other numbers in float64; raise an `InputError` for anything else."""
+    """Return dates in microseconds, integers in int64, other numbers in float64. Refuse anything else."""
     check_present(given, place)
     if isinstance(given, pd.DatetimeIndex):
         return given.as_unit("us")
     if isinstance(given, pd.TimedeltaIndex):
         raise InputError(
-            f"Expected times to be dates or numbers, got durations such as {given[0]}. Add the date that they count "
-            "from, or convert them to seconds with total_seconds()."
+            f"Expected times to be dates or numbers, got durations such as {given[0]}. Add the date from which "
+            "they count, or convert them to seconds with total_seconds()."
         )
     if pd.api.types.is_integer_dtype(given.dtype):
         return pd.Index(_as_int64(given, place))
     if pd.api.types.is_float_dtype(given.dtype):
         return pd.Index(_as_float64(given, place))
     raise InputError(
-        f"Expected times to be dates or numbers, got {given.dtype}. Convert them before, as with pandas.to_datetime."
+        f"Expected times to be dates or numbers, got {given.dtype}. Convert them first, as pandas.to_datetime does."
     )
 
 
@@ -210,12 +213,12 @@ def _as_float64(given: pd.Index, place: Place) -> Float[np.ndarray, " given"]:
         raise InputError(
             f"Expected finite times, got {numbers[is_infinite][0]} in {place(int(np.argmax(is_infinite)))}."
         )
-    # 0.1 in float32 is meant as 0.1, and not as the 0.10000000149 that it is.
+    # Through text, so that 0.1 in float32 becomes 0.1, and not 0.10000000149.
     return numbers if numbers.dtype == np.float64 else numbers.astype(str).astype(np.float64)
 
 
 def _as_plain_numbers(times: pd.Index) -> Shaped[np.ndarray, " times"]:
-    """Numbers as they are; dates as microseconds since 1970, in UTC where they have a zone."""
+    """Return numbers as they are, and dates as microseconds since 1970 (in UTC if they have a time zone)."""
     return np.asarray(times.asi8 if isinstance(times, pd.DatetimeIndex) else times)
 
 
@@ -225,14 +228,15 @@ def _check_distinct(ordered: pd.Index, order: Int[np.ndarray, " given"], place: 
         first = int(np.argmax(is_repeated))
         raise InputError(
             f"Expected each time once, got {show_time(ordered[first])} in {place(int(order[first]))} and "
-            f"{place(int(order[first + 1]))}. {repeated_time_hint(ordered[first])}"
+            f"{place(int(order[first + 1]))}. ",
+            repeated_time_hint(ordered[first]),
         )
 
 
 def _date_grid(
     ordered: pd.DatetimeIndex, order: Int[np.ndarray, " given"], place: Place
 ) -> tuple[pd.DatetimeIndex, Int[np.ndarray, " given"]]:
-    """All dates from first to last, with their step as `freq`, and the rank of each given one."""
+    """Return all dates from the first to the last, with their step as `freq`, and the rank of each given one."""
     if len(ordered) == 1:
         return pd.DatetimeIndex(ordered, freq=None), np.zeros(1, dtype=np.int64)
     wall = wall_times(ordered, DAY)
@@ -247,7 +251,7 @@ def _date_grid(
 def _number_grid(
     ordered: pd.Index, order: Int[np.ndarray, " given"], place: Place
 ) -> tuple[pd.Index, Int[np.ndarray, " given"]]:
-    """All numbers from first to last. Given ones stay as they are, to the last digit."""
+    """Return all numbers from the first to the last, and the rank of each given one. Given numbers do not change."""
     numbers = ordered.to_numpy()
     is_integer = np.issubdtype(numbers.dtype, np.integer)
     if len(numbers) == 1:
@@ -262,7 +266,7 @@ def _number_grid(
     times = np.linspace(numbers[0], numbers[-1], int(ranks[-1]) + 1)
     decimals = decimals_of(numbers)
     if decimals is not None:
-        # What is added has no more digits than what was given, else these would count as exact.
+        # With more digits than the given ones, the added numbers would make all count as exact.
         times = np.round(times, decimals)
     times[ranks] = numbers
     return pd.Index(times), ranks
@@ -275,17 +279,17 @@ def _number_step(times: pd.Index) -> float:
 
 
 def _irregular(ordered: pd.Index, order: Int[np.ndarray, " given"], place: Place) -> InputError:
-    """The error for times without a common step, naming the first pair that breaks it."""
+    """Return the error for times without a common step. It names the first pair that breaks it."""
     numbers = _as_plain_numbers(ordered)
     differences = np.diff(numbers)
     is_date = isinstance(ordered, pd.DatetimeIndex)
     is_whole = np.issubdtype(numbers.dtype, np.integer)
     usual = most_common(differences) if is_date else lower_median(differences)
-    # A difference has two numbers that may each be off.
+    # Both numbers of a difference may be off.
     tolerance = NUMBER_TOLERANCE if is_whole else 2 * number_tolerance(numbers, usual) / usual
     remainder = np.abs(differences / usual - np.rint(differences / usual))
     is_broken = (remainder > tolerance) | (differences < usual * (1 - tolerance))
-    # Where no pair is far off, many are a little: then the worst is named.
+    # If no pair is far off, many are slightly off: then name the worst.
     broken = int(np.argmax(is_broken if is_broken.any() else remainder))
     is_usual = np.abs(differences / usual - 1) <= tolerance
     most_are = "most are" if 2 * np.count_nonzero(is_usual) >= len(differences) else "a usual one is"
@@ -295,13 +299,13 @@ def _irregular(ordered: pd.Index, order: Int[np.ndarray, " given"], place: Place
     )
     return InputError(
         f"Expected equal steps in time ({most_are} {common}), got {came} from {show_time(ordered[broken])} to "
-        f"{show_time(ordered[broken + 1])} ({place(int(order[broken + 1]))}). Resample to equal steps before, "
-        "as with pandas' resample."
+        f"{show_time(ordered[broken + 1])} ({place(int(order[broken + 1]))}). Resample to equal steps first, for "
+        "example with pandas' resample."
     )
 
 
 def _check_length(ranks: Int[np.ndarray, " given"], ordered: pd.Index) -> None:
-    """Raise an `InputError` where far more steps are missing than given."""
+    """Raise an `InputError` if far more steps are missing than given."""
     gaps = np.diff(ranks)
     is_sparse = 2 * np.count_nonzero(gaps == 1) < len(gaps)
     most = (LARGEST_SPARSE_GRID if is_sparse else LARGEST_GRID) * len(ordered)
@@ -309,35 +313,35 @@ def _check_length(ranks: Int[np.ndarray, " given"], ordered: pd.Index) -> None:
     if num_steps <= most:
         return
     widest = int(np.argmax(gaps))
-    # One wide gap is a mistake, many are not.
+    # One wide gap is a mistyped time, many are not.
     is_mistyped = num_steps - gaps[widest] < most
-    cure = "Correct a mistyped time, or resample." if is_mistyped else "Resample to longer steps, as with pandas."
+    cure = "Correct a mistyped time, or resample." if is_mistyped else "Resample to longer steps, as pandas does."
     raise InputError(
         f"Expected equal steps in time, got {len(ordered)} times for {num_steps:,} steps; the widest gap is from "
         f"{show_time(ordered[widest])} to {show_time(ordered[widest + 1])}. {cure}"
     )
 
 
-def _describe_gaps(times: pd.Index, ranks: Int[np.ndarray, " given"]) -> str:
+def _describe_gaps(times: pd.Index, ranks: Int[np.ndarray, " given"]) -> Message:
     is_missing = np.ones(len(times), dtype=bool)
     is_missing[ranks] = False
     missing = times[is_missing]
-    more = " They count as not observed."
-    if all(_may_be_clock_change(time, months=(3, 4)) for time in missing):
-        more = " The clocks go forward then: say the time_zone, and nothing is missing."
     verb = "is" if len(missing) == 1 else "are"
-    return f"{len(missing)} of {len(times)} steps {verb} missing, the first is {show_time(missing[0])}.{more}"
+    found = f"{len(missing)} of {len(times)} steps {verb} missing, the first is {show_time(missing[0])}. "
+    if all(_may_be_clock_change(time, months=(3, 4)) for time in missing):
+        return Message(found, "The clocks go forward then: with ", Argument("time_zone"), " nothing is missing.")
+    return Message(found, "Missing steps count as not observed.")
 
 
 def _may_be_clock_change(time: object, months: tuple[int, ...] = (9, 10, 11)) -> bool:
-    """Whether clocks may change at this time without a zone: a Sunday, in the small hours; back in autumn."""
+    """Return whether the clocks may change at this local time: early on a Sunday in one of these months."""
     if not isinstance(time, pd.Timestamp) or time.tzinfo is not None:
         return False
     return time.day_of_week == 6 and time.month in months and time.hour <= 3
 
 
 def _duration_in_words(duration: pd.Timedelta) -> str:
-    """`1 hour`, `90 minutes`, `1 day 3 hours`."""
+    """Return `1 hour`, `90 minutes`, `1 day 3 hours`."""
     counts = duration.components._asdict()
     return " ".join(_count(number, name.rstrip("s")) for name, number in counts.items() if number) or "0 seconds"
 
