@@ -285,7 +285,7 @@ def test_a_part_may_be_a_name_a_class_with_settings_or_an_object(tmp_path):
 
 def test_another_class_than_that_of_the_training_is_refused(tmp_path):
     fit(operator=Repulsion).save(tmp_path / "run")
-    with pytest.raises(InputError, match="operator to be a Repulsion, as in the training, got DiffusionOperator"):
+    with pytest.raises(InputError, match="operator to be a Repulsion, as in the training, got diffusion"):
         NodeClassifier.load(tmp_path / "run", operator=DiffusionOperator)
 
 

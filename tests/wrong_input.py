@@ -34,8 +34,7 @@ from tdegnn import (
 )
 from tdegnn.analysis.order import explained_share
 from tdegnn.analysis.plots import plot_coefficients_by_layer
-from tdegnn.analysis.regions import boundary, real_limit, stability_region
-from tdegnn.analysis.stencil import sine_consistency
+from tdegnn.analysis.stencil import boundary, real_limit, sine_consistency, stability_region
 from tdegnn.core.integrator import SpatialOperator
 from tdegnn.data.simulators.physics import random_graph
 from tdegnn.experiments.known_orders import run_known_order

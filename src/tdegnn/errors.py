@@ -130,6 +130,15 @@ def check_count(minimum: int = 1, **counts: Any) -> None:
             raise InputError(f"Expected {name} to be at least {minimum}, got {count}.")
 
 
+def check_count_or_auto(**counts: Any) -> None:
+    """Raise an `InputError` for the first of `counts` that is neither a whole number of at least 1 nor `"auto"`."""
+    for name, count in counts.items():
+        if isinstance(count, str) and count != "auto":
+            raise InputError(f'Expected {name} to be a whole number of at least 1 or "auto", got {count!r}.')
+        if count != "auto":
+            check_count(**{name: count})
+
+
 def check_finite(**numbers: Any) -> None:
     """Raise an `InputError` for the first of `numbers` that is no finite number."""
     for name, number in numbers.items():

@@ -4,8 +4,13 @@ import torch
 
 from tdegnn import DirectCoefficients, Graph, InputError, SpatialOperator, integrate
 from tdegnn.analysis.plots import plot_stability_regions, save_figure
-from tdegnn.analysis.regions import boundary, real_limit, stability_region
-from tdegnn.analysis.stencil import backward_difference_stencil, satisfies_root_condition
+from tdegnn.analysis.stencil import (
+    backward_difference_stencil,
+    boundary,
+    real_limit,
+    satisfies_root_condition,
+    stability_region,
+)
 from tdegnn.core.stable_factors import stable_coefficients
 
 VECTORS = {

@@ -70,7 +70,7 @@ def test_the_command_has_the_defaults_of_the_classifier(monkeypatch, run):
     # The name of the module is also that of the function in it.
     monkeypatch.setattr(sys.modules["tdegnn.cli.classify"], "_load_benchmark", lambda *_: {"X": None, "notes": []})
     assert run("classify", "cora")[0] == 0
-    assert made == [NodeClassifier(system="TDE-GNN_D").get_params()]
+    assert made == [NodeClassifier().get_params()]
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,7 @@ import pytest
 import torch
 
 from tdegnn import InputError
-from tdegnn.runs.run_folder import Checkpoint, RunFolder
-from tdegnn.version import describe_versions
+from tdegnn.runs.run_folder import Checkpoint, RunFolder, describe_versions
 
 CONFIG = {"model": "forecaster", "settings": {"order": 3, "rates": (0.1, 0.2)}, "seed": 7, "data": "sha256:12ab"}
 WEIGHTS = {"readout.weight": torch.arange(6.0).reshape(2, 3), "step_size": torch.tensor(0.5, dtype=torch.float64)}

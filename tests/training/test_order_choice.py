@@ -189,4 +189,4 @@ def test_the_commands_take_auto(capsys, tmp_path, wave, monkeypatch):
     for command in ("fit", "classify"):
         code, _, err = run(capsys, command, "cora", "--order", "few")
         assert (code, err.count("\n")) == (2, 1)
-        assert "Expected a whole number from 1 on, or auto, got 'few'." in err
+        assert "Expected a whole number of at least 1, or auto, got 'few'." in err

@@ -18,9 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from numpy.typing import ArrayLike
 
-from tdegnn.analysis.regions import ROUNDING, boundary, real_limit, stability_region
 from tdegnn.analysis.report import CoefficientReport
-from tdegnn.analysis.stencil import as_array, sine_consistency
+from tdegnn.analysis.stencil import REGION_ROUNDING, as_array, boundary, real_limit, sine_consistency, stability_region
 from tdegnn.errors import InputError, check_count
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def plot_roots(reports: Mapping[str, CoefficientReport]) -> Figure:
 
 @styled
 def plot_stability_regions(
-    vectors: Mapping[str, ArrayLike], num_points: int = 121, tolerance: float = ROUNDING
+    vectors: Mapping[str, ArrayLike], num_points: int = 121, tolerance: float = REGION_ROUNDING
 ) -> Figure:
     """Plot the stability region of each vector in the plane of `z = h lambda`, and the curve that contains its edge."""
     check_count(2, num_points=num_points)

@@ -8,12 +8,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from tdegnn.analysis.regions import real_limit
 from tdegnn.analysis.stencil import (
     as_coefficients,
     characteristic_roots,
     derivative_coefficients,
     expand_in_stencils,
+    real_limit,
     root_multiplicity,
     satisfies_root_condition,
     sine_consistency,

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tdegnn.errors import InputError
+from tdegnn.runs.run_folder import describe_versions
 from tdegnn.runs.safe_files import append_records, explained, locked, not_a_record, to_json_line, write_whole
-from tdegnn.version import describe_versions
 
 if TYPE_CHECKING:
     import torch
@@ -34,9 +34,9 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
 
 def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     """Write the lines to `path`, in place of what it held, completely or not at all."""
-    content = b"".join(to_json_line(record) for record in records)
-    with locked(path):
-        write_whole(path, content)
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, b"".join(to_json_line(record) for record in records))
 
 
 def append_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:

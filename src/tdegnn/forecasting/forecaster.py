@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.figure import Figure
 
 from tdegnn.analysis.report import CoefficientReport
 from tdegnn.data.panel import Panel
@@ -35,17 +34,19 @@ from tdegnn.forecasting.held_out import (
 )
 from tdegnn.forecasting.inputs import check_goes_on, check_seen, in_steps_of
 from tdegnn.forecasting.intervals import Intervals
-from tdegnn.forecasting.plots import plot_forecast
 from tdegnn.forecasting.settings import ForecasterSettings
 from tdegnn.forecasting.training import ForecasterTraining, ForecastTask, train_further
 from tdegnn.graph import Graph
 from tdegnn.parts import PartLike
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.loop import Look
-from tdegnn.training.order_choice import ChosenOrder
+from tdegnn.training.order_choice import AUTO, ChosenOrder
 
 # Waves of a season that the user names. They tell its shape without following its noise.
 NUM_WAVES = 3
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -86,7 +87,8 @@ class Forecaster(ForecasterSettings):
             RunFolder.check_free(run, resume=resume)
         features = self._read_features(node_features, panel)
         with threads_for(panel):
-            task = self._prepare(panel, features, ChosenOrder.kept_by(run, resume=resume), source or {})
+            kept = ChosenOrder.kept_by(run, resume=resume) if self.order == AUTO else None
+            task = self._prepare(panel, features, kept, source or {})
             # Before there is a folder: a mistake should leave none behind.
             training = ForecasterTraining(self, task)
             if run is None:
@@ -172,6 +174,8 @@ class Forecaster(ForecasterSettings):
         nodes: Sequence[str] | None = None,
     ) -> Figure:
         """Draw the end of the series and the forecast, for some nodes."""
+        from tdegnn.forecasting.plots import plot_forecast
+
         forecast = self.predict(horizon, panel=panel, future=future)
         return plot_forecast(self.fitted_.tail if panel is None else panel, forecast, nodes)
 
@@ -297,7 +301,7 @@ class Forecaster(ForecasterSettings):
         config = {
             "kind": type(self).__name__,
             "settings": self.to_record(),
-            **order_choice.to_config(self.order),
+            **(order_choice.to_config() if self.order == AUTO else {}),
             **describe_data(panel, maker, features, source),
         }
         if features is not None:

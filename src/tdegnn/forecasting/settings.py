@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, SYSTEMS, System
 from tdegnn.data.panel import Panel
-from tdegnn.errors import Argument, InputError, check_count, check_finite
+from tdegnn.errors import Argument, InputError, check_count, check_count_or_auto, check_finite
 from tdegnn.forecasting.intervals import INTERVALS, fewest_residuals
 from tdegnn.forecasting.linear_skip import SKIPS, fits_by_node, is_solved, make_skip
 from tdegnn.nets.physical_series import PhysicalSeriesNetwork
@@ -20,7 +20,7 @@ from tdegnn.operators.registry import OPERATORS
 from tdegnn.parts import Family, PartLike, drawing_weights
 from tdegnn.training.devices import DeviceName, Precision
 from tdegnn.training.members import GroupDescent, GroupedAdam
-from tdegnn.training.order_choice import AUTO, USUAL_ORDER, ChosenOrder, Order, check_order, order_of_series
+from tdegnn.training.order_choice import AUTO, USUAL_ORDER, ChosenOrder, Order, order_of_series
 
 DEFAULT_SYSTEM: System = "TDE-GNN_D"
 States = Literal["latent", "physical"]
@@ -138,7 +138,7 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
         for name, family in FAMILIES.items():
             if getattr(self, name) is not None:
                 family.check(getattr(self, name))
-        check_order(self.order)
+        check_count_or_auto(order=self.order)
         check_count(
             horizon=self.horizon,
             num_members=self.num_members,
@@ -161,13 +161,13 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
         """Return the length of the history, given or found, on the training steps of a panel."""
         only = self.network_config(1, SeriesSizes(window, self.horizon, panel.num_nodes)).only_order(panel.num_targets)
         if only is not None:
-            return ChosenOrder.given(only)
+            return ChosenOrder(only)
         if self.order == AUTO:
             return order_of_series(panel, window)
         if self.order > window:
             reason = f"An order of {self.order} was asked for; it is {window}, all that a window of {window} steps has."
-            return ChosenOrder(window, reason, {})
-        return ChosenOrder.given(self.order)
+            return ChosenOrder(window, reason)
+        return ChosenOrder(self.order)
 
     def network_config(self, order: int, sizes: SeriesSizes) -> SeriesConfig:
         """Return the settings of the networks, with a history of this length, for a task of these sizes."""

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from tdegnn.analysis.report import CoefficientReport, explain
 from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, System
 from tdegnn.data.nodes import FeatureScaling
-from tdegnn.errors import InputError, check_count
+from tdegnn.errors import InputError, check_count, check_count_or_auto
 from tdegnn.graph import Direction
 from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.nodes.fitted import FittedNodes, NodeTrainer, OnLook, Outputs, PreparedNodes, Question
@@ -29,7 +29,7 @@ from tdegnn.parts import Part, PartLike, drawing_weights
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import DeviceName, Precision, choose_placement
 from tdegnn.training.members import GroupDescent
-from tdegnn.training.order_choice import AUTO, ChosenOrder, Order, check_order, order_by_score
+from tdegnn.training.order_choice import AUTO, ChosenOrder, Order, order_by_score
 
 # Deviation: the paper's maps start at random, without batch norm (docs/deviations.md).
 USUAL_OPERATOR = Part("near-identity", batch_norm=True)
@@ -141,7 +141,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             source: Where the data came from, kept in the settings of the run folder.
             on_look: Called with what each look at validation saw.
         """
-        check_order(self.order)
+        check_count_or_auto(order=self.order)
         check_count(minimum=0, seed=self.seed)
         prepared = self._prepare(X, y, graph, split, (train, validation, test))
         if run is not None:
@@ -150,13 +150,14 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         trainer = NodeTrainer(
             prepared, placement, self.seed, self.num_steps, self.validate_every, self.patience, on_look
         )
-        order_choice = ChosenOrder.kept_by(run, resume=resume) or self._choose_order(trainer)
+        kept = ChosenOrder.kept_by(run, resume=resume) if self.order == AUTO else None
+        order_choice = kept or self._choose_order(trainer)
         settings = self._node_config(order_choice.order)
         config = {
             "kind": type(self).__name__,
             "settings": self._settings(),
             **prepared.describe(dict(source or {})),
-            **order_choice.to_config(self.order),
+            **(order_choice.to_config() if self.order == AUTO else {}),
         }
         # Before there is a folder: a mistake should leave none behind.
         training = trainer.start(settings)
@@ -209,7 +210,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         order_choice = ChosenOrder.kept_in(folder.config)
         if order_choice is None:
             assert loaded.order != AUTO  # a finished training has chosen
-            order_choice = ChosenOrder.given(loaded.order)
+            order_choice = ChosenOrder(loaded.order)
         loaded.fitted_ = FittedNodes.read(folder, loaded._node_config(order_choice.order), order_choice)
         return loaded
 
@@ -281,11 +282,11 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
     def _choose_order(self, trainer: NodeTrainer) -> ChosenOrder:
         if self.order != AUTO:
-            return ChosenOrder.given(self.order)
+            return ChosenOrder(self.order)
         settings = self._node_config(1)
         if not COEFFICIENTS.takes(settings.rule, "order"):
             with drawing_weights(self.seed):
-                return ChosenOrder.given(settings.make_rule(1).order)
+                return ChosenOrder(settings.make_rule(1).order)
         return order_by_score(lambda order: trainer.score(replace(settings, order=order)))
 
     def _node_config(self, order: int) -> NodeConfig:

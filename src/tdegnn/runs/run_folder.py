@@ -8,8 +8,10 @@ training writes the same files as an uninterrupted one. A lock keeps a second pr
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,13 +37,14 @@ from tdegnn.runs.safe_files import (
     write_tensors,
     write_whole,
 )
-from tdegnn.version import describe_versions
+from tdegnn.version import __version__
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 # The format that is written. Older ones are read: `RunFolder.format` tells, and estimators upgrade their settings.
 FORMAT = 2
+PACKAGES = ("torch", "torch-geometric", "numpy", "scipy")
 CONFIG = "config.json"
 WEIGHTS = "weights.safetensors"
 COEFFICIENTS = "coefficients.npz"
@@ -302,6 +305,12 @@ class RunFolder:
             raise InputError(f"Expected a run folder to write to, got {self.path} to read. Create or resume it.")
         if self.is_finished:
             raise InputError(f"Expected a training to go on with, got the finished one in {self.path}. {ELSEWHERE}")
+
+
+def describe_versions() -> dict[str, str]:
+    """Return the versions of this package, of Python, and of the packages that compute."""
+    packages = {package: version(package) for package in PACKAGES}
+    return {"tdegnn": __version__, "python": platform.python_version(), **packages}
 
 
 def _plain(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from math import inf, isnan
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 from tdegnn.analysis.order_limits import USUAL_MAX_ORDER
 from tdegnn.analysis.order_search import find_order
 from tdegnn.data.panel import Panel
-from tdegnn.errors import InputError, check_count
+from tdegnn.errors import InputError
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.runs.safe_files import finite_or_null
 
@@ -22,14 +22,6 @@ TRIED_ORDERS = range(1, USUAL_MAX_ORDER + 1)
 USUAL_ORDER = USUAL_MAX_ORDER
 # The entry of a run folder's settings that keeps the choice.
 CHOSEN = "chosen_order"
-
-
-def check_order(order: Any) -> None:
-    """Raise an `InputError` if `order` is neither a whole number from 1 on nor `"auto"`."""
-    if isinstance(order, str) and order != AUTO:
-        raise InputError(f'Expected order to be a whole number from 1 on or "auto", got {order!r}.')
-    if order != AUTO:
-        check_count(order=order)
 
 
 @dataclass(frozen=True)
@@ -43,13 +35,8 @@ class ChosenOrder:
     """
 
     order: int
-    reason: str
-    details: dict[str, Any]
-
-    @staticmethod
-    def given(order: int) -> ChosenOrder:
-        """Return the user's choice."""
-        return ChosenOrder(order, "", {})
+    reason: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
 
     @staticmethod
     def kept_in(config: Mapping[str, Any]) -> ChosenOrder | None:
@@ -66,9 +53,9 @@ class ChosenOrder:
             return None
         return ChosenOrder.kept_in(RunFolder.open(Path(run)).config)
 
-    def to_config(self, asked: Order) -> dict[str, Any]:
-        """Return settings that keep what was found. Empty if the user asked for a number."""
-        return {CHOSEN: asdict(self)} if asked == AUTO else {}
+    def to_config(self) -> dict[str, Any]:
+        """Return settings that keep what was found."""
+        return {CHOSEN: asdict(self)}
 
 
 def order_of_series(panel: Panel, window: int) -> ChosenOrder:
