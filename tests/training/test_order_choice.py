@@ -150,7 +150,7 @@ def test_the_smallest_of_equals_is_taken_and_never_what_is_no_number():
     ],
 )
 def test_other_words_are_refused(fit):
-    with pytest.raises(InputError, match="whole number from 1 on or \"auto\", got 'all'"):
+    with pytest.raises(InputError, match="whole number of at least 1 or \"auto\", got 'all'"):
         fit()
 
 
