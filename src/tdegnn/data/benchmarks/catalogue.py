@@ -1,7 +1,8 @@
 """The catalogue: all benchmarks, their files, and the statistics that loading them must find.
 
 Importing it reads no file: checksums are read from `checksums.txt` when they are needed. `load.py` makes datasets from
-the files. To add a benchmark, add an entry here, the checksums of its files, and a reader in the file of its format.
+the files. To add a benchmark, add an entry here and the checksums of its files; for a new format, add a module with the
+name of its folder and a function `read` in it.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def read_splits(paths: Mapping[str, Path]) -> tuple[Masks, Masks, Masks]:
     return training, validation, test
 
 
-def read_film(name: str, paths: Mapping[str, Path]) -> NodeDataset:
+def read(name: str, paths: Mapping[str, Path]) -> NodeDataset:
     """Read Film from its files, by name. Edges are directed, and a node receives from those it points to (`out`)."""
     features, labels = _read_film_nodes(paths["out1_node_feature_label.txt"])
     edges = np.loadtxt(paths["out1_graph_edges.txt"], dtype=np.int64, skiprows=1)

@@ -12,7 +12,7 @@ from tdegnn.data.nodes import NodeDataset
 from tdegnn.graph import Graph
 
 
-def read_heterophilous(name: str, paths: Mapping[str, Path]) -> NodeDataset:
+def read(name: str, paths: Mapping[str, Path]) -> NodeDataset:
     """Read a dataset from its one file. A node receives from the pages to which it links (`out`)."""
     (path,) = paths.values()
     with np.load(path) as arrays:

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from pathlib import Path
-from typing import cast
+from importlib import import_module
+from typing import Any, cast
 
 from tdegnn.data.benchmarks.catalogue import Benchmark, Statistics, find_benchmark
-from tdegnn.data.benchmarks.geom_gcn import read_film
-from tdegnn.data.benchmarks.heterophilous import read_heterophilous
-from tdegnn.data.benchmarks.planetoid import read_planetoid
-from tdegnn.data.benchmarks.temporal import read_chickenpox, read_pedalme, read_reconstructed_wikimath, read_wikimath
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.data.panel import Panel
 from tdegnn.errors import InputError
 from tdegnn.graph import Graph
-
-# Readers of nodes by the folder of the files, which names their format, and readers of series by file.
-_NODE_READERS: dict[str, Callable[[str, Mapping[str, Path]], NodeDataset]] = {
-    "planetoid": read_planetoid,
-    "geom-gcn": read_film,
-    "heterophilous": read_heterophilous,
-}
-_PANEL_READERS: dict[str, Callable[[Path], Panel]] = {
-    "chickenpox.json": read_chickenpox,
-    "pedalme_london.json": read_pedalme,
-    "wikivital_mathematics.json": read_wikimath,
-    "wikimath_reconstructed.npz": read_reconstructed_wikimath,
-}
 
 
 def load_nodes(name: str) -> NodeDataset:
@@ -37,8 +19,7 @@ def load_nodes(name: str) -> NodeDataset:
     Missing files are downloaded; see `tdegnn data`.
     """
     benchmark = find_benchmark(name, "nodes")
-    read = _NODE_READERS[benchmark.paths[0].split("/")[0]]
-    dataset = read(name, {path.name: path for path in benchmark.fetch()})
+    dataset: NodeDataset = _read(benchmark)
     found = Statistics(
         **_count_graph(dataset.graph),
         features=dataset.num_features,
@@ -56,12 +37,17 @@ def load_panel(name: str) -> Panel:
     loaded, and its name and notes say so.
     """
     benchmark = find_benchmark(name, "series")
-    (path,) = benchmark.fetch()
-    panel = _PANEL_READERS[path.name](path)
+    panel: Panel = _read(benchmark)
     # Every series of the catalogue has a graph.
     found = Statistics(**_count_graph(cast(Graph, panel.graph)), steps=len(panel.times))
     _check_statistics(benchmark, found)
     return panel
+
+
+def _read(benchmark: Benchmark) -> Any:
+    """Read a benchmark by the module of its format: `geom_gcn.py` for files in `geom-gcn/`."""
+    module = import_module(f"tdegnn.data.benchmarks.{benchmark.paths[0].split('/')[0].replace('-', '_')}")
+    return module.read(benchmark.name, {path.name: path for path in benchmark.fetch()})
 
 
 def _count_graph(graph: Graph) -> dict[str, int]:

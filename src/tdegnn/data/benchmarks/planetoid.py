@@ -19,7 +19,7 @@ from tdegnn.data.nodes import NodeDataset
 from tdegnn.graph import Graph
 
 
-def read_planetoid(name: str, paths: Mapping[str, Path]) -> NodeDataset:
+def read(name: str, paths: Mapping[str, Path]) -> NodeDataset:
     """Read a citation graph from its files, by name. A node receives from both directions.
 
     Nodes in the gaps get zeros for features and class 0, as in published results: the splits include them.

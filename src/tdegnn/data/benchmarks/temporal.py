@@ -8,6 +8,7 @@ training steps only. The unit of PedalMe is not stated.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,18 @@ RECONSTRUCTED = (
     "Reconstructed from published derived data, since the original file is not available: visits are known up to a "
     "constant per page, 3 of 1,068 pages to 5e-4 in z-scores and the others exactly; the links have no direction."
 )
+
+
+def read(name: str, paths: Mapping[str, Path]) -> Panel:  # noqa: ARG001 (all readers take the name)
+    """Read the one file of a benchmark, whose name tells what it holds."""
+    readers = {
+        "chickenpox.json": read_chickenpox,
+        "pedalme_london.json": read_pedalme,
+        "wikivital_mathematics.json": read_wikimath,
+        "wikimath_reconstructed.npz": read_reconstructed_wikimath,
+    }
+    ((file_name, path),) = paths.items()
+    return readers[file_name](path)
 
 
 def read_chickenpox(path: Path) -> Panel:
