@@ -46,6 +46,7 @@ def stop(*_):
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "arguments", "error"),
     [
@@ -64,6 +65,7 @@ def test_a_second_fit_that_fails_changes_nothing(settings, arguments, error):
     assert_unchanged(before, model)
 
 
+@pytest.mark.slow
 def test_a_second_fit_that_fails_does_not_change_what_is_saved(tmp_path):
     model = Forecaster(**SMALL).fit(PANEL)
     forecast = model.predict(3)
@@ -76,6 +78,7 @@ def test_a_second_fit_that_fails_does_not_change_what_is_saved(tmp_path):
     assert (loaded.order, loaded.learning_rate) == (2, 0.03)
 
 
+@pytest.mark.slow
 def test_an_update_that_loses_its_weights_is_an_error_and_changes_nothing():
     model = Forecaster(**SMALL).fit(PANEL)
     before = learned(model)
@@ -100,6 +103,7 @@ GRAPHS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GRAPHS)
 def test_a_graph_is_kept_as_it_is(name, tmp_path):
     graph = GRAPHS[name]
@@ -119,6 +123,7 @@ def next_numbers(action):
     return torch.rand(3).tolist()
 
 
+@pytest.mark.slow
 def test_neither_fit_nor_load_touches_the_numbers_that_torch_draws(tmp_path):
     expected = next_numbers(lambda: None)
     assert next_numbers(lambda: Forecaster(**SMALL).fit(PANEL, run=tmp_path / "run")) == expected

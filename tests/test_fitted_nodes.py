@@ -194,6 +194,7 @@ def test_a_column_of_unix_time_keeps_all_its_values(made_of):
         np.testing.assert_array_equal(pyg.predict_proba(), model.predict_proba())
 
 
+@pytest.mark.slow
 def test_64_bits_are_64_bits_from_the_door_on():
     """Features, targets and weights of classes that float32 cannot tell apart make another training."""
     double = dict(SMALL, precision="64-true", standardized_features=False)
@@ -260,6 +261,7 @@ def test_a_part_of_ones_own_works_from_fit_to_load(tmp_path, family):
     np.testing.assert_array_equal(*both(model, resumed))
 
 
+@pytest.mark.slow
 def test_a_part_may_be_a_name_a_class_with_settings_or_an_object(tmp_path):
     from tdegnn.parts import Part
 
@@ -289,6 +291,7 @@ def test_another_class_than_that_of_the_training_is_refused(tmp_path):
         NodeClassifier.load(tmp_path / "run", operator=DiffusionOperator)
 
 
+@pytest.mark.slow
 def test_a_system_is_a_short_name_for_a_rule():
     rules = {"DE-GNN": "euler", "TDE-GNN_D": "direct", "TDE-GNN_A": "gated-attention", "TDE-GNN_S": "stable"}
     for system, rule in rules.items():
@@ -298,6 +301,7 @@ def test_a_system_is_a_short_name_for_a_rule():
         fit(system="DE-GNN", coefficients="direct")
 
 
+@pytest.mark.slow
 def test_the_order_is_that_of_the_rule():
     assert fit(coefficients="leapfrog", order=5).order_ == 2
     assert fit(system="DE-GNN").summary_["order"] == 1
@@ -320,6 +324,7 @@ def test_what_a_rule_of_ones_own_anchors_decays_to_where_it_starts():
     assert shares["Loose"] == pytest.approx(0.0, abs=0.05)
 
 
+@pytest.mark.slow
 def test_settings_of_earlier_versions_are_read(tmp_path):
     """A run folder in which attention, maps and batch norm were words and switches."""
     from tdegnn.parts import Part

@@ -38,11 +38,13 @@ def test_readme_opens_with_the_two_commands():
     assert README.index("make demo") < README.index("make test") < 1200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", PYTHON_BLOCKS, ids=range(len(PYTHON_BLOCKS)))
 def test_python_of_the_readme_runs(code, folder):
     subprocess.run([sys.executable, "-W", "error::UserWarning", "-c", code], check=True, cwd=folder, timeout=120)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", QUICK_COMMANDS)
 def test_commands_of_the_readme_run(command, folder):
     tdegnn = Path(sys.executable).parent / "tdegnn"

@@ -34,6 +34,7 @@ def damped_series():
     return add_noise(simulation.states.numpy(), 0.002)[0], simulation.graph
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.0, 0.01])
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("system", NAMES)
@@ -45,6 +46,7 @@ def test_the_order_of_a_system_is_found(system, seed, noise):
     assert run.found.noise_share == pytest.approx(noise, rel=0.15, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.0, 0.001, 0.05])
 def test_damping_is_told_from_none(wave, noise):
     damped = simulate_wave(seed=0, damping=0.3)
@@ -69,6 +71,7 @@ def test_all_weights_of_a_third_order_equation_are_found():
     assert found.equation.endswith(" F' = s(F; G)")
 
 
+@pytest.mark.slow
 def test_a_fourth_order_is_found_and_hidden_where_it_is_not_tried():
     simulation = simulate_linear("fourth order", (1.0, 3.0, 1.0), None, 24, 100, 0.1, seed=0)
     assert find_order(simulation.states, simulation.graph, **FAST).order == 4
@@ -105,6 +108,7 @@ def test_scale_and_levels_do_not_matter(name):
     assert [share for share in moved.shares.values() if share is not None] == pytest.approx(shares, rel=1e-3, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_relabeling_the_nodes_does_not_matter(wave):
     states, order = wave.states.numpy(), np.random.default_rng(0).permutation(16)
     graph = Graph(np.argsort(order)[wave.graph.edge_index.numpy()], 16)
@@ -112,6 +116,7 @@ def test_relabeling_the_nodes_does_not_matter(wave):
     assert list(relabeled.shares.values()) == pytest.approx(list(plain.shares.values()), rel=1e-4, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_the_step_length_only_scales_the_lower_derivatives():
     simulation = simulate_wave(seed=0, damping=0.3, num_steps=120)
     states = simulation.states.numpy()
@@ -123,6 +128,7 @@ def test_the_step_length_only_scales_the_lower_derivatives():
     assert in_time.derivatives[0].rate == pytest.approx(0.3, rel=0.02)
 
 
+@pytest.mark.slow
 def test_more_noise_ends_in_doubt_not_in_error():
     simulation = simulate_heat(seed=0)
     for noise in (0.5, 1.0, 3.0):
@@ -232,6 +238,7 @@ def test_the_unit_may_be_anything(unit):
     assert find_order(unit * series, **FAST).shares == pytest.approx(find_order(series, **FAST).shares)
 
 
+@pytest.mark.slow
 def test_filtered_chance_is_not_called_an_equation():
     """An octave of noise follows no equation, but is so smooth that lower derivatives explain 99 % of the fourth."""
     runs = [run_order("an octave of noise", seed) for seed in range(6)]
@@ -239,6 +246,7 @@ def test_filtered_chance_is_not_called_an_equation():
     assert any("what is left is not noise: filtered chance looks like this too" in run.found.verdict for run in runs)
 
 
+@pytest.mark.slow
 def test_what_acts_from_outside_is_said():
     """Each oscillator is driven by a force that is not observed."""
     random = np.random.default_rng(0)
@@ -361,6 +369,7 @@ def test_the_report_is_complete(wave):
     assert '"order": 2' in found.to_json()
 
 
+@pytest.mark.slow
 def test_pictures_of_every_outcome_can_be_drawn(wave):
     noisy = add_noise(simulate_heat(seed=0).states.numpy(), 30.0)
     for states, num_panels in ((wave.states, 2), (simulate_heat(seed=0).states, 1), (noisy, 1)):

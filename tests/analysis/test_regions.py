@@ -95,6 +95,7 @@ def test_real_limit_of_known_vectors(vector, expected):
     assert real_limit(vector) == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [2, 3, 5, 8, 12])
 def test_real_limit_is_where_the_region_on_the_real_axis_ends(order):
     fine = -np.linspace(1e-3, 6, 1000)
@@ -134,6 +135,7 @@ def test_integration_stays_bounded_up_to_the_real_limit(share_of_limit, is_bound
     assert bool(result.state.abs().max() < 10) is is_bounded
 
 
+@pytest.mark.slow
 def test_each_vector_has_a_panel_with_its_region_and_curve(tmp_path):
     figure = plot_stability_regions(VECTORS, num_points=31)
     assert [panel.get_title("left") for panel in figure.axes] == list(VECTORS)

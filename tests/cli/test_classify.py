@@ -141,6 +141,7 @@ def test_the_labels_may_say_which_part_a_node_is_in(run, files, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_own_files_are_learned_and_predicted(run, files, tmp_path):
     folder, out = tmp_path / "run", tmp_path / "predictions.csv"
     code, printed, complaint = run("classify", *files, *SMALL, "--out", folder)
@@ -159,6 +160,7 @@ def test_own_files_are_learned_and_predicted(run, files, tmp_path):
         assert sum(float(row[f"probability_{kind}"]) for kind in KINDS) == pytest.approx(1, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_a_run_is_explained_as_latent(run, files, tmp_path):
     folder = tmp_path / "run"
     run("classify", *files, *SMALL, "--out", folder)
@@ -171,6 +173,7 @@ def test_a_run_is_explained_as_latent(run, files, tmp_path):
     assert "without config.json" in err
 
 
+@pytest.mark.slow
 def test_other_nodes_are_predicted(run, files, tmp_path):
     assert run("classify", *files, *SMALL, "--out", tmp_path / "run", "--quiet")[0] == 0
     features = np.eye(3, dtype=np.float32)[[2, 0, 1, 2]]
@@ -188,6 +191,7 @@ def test_other_nodes_are_predicted(run, files, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_a_benchmark_is_learned_by_its_name(run, tmp_path, monkeypatch):
     parts = np.arange(NODES)[None] % 5
     masks = (parts <= 2, parts == 3, parts == 4)
@@ -207,6 +211,7 @@ def test_a_benchmark_is_learned_by_its_name(run, tmp_path, monkeypatch):
     assert predicted == model.predict(dataset).tolist()
 
 
+@pytest.mark.slow
 def test_a_stopped_training_goes_on(run, files, tmp_path, monkeypatch):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert run("classify", *files, *SMALL, "--out", whole)[0] == 0
@@ -249,6 +254,7 @@ def test_a_disk_that_does_not_take_it_is_one_line(run, files, tmp_path, monkeypa
     assert message in complains(run, "classify", *files, *SMALL, "--out", tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_damaged_or_strange_run_is_one_line(run, files, tmp_path):
     folder = tmp_path / "run"
     assert run("classify", *files, *SMALL, "--out", folder)[0] == 0

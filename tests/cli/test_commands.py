@@ -20,6 +20,7 @@ def run(capsys, *arguments):
     return stop.value.code, printed.out, printed.err
 
 
+@pytest.mark.slow
 def test_help_answers_in_half_a_second():
     """Seconds of computing: what others do on the machine meanwhile does not count."""
     times = []
@@ -60,6 +61,7 @@ def test_explain_as_json_with_pictures(capsys, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"roots.png", "region.png", "consistency.png"}
 
 
+@pytest.mark.slow
 def test_reproduce_coefficients(capsys, tmp_path):
     code, out, _ = run(capsys, "reproduce", "coefficients", "--out", str(tmp_path))
     assert code == 0
@@ -100,6 +102,7 @@ def test_a_mistake_gives_one_line_and_exit_code_two(capsys, arguments, message):
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_known_orders_prints_a_table_and_writes_lines(capsys, tmp_path, monkeypatch):
     from tdegnn.experiments import known_orders, nested_orders
 

@@ -67,6 +67,7 @@ def complains(run, *arguments):
 # The whole way.
 
 
+@pytest.mark.slow
 def test_a_table_becomes_a_forecast_within_a_minute_a_command(tmp_path):
     """Twenty nodes, ten years of weeks, default settings. What others do on the machine meanwhile does not count."""
     nodes = [f"Town {letter}" for letter in "ABCDEFGHIJKLMNOPQRST"]
@@ -181,6 +182,7 @@ def test_parts_of_a_forecaster_are_named(monkeypatch, run, command):
     assert "Invalid value for '--operator'" in complains(run, command, SERIES, "--operator", "GCN")
 
 
+@pytest.mark.slow
 def test_a_bar_for_each_of_two_trainings(monkeypatch, run, tmp_path):
     """The second, on everything, is as long as the first was good; it says what it does."""
     bars = []
@@ -219,6 +221,7 @@ def test_fit_prints_errors_beside_naive_ones(run, tmp_path):
     assert lines[-1].endswith(f"Run folder: {tmp_path / 'run'}/")
 
 
+@pytest.mark.slow
 def test_fit_as_json_and_attention(run, tmp_path):
     options = ("--coefficients", "TDE-GNN_A", "--window", "4", "--horizon", "2", "--coverage", "0.8", "--season", "13")
     code, out, _ = run("fit", SERIES, *EDGES, *SMALL, *options, "--out", tmp_path / "run", "--json")
@@ -234,6 +237,7 @@ def test_fit_as_json_and_attention(run, tmp_path):
     assert (code, json.loads(out)["states"]) == (0, "latent")
 
 
+@pytest.mark.slow
 def test_a_stopped_training_goes_on(run, tmp_path, monkeypatch):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     command = ("fit", SERIES, *EDGES, *SMALL, "--window", "4", "--out")
@@ -255,6 +259,7 @@ def interrupt(*_):
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_a_benchmark_is_learned_by_its_name(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
@@ -270,6 +275,7 @@ def test_a_benchmark_is_learned_by_its_name(run, tmp_path, monkeypatch):
     assert "Note: pedalme is a file here and also a benchmark: the file was read." in out
 
 
+@pytest.mark.slow
 def test_coordinates_link_neighbors(run, tmp_path):
     places = pd.DataFrame({"node": TOWNS, "x": range(8), "y": 0.0})
     places.to_csv(tmp_path / "places.csv", index=False)
@@ -286,6 +292,7 @@ def towns(tmp_path):
     return tmp_path / "towns.csv"
 
 
+@pytest.mark.slow
 def test_node_features_are_learned_from_and_not_asked_for_again(run, towns, tmp_path):
     folder, given = tmp_path / "run", ("--node-features", towns)
     code, out, err = run("fit", SERIES, *EDGES, *SMALL, *given, "--window", "4", "--out", folder)
@@ -302,6 +309,7 @@ def test_node_features_are_learned_from_and_not_asked_for_again(run, towns, tmp_
         np.testing.assert_allclose(pd.read_csv(tmp_path / "forecast.csv")["forecast"], expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_backtest_takes_node_features(run, towns):
     options, given = ("--window", "4", "--horizon", "2", "--folds", "1", "--json"), ("--node-features", towns)
     facts = [json.loads(run("backtest", SERIES, *EDGES, *SMALL, *each, *options)[1]) for each in ((), given)]
@@ -389,6 +397,7 @@ def long_table(tmp_path):
     return (tmp_path / "long.csv", *edges, *columns, "--time-format", "%d.%m.%Y", "--decimal", ",")
 
 
+@pytest.mark.slow
 def test_what_is_known_ahead_is_asked_for_and_used(run, long_table, tmp_path):
     folder, out = tmp_path / "run", ("--out", tmp_path / "forecast.csv")
     command = ("fit", *long_table, *SMALL, "--window", "4", "--horizon", "2", "--out", folder)
@@ -420,6 +429,7 @@ def test_what_is_known_ahead_is_asked_for_and_used(run, long_table, tmp_path):
 # Backtests.
 
 
+@pytest.mark.slow
 def test_a_backtest_compares_with_naive_forecasts(run, tmp_path):
     out = tmp_path / "folds.csv"
     options = ("--window", "4", "--horizon", "2", "--folds", "2", "--stride", "3", "--out", out)
@@ -441,6 +451,7 @@ def test_a_backtest_compares_with_naive_forecasts(run, tmp_path):
     assert facts["means"]["the mean"]["coverage"] is None
 
 
+@pytest.mark.slow
 def test_a_backtest_says_which_orders_were_taken(run):
     options = ("--window", "4", "--horizon", "2", "--folds", "2", "--order", "auto")
     code, printed, _ = run("backtest", SERIES, *EDGES, *SMALL, *options)
@@ -448,6 +459,7 @@ def test_a_backtest_says_which_orders_were_taken(run):
     assert re.search(r"Note: Orders that were chosen, fold by fold: [1-4], [1-4]\.", printed)
 
 
+@pytest.mark.slow
 def test_counts_end_at_zero_where_the_user_says_so(run, tmp_path):
     options = ("--window", "4", "--horizon", "2", "--coverage", "0.9")
     code, printed, _ = run("fit", SERIES, *EDGES, *SMALL, *options, "--out", tmp_path / "free")
@@ -478,6 +490,7 @@ def test_a_run_on_physical_states_is_said_to_be_physical(run, tmp_path):
     assert "(at tolerance 0.1)" in run("explain", tmp_path / "run", "--tolerance", "0.1")[1]
 
 
+@pytest.mark.slow
 def test_a_newcomer_reads_the_order_of_a_wave_off_two_files(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     wave = simulate_wave(num_steps=160, num_trajectories=1)

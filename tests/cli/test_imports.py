@@ -48,6 +48,7 @@ def run_folder(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -78,6 +79,7 @@ def test_json_is_printed_with_numpy_alone():
     assert imported("data", "list", "--json") == {"numpy"}
 
 
+@pytest.mark.slow
 def test_a_vector_is_explained_with_numpy_alone():
     assert imported("explain", "2,-1") == {"numpy"}
     assert imported("explain", "2,-1", "--json") == {"numpy"}
@@ -87,22 +89,27 @@ def test_a_run_is_explained_without_torch(run_folder):
     assert imported("explain", run_folder) == {"numpy"}
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn_with_matplotlib(tmp_path):
     assert imported("explain", "2,-1", "--out", tmp_path) == {"numpy", "matplotlib"}
 
 
+@pytest.mark.slow
 def test_a_table_is_checked_without_torch():
     assert imported("data", "check", EXAMPLES / "cases.csv") == TABLES
 
 
+@pytest.mark.slow
 def test_edges_are_checked_with_torch_and_no_other_library_of_graphs():
     assert imported("data", "check", EXAMPLES / "cases.csv", "--edges", EXAMPLES / "borders.csv") == GRAPHS
 
 
+@pytest.mark.slow
 def test_the_order_is_found_without_estimators():
     assert imported("order", EXAMPLES / "cases.csv", "--resamples", "2") <= GRAPHS
 
 
+@pytest.mark.slow
 def test_fit_and_predict_import_neither_pictures_nor_benchmarks(tmp_path):
     tables = (EXAMPLES / "cases.csv", "--edges", EXAMPLES / "borders.csv")
     small = ("--steps", "2", "--members", "1", "--hidden-channels", "4", "--window", "4", "--device", "cpu")

@@ -108,6 +108,7 @@ def test_mistakes_are_one_line(run, tables, tmp_path, arguments, message):
     assert message in err
 
 
+@pytest.mark.slow
 def test_reproduce_order_found_goes_on_and_reports(run, tmp_path):
     path = tmp_path / "order_found.jsonl"
     asked = ("reproduce", "order-found", "--system", "white noise", "--out", path)

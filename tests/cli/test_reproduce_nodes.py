@@ -20,6 +20,7 @@ def made_up(monkeypatch):
         monkeypatch.setattr(module, "read_recipes", lambda name, path=None: small)
 
 
+@pytest.mark.slow
 def test_table_one_trains_reports_and_does_not_train_again(made_up, capsys, tmp_path):
     path = tmp_path / "table1.jsonl"
     code, out, err = run(capsys, "reproduce", "table1", "--dataset", "cora", "--out", str(path))
@@ -34,6 +35,7 @@ def test_table_one_trains_reports_and_does_not_train_again(made_up, capsys, tmp_
     assert {record["system"] for record in json.loads(out)} == {*OURS, table1.LINK_RIDGE}
 
 
+@pytest.mark.slow
 def test_orders_are_trained_drawn_and_not_trained_again(made_up, capsys, tmp_path):
     path = tmp_path / "ablation.jsonl"
     arguments = ("reproduce", "ablation", "--dataset", "cora", "--out", str(path))
@@ -61,6 +63,7 @@ def test_an_ablation_without_lines_or_of_an_unknown_dataset_is_refused(capsys):
         assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_runtimes_stand_beside_those_of_the_paper(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr("tdegnn.data.benchmarks.load.load_nodes", lambda name: make_dataset())
     path = tmp_path / "runtimes.jsonl"

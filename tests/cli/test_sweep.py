@@ -30,6 +30,7 @@ def run(capsys, *arguments):
     return stop.value.code, printed.out, printed.err
 
 
+@pytest.mark.slow
 def test_a_sweep_prints_a_table_and_writes_a_recipe(capsys, tmp_path):
     code, out, err = run(capsys, "tiny", *FEW)
     assert (code, err) == (0, "")
@@ -41,6 +42,7 @@ def test_a_sweep_prints_a_table_and_writes_a_recipe(capsys, tmp_path):
     assert (code, again) == (0, out.splitlines()[-1] + "\n")
 
 
+@pytest.mark.slow
 def test_json_has_all_of_it(capsys, tmp_path):
     options = ("--json", "--finalists", "2", "--study", "mine", "--storage", "file", "--recipe", "best.toml")
     code, out, err = run(capsys, "tiny", *FEW, *options)

@@ -33,6 +33,7 @@ def test_rule_gives_weights_that_sum_to_one(make, device):
     check_coefficients(shaken(make()), device)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", RULES.values(), ids=RULES)
 def test_gradients_pass_gradcheck(make):
     check_coefficient_gradients(shaken(make()))

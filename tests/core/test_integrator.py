@@ -136,6 +136,7 @@ def test_many_windows_on_one_graph_are_each_integrated_alone(make, device):
     torch.testing.assert_close(together.state[1, 3], alone.state)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [lambda: DirectCoefficients(2), lambda: AttentionCoefficients(2, CHANNELS)])
 def test_gradients_of_a_whole_integration_pass_gradcheck(make):
     rule, operator = make().double(), DiffusionOperator(CHANNELS, 2, 0.1).double()
@@ -147,6 +148,7 @@ def test_gradients_of_a_whole_integration_pass_gradcheck(make):
     assert torch.autograd.gradcheck(final_state, history)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["direct", "attention"])
 def test_compiled_integration_gives_the_same_numbers_and_gradients(rule, device):
     # In a process of its own: the compiler cannot look through the shape checks of this test run.

@@ -69,6 +69,7 @@ def test_rule_gives_weights_that_sum_to_one(make, device):
     check_coefficients(shaken(make()), device)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["one free root", "attention of two"])
 def test_gradients_pass_gradcheck(name):
     check_coefficient_gradients(shaken(RULES[name]()))
@@ -135,6 +136,7 @@ def largest_of_free_runs(c):
     return largest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 def test_free_runs_stay_bounded(order):
     # The product g of the free factors maps the states F to G, which x - 1 keeps constant from the initial states on.
@@ -147,12 +149,14 @@ def test_free_runs_stay_bounded(order):
     assert (constants <= 1.001 * (2 / margin) ** (order - 1)).all()
 
 
+@pytest.mark.slow
 def test_rounding_breaks_the_bound_with_a_margin_that_does_not_grow_with_the_order():
     raw = extreme_parameters(11)
     c = stable_coefficients(torch.from_numpy(raw), 1, 1e-3).numpy()
     assert (largest_of_free_runs(c) > 1.001 * growth_constants(raw, 1e-3)).sum() > 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [2, 3, 4, 5])
 def test_free_runs_in_float32_stay_bounded_with_the_margin_for_it(order):
     raw, margin = extreme_parameters(order - 1), safe_margin(order, num_steps=NUM_STEPS, dtype=torch.float32)
@@ -514,6 +518,7 @@ def check_compiled(device):
     torch.testing.assert_close(*results)
 
 
+@pytest.mark.slow
 def test_compiled_rules_give_the_same_numbers_and_gradients(device):
     # In a process of its own: the compiler cannot look through the shape checks of this test run.
     code = "import sys; from tests.core.test_stable import check_compiled; check_compiled(sys.argv[1])"

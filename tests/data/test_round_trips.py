@@ -28,6 +28,7 @@ def columns(panel, layout):
     )
 
 
+@pytest.mark.slow
 @THOROUGH
 @given(parts=panel_parts(), ending=st.sampled_from([".csv", ".parquet"]))
 def test_a_panel_comes_back_from_a_long_table_and_a_list_of_edges(parts, ending):
@@ -40,6 +41,7 @@ def test_a_panel_comes_back_from_a_long_table_and_a_list_of_edges(parts, ending)
     assert back.equals(panel)
 
 
+@pytest.mark.slow
 @THOROUGH
 @given(parts=panel_parts(max_channels=1, with_graph=False), ending=st.sampled_from([".csv", ".parquet"]))
 def test_a_panel_comes_back_from_a_wide_table(parts, ending):
@@ -51,6 +53,7 @@ def test_a_panel_comes_back_from_a_wide_table(parts, ending):
     assert back.equals(panel)
 
 
+@pytest.mark.slow
 @THOROUGH
 @given(parts=panel_parts(), layout=st.sampled_from(["long", "wide"]), is_polars=st.booleans())
 def test_a_panel_comes_back_from_a_frame(parts, layout, is_polars):
@@ -62,6 +65,7 @@ def test_a_panel_comes_back_from_a_frame(parts, layout, is_polars):
     assert back.with_graph(panel.graph).equals(panel)
 
 
+@pytest.mark.slow
 @THOROUGH
 @given(parts=panel_parts())
 def test_a_panel_comes_back_from_pyg(parts):

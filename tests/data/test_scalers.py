@@ -50,6 +50,7 @@ def test_robust_estimates_the_standard_deviation_and_does_not_mind_an_outlier():
     assert scaler.scale.item() == pytest.approx(2.0, rel=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fit", FITTED)
 @pytest.mark.parametrize("per", ["node", "all"])
 @given(training=series, values=series)
@@ -61,6 +62,7 @@ def test_inverting_gives_back_what_was_transformed(fit, per, training, values):
     np.testing.assert_allclose(scaler.invert(scaler.transform(values)), values, rtol=0, atol=1e-12 * size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fit", FITTED)
 @given(training=series, shift=st.integers(-1000, 1000), unit=st.sampled_from([0.25, 2.0, 16.0]))
 def test_scaled_values_do_not_know_unit_and_origin(fit, training, shift, unit):

@@ -7,6 +7,7 @@ from tests.data.conftest import cache, mirror  # noqa: F401  (where the benchmar
 CPU = choose_placement("cpu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dataset", "window"), [("chickenpox", 52), ("wikimath", 28)])
 def test_the_window_of_the_table_is_the_one_the_linear_skip_chooses(mirror, dataset, window):  # noqa: F811
     assert choose_window(dataset, CPU) == window

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from tdegnn.experiments.coefficients import analyze_printed_coefficients, save_plots
 
@@ -16,6 +17,7 @@ def test_root_moduli_are_the_printed_ones_to_their_precision():
         assert entry.to_record()["stability"] == entry.stability
 
 
+@pytest.mark.slow
 def test_pictures_are_written(tmp_path):
     pictures = save_plots(analyze_printed_coefficients(), tmp_path)
     assert [path.name for path in pictures] == ["roots.png", "consistency.png"]

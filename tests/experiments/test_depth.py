@@ -152,6 +152,7 @@ def test_every_rule_has_the_same_number_of_settings_to_choose_from():
         assert {config.order for config in task.configs("DE-GNN")} == {1}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_tiny")
 def test_what_has_a_line_is_not_trained_again(tmp_path):
     path = tmp_path / "depth.jsonl"
@@ -191,6 +192,7 @@ def test_settings_are_chosen_by_validation_and_never_by_test():
     assert [line["test_accuracy"] for line in unfinished["cora", "TDE-GNN_D"]] == [0.9, 0.9]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_tiny")
 def test_the_command_trains_draws_and_does_not_train_again(capsys, tmp_path):
     path = tmp_path / "depth.jsonl"

@@ -7,6 +7,7 @@ from tdegnn import DirectCoefficients, PhysicalNetwork, SpatialOperator
 from tdegnn.experiments.known_orders import SYSTEMS, run_known_order
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_order_of_a_simulated_system_is_found(system, seed):
@@ -20,6 +21,7 @@ def test_order_of_a_simulated_system_is_found(system, seed):
     assert [record["order"] for record in result.to_records()] == list(orders)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_first_derivative_vanishes_in_a_long_history_of_the_undamped_wave(seed):
     (fit,) = run_known_order("wave", seed, orders=[4]).nested.fits
@@ -28,6 +30,7 @@ def test_first_derivative_vanishes_in_a_long_history_of_the_undamped_wave(seed):
     assert fit.explained_share >= 0.95
 
 
+@pytest.mark.slow
 def test_damping_is_seen_as_a_first_derivative():
     (fit,) = run_known_order("damped wave", seed=0, orders=[2]).nested.fits
     # F'' + 0.3 F' at step 0.1: D_1 = 0.03 to leading order in the step.
@@ -49,6 +52,7 @@ class TiedOperator(SpatialOperator):
         return self.readout(torch.relu(self.hidden(graph.diffuse(state, self.step_size)))), context
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("system", "order"), [("heat", 1), ("wave", 2), ("damped wave", 2), ("third order", 3)])
 def test_one_tied_weight_could_not_find_the_order(system, order):
     """Why `HiddenDiffusionOperator` has two: see docs/deviations.md."""

@@ -80,6 +80,7 @@ def test_the_page_says_what_the_lines_say(lines):
         assert len(system.noises) == sum(cell is not None for cell in counts)
 
 
+@pytest.mark.slow
 def test_a_line_is_made_again_as_it_was(lines):
     line = next(line for line in lines if (line["system"], line["noise"], line["seed"]) == ("wave", 0.01, 403))
     again = run_order("wave", 403, 0.01).to_record()

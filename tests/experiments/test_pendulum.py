@@ -32,6 +32,7 @@ def test_roll_out_starts_cover_the_test_part(data):
     torch.testing.assert_close(truth[-1, -1], data.states[0, 999, 1])
 
 
+@pytest.mark.slow
 def test_every_model_gets_the_same_number_of_steps(data):
     ticks = []
     result = run_pendulum(data, effort=QUICK, orders=(1, 2), on_step=ticks.append)
@@ -40,16 +41,19 @@ def test_every_model_gets_the_same_number_of_steps(data):
     assert result.models[0].model == "naive"
 
 
+@pytest.mark.slow
 def test_seed_decides_everything(data):
     first, same = (run_pendulum(data, seed=3, effort=QUICK, orders=(2,)) for _ in range(2))
     assert [m.one_step_mse for m in first.models] == [m.one_step_mse for m in same.models]
 
 
+@pytest.mark.slow
 def test_coordinates_can_be_observed_too():
     result = run_pendulum(make_pendulum("coordinates"), effort=QUICK, orders=(2,))
     assert result["TDE-GNN, order 2"].roll_out.shape == (100, 2)
 
 
+@pytest.mark.slow
 def test_records_hold_what_is_needed_to_repeat_them(data, tmp_path):
     result = run_pendulum(data, effort=QUICK, orders=(2,))
     environment = describe_environment(data.device)
@@ -60,6 +64,7 @@ def test_records_hold_what_is_needed_to_repeat_them(data, tmp_path):
     assert lines[-1]["analysis"]["history_length"] == 2
 
 
+@pytest.mark.slow
 def test_verdict_says_when_no_order_explains_the_data(data):
     result = run_pendulum(data, effort=Effort(1, (CosineAdam(1e-6),), 4), orders=(1, 2))
     assert result.dynamics_order is None

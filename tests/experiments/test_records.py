@@ -58,6 +58,7 @@ def append_many(path, process, begin):
         append_lines(path, [{"process": process, "number": number, "text": "x" * 3000}])
 
 
+@pytest.mark.slow
 def test_no_line_is_lost_when_several_processes_append_at_once(tmp_path):
     path = tmp_path / "lines.jsonl"
     path.write_text('{"process": "killed", "num')  # all of them find it, and only one may remove it

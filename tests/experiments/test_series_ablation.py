@@ -20,6 +20,7 @@ def test_each_variant_changes_one_thing():
         assert len(changed) + (not variant.has_edges) == 1
 
 
+@pytest.mark.slow
 def test_a_variant_is_trained_once_and_compared_with_the_full_one(tmp_path):
     path = tmp_path / "lines.jsonl"
     for name in (series_ablation.FULL, "without edges", "order 1, c = [1]"):
@@ -36,6 +37,7 @@ def test_a_variant_is_trained_once_and_compared_with_the_full_one(tmp_path):
     assert without.worse.mean != 0.0  # the graph was really taken away
 
 
+@pytest.mark.slow
 def test_order_one_is_the_network_with_one_state(tmp_path):
     """A learned vector of one entry is divided by itself: c = [1] is no other network."""
     path = tmp_path / "lines.jsonl"
@@ -46,6 +48,7 @@ def test_order_one_is_the_network_with_one_state(tmp_path):
     assert outcome["test_mse"] == pytest.approx(records.read_lines(path)[0]["test_mse"], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_command_trains_and_reports(capsys, tmp_path):
     path = tmp_path / "lines.jsonl"
     arguments = ("reproduce", "series-ablation", "--dataset", "chickenpox", "--seeds", "2", "--out", str(path))

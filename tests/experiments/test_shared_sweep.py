@@ -33,6 +33,7 @@ def database(tmp_path):
     server.cleanup()
 
 
+@pytest.mark.slow
 def test_processes_share_a_study_in_postgresql(database):
     import optuna
 

@@ -22,6 +22,8 @@ from tdegnn.experiments.stable_pendulum_plots import plot_stable_pendulum
 from tdegnn.training.optimizers import CosineAdam
 from tests.cli.test_commands import run
 
+pytestmark = pytest.mark.slow
+
 QUICK = Effort(num_steps=40, descents=(CosineAdam(0.03),), hidden_channels=8)
 RESULTS = read_lines(Path(__file__).parents[2] / "results" / "stable_pendulum.jsonl")
 DATA = make_pendulum()

@@ -46,6 +46,7 @@ def states(study):
     return Counter(trial.state.name for trial in study.get_trials(deepcopy=False))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["DE-GNN", "TDE-GNN_D", "TDE-GNN_A"])
 def test_it_trains_real_networks(tmp_path, system):
     settings = SweepSettings(system, num_splits=2, num_steps=4, space="wide")
@@ -108,6 +109,7 @@ def test_a_seed_gives_the_same_trials(tmp_path):
     assert params[0] == params[1] != params[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["", "sqlite:///"])
 def test_a_sweep_goes_on_where_it_stopped(tmp_path, prefix):
     storage = f"{prefix}{tmp_path / 'study'}"
@@ -134,6 +136,7 @@ def test_an_interrupted_batch_leaves_nothing_running(tmp_path):
     assert states(study) == {"FAIL": 4, "COMPLETE": 4, "PRUNED": 4}
 
 
+@pytest.mark.slow
 def test_trials_of_a_killed_process_do_not_count(tmp_path):
     storage = tmp_path / "study"
     killed = f"""
@@ -158,6 +161,7 @@ def test_trials_of_other_machines_are_left_alone(tmp_path):
     assert (result.num_finished, result.num_running, result.finalists) == (7, 1, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["", "sqlite:///"])
 def test_two_processes_share_a_study(tmp_path, prefix):
     storage = f"{prefix}{tmp_path / 'study'}"
@@ -261,6 +265,7 @@ class Stepwise(Repulsion):
         self.step_size = step_size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", ["paper", "wide"])
 def test_an_operator_and_a_rule_of_ones_own_are_searched_and_named_in_the_recipe(tmp_path, space):
     settings = replace(SETTINGS, space=space, operator=Repulsion, coefficients=Part("stable", multiplicity=1))

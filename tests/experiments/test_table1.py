@@ -131,6 +131,7 @@ def test_wrong_recipes_are_refused(tmp_path):
         read_recipes("cora", path)
 
 
+@pytest.mark.slow
 def test_a_row_is_trained_once_and_goes_on_where_it_was_cut(made_up, tmp_path):
     path = tmp_path / "table1.jsonl"
     node_results.train_row("cora", SMALL, path, placement=CPU)

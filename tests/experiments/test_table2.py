@@ -42,6 +42,7 @@ def test_the_test_steps_are_those_of_the_paper_whatever_the_window():
     assert prepared[9].split.test == range(58, 64)
 
 
+@pytest.mark.slow
 def test_lines_say_how_they_were_made_and_are_not_made_again(tmp_path):
     path = tmp_path / "table2.jsonl"
     table2.train_row("chickenpox", SMALL, path, placement=CPU, seeds=[0, 1])
@@ -64,6 +65,7 @@ def test_lines_say_how_they_were_made_and_are_not_made_again(tmp_path):
     assert [line["seed"] for line in records.read_lines(path)] == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_a_seed_alone_gets_what_it_gets_among_others(tmp_path):
     table2.train_row("chickenpox", SMALL, tmp_path / "three", placement=CPU, seeds=[0, 1, 2])
     table2.train_row("chickenpox", SMALL, tmp_path / "one", placement=CPU, seeds=[1])
@@ -72,6 +74,7 @@ def test_a_seed_alone_gets_what_it_gets_among_others(tmp_path):
     assert alone["test_mse"] == pytest.approx(among["test_mse"], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_nothing_of_the_test_part_is_learned_from_under_the_honest_protocol(tmp_path, monkeypatch):
     """With other test values, forecasts are the same: so the errors differ by what the values differ by alone."""
     table2.train_row("chickenpox", SMALL, tmp_path / "as it is", placement=CPU, seeds=[0])
@@ -85,6 +88,7 @@ def test_nothing_of_the_test_part_is_learned_from_under_the_honest_protocol(tmp_
     assert after["test_mse_by_step"][-1] > 5_000
 
 
+@pytest.mark.slow
 def test_the_papers_protocol_never_has_a_higher_error_than_its_last_step(tmp_path):
     path = tmp_path / "table2.jsonl"
     for protocol in table2.PROTOCOLS:
@@ -116,6 +120,7 @@ def test_every_row_of_the_table_has_settings():
     assert set(paper.FORECAST_ERRORS) == set(series_tasks.SYSTEMS) - {*series_tasks.CLASSICAL, "TDE-GNN_S"}
 
 
+@pytest.mark.slow
 def test_the_command_trains_reports_and_shows_the_papers_numbers(capsys, tmp_path):
     path = tmp_path / "table2.jsonl"
     chosen = ("--dataset", "chickenpox", "--system", "TDE-GNN_A", "--system", "constant", "--seeds", "2")

@@ -118,6 +118,7 @@ def test_several_targets_have_a_column_for_their_names():
     assert np.abs(forecast.values[..., 1]).mean() > 10 * np.abs(forecast.values[..., 0]).mean()  # in their units
 
 
+@pytest.mark.slow
 def test_counts_are_not_forecast_below_zero(tmp_path):
     counts = make_panel(np.random.default_rng(0).poisson(0.3, (STEPS, NODES)).astype(float))
     settings = SMALL | dict(horizon=2)
@@ -164,6 +165,7 @@ def test_only_the_last_window_matters(one_step):
     np.testing.assert_array_equal(one_step.predict(panel=moved).values, one_step.predict().values)
 
 
+@pytest.mark.slow
 def test_a_node_that_is_moved_to_other_units_moves_its_forecast():
     factors, shifts = np.array([1.0, 10.0, 0.1, 1000.0])[:, None], np.array([0.0, -5.0, 1.0, 1e4])[:, None]
     moved = replace(PANEL, values=PANEL.values * factors + shifts)
@@ -204,6 +206,7 @@ def test_steps_come_in_blocks_of_the_horizon(fitted):
 # Intervals.
 
 
+@pytest.mark.slow
 def test_intervals_hold_what_they_promise_on_stationary_series():
     """Ninety percent, within two points, on average over twenty series.
 
@@ -287,6 +290,7 @@ def with_weather(num_steps=STEPS):
     return make_panel(values, channels=["cases", "weather"])
 
 
+@pytest.mark.slow
 def test_what_is_known_ahead_helps_where_it_decides():
     panel = with_weather(90)
     settings = SMALL | dict(learning_rate=0.1, num_steps=40, validate_every=5, dropout=0.0, horizon=2)
@@ -341,6 +345,7 @@ def test_gaps_in_what_is_known_ahead_do_no_harm():
     assert np.isfinite(model.coefficients_).all()
 
 
+@pytest.mark.slow
 def test_calendar_and_season_are_found_or_given(one_step):
     assert [season.period for season in one_step.maker_.seasons] == [7.0]
     undated = Panel.from_array(simulate())
@@ -442,6 +447,7 @@ def test_the_step_is_the_best_on_the_held_out_windows(fitted):
     assert_same(again.predict(), fitted.predict())  # and nothing is left to chance
 
 
+@pytest.mark.slow
 def test_the_training_on_everything_tells_its_steps():
     told = []
     model = Forecaster(**SMALL).fit(PANEL, on_refit=lambda *steps: told.append(steps))
@@ -471,6 +477,7 @@ def test_an_update_changes_the_forecast_and_keeps_the_scales(fitted, tmp_path):
     assert_same(Forecaster.load(tmp_path / "after").predict(4), model.predict(4))
 
 
+@pytest.mark.slow
 def test_a_backtest_is_what_would_have_been_forecast(fitted):
     told = []
     before = fitted.predict().values
@@ -603,6 +610,7 @@ def test_a_graph_with_weights_and_direction_survives_saving(tmp_path):
     assert_same(loaded.predict(), model.predict())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["DE-GNN", "TDE-GNN_D", "TDE-GNN_A"])
 def test_a_training_that_was_stopped_goes_on(tmp_path, system):
     settings = SMALL | dict(system=system)
@@ -630,6 +638,7 @@ def test_a_training_that_was_stopped_goes_on(tmp_path, system):
         Forecaster(**settings).fit(replace(PANEL, values=PANEL.values + 1), **resume)
 
 
+@pytest.mark.slow
 def test_a_training_goes_on_in_batches(tmp_path):
     settings = SMALL | dict(batch_size=5, num_members=2)
 
@@ -828,6 +837,7 @@ def wave():
     return Panel.from_array(data.states[0], graph=data.graph), data.step_size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [2, 3])
 def test_on_physical_states_a_wave_is_said_to_be_of_second_order(wave, order, tmp_path):
     panel, step_size = wave
@@ -843,6 +853,7 @@ def test_on_physical_states_what_only_helps_is_said_not_to_be_seen():
     assert "States are physical: weather, which is not forecast, is not seen." in model.notes_
 
 
+@pytest.mark.slow
 def test_two_frames_forecast_a_wave_ten_times_better_than_one(wave):
     """Fifty steps on its own forecasts: one frame does not say which way a wave is going."""
     panel, step_size = wave

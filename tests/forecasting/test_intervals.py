@@ -128,6 +128,7 @@ def follow(intervals, residuals):
     return np.stack(misses), intervals
 
 
+@pytest.mark.slow
 def test_adaptive_intervals_recover_from_a_change_of_variance():
     residuals = np.random.default_rng(0).normal(size=(3_000, 1, 4, 1))
     residuals[1_000:] *= 3
@@ -141,6 +142,7 @@ def test_adaptive_intervals_recover_from_a_change_of_variance():
     np.testing.assert_allclose(intervals.widths, 3 * 1.645, rtol=0.2)
 
 
+@pytest.mark.slow
 def test_the_share_of_misses_is_right_in_the_long_run_whatever_happens():
     generator = np.random.default_rng(0)
     # Residuals that grow without end: never like those seen.

@@ -120,6 +120,7 @@ def test_features_are_constant_channels_in_units_of_their_spread_over_nodes():
         np.testing.assert_allclose(seen, np.broadcast_to(scaled, seen.shape), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_features_help_where_they_decide():
     """Half of the nodes go on as they are, half of them turn round: which, one step does not say."""
     draw, turns = np.random.default_rng(0), np.tile([1.0, -1.0], 6)

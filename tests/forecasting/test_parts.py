@@ -112,6 +112,7 @@ OWN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", OWN)
 def test_parts_of_the_users_own_work_from_fit_to_load(case, tmp_path):
     parts = OWN[case]
@@ -153,6 +154,7 @@ def test_a_part_that_the_training_had_not_is_refused(tmp_path):
         Forecaster.load(tmp_path / "run", skip=LastValue)
 
 
+@pytest.mark.slow
 def test_a_rule_of_one_order_keeps_its_order():
     for part, order in [("euler", 1), ("leapfrog", 2), (Momentum, 2), (Part("direct", num_layers=2), 3)]:
         model = Forecaster(**SMALL | dict(num_steps=1, order=3), coefficients=part).fit(PANEL)
@@ -162,6 +164,7 @@ def test_a_rule_of_one_order_keeps_its_order():
         Forecaster(**SMALL | dict(num_steps=1, window=1), coefficients="leapfrog").fit(PANEL)
 
 
+@pytest.mark.slow
 def test_a_system_is_a_short_name_for_a_rule():
     one, other = (
         Forecaster(**SMALL, **rule).fit(PANEL).predict()

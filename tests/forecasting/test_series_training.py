@@ -214,6 +214,7 @@ def test_forecasts_are_those_of_each_network_and_may_come_in_parts(monkeypatch):
     torch.testing.assert_close(training.forecast(windows), whole)
 
 
+@pytest.mark.slow
 def test_the_step_is_chosen_by_validation():
     maker, parts = make_parts()
     training = make_training((0, 1, 2), units=maker.target_scales, skip="none")
@@ -235,6 +236,7 @@ def test_the_step_is_chosen_by_validation():
     assert len(set(best.tolist())) > 1, "members should not all be best at the same look, or this shows little"
 
 
+@pytest.mark.slow
 def test_the_lowest_test_error_is_the_minimum_over_the_looks_and_chooses_nothing():
     tests = []
     training = make_training((0, 1))
@@ -250,6 +252,7 @@ def test_the_lowest_test_error_is_the_minimum_over_the_looks_and_chooses_nothing
 # Members.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [None, 5])
 def test_members_get_what_they_get_alone(batch_size):
     placement = choose_placement("cpu", "64-true")
@@ -273,6 +276,7 @@ def test_members_get_what_they_get_alone(batch_size):
         torch.testing.assert_close(together.best_errors[[member]], alone.best_errors)
 
 
+@pytest.mark.slow
 def test_a_member_that_diverges_leaves_the_others_alone():
     networks = make_networks((0, 1))
     with torch.no_grad():
@@ -297,6 +301,7 @@ def test_a_member_that_is_stopped_stays_as_it_is():
     assert not torch.equal(training.members.weights[1], before[1])
 
 
+@pytest.mark.slow
 def test_it_trains_on_any_device_as_on_the_cpu(device):
     """On a CUDA device steps are recorded: the batches must be read from where they were."""
     results = []
@@ -330,6 +335,7 @@ def contents(folder):
     return {name: (folder / name).read_bytes() for name in (WEIGHTS, METRICS, CHECKPOINT)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seeds", "options"),
     [

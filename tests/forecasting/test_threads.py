@@ -19,6 +19,7 @@ def _two_threads():
     torch.set_num_threads(before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_two_threads")
 def test_small_panels_are_computed_with_one_thread(monkeypatch):
     seen = []

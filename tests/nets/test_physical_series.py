@@ -63,6 +63,7 @@ def test_an_order_above_the_window_is_refused():
         PhysicalSeriesNetwork(SIZES, 8, DirectCoefficients(5))
 
 
+@pytest.mark.slow
 def test_a_wave_is_found_to_be_of_second_order():
     data = simulate_wave()
     panel = Panel.from_array(data.states[0], graph=data.graph)

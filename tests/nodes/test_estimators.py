@@ -54,6 +54,7 @@ def test_classes_by_name_are_learned(fitted):
     assert [line["step"] for line in fitted.history_] == list(range(3, 25, 3))
 
 
+@pytest.mark.slow
 def test_every_form_of_input_gives_the_same(fitted):
     adjacency = scipy.sparse.coo_array((np.ones(EDGES.shape[1], bool), EDGES), shape=(NODES, NODES)).tocsr()
     for features, graph in [
@@ -111,6 +112,7 @@ def test_given_subsets_are_taken():
     assert [mask.sum() for mask in without.question.subsets] == [57, 2, 1]
 
 
+@pytest.mark.slow
 def test_weights_of_classes_help_the_rare():
     codes = np.array([0] * 50 + [1] * 10)
     features = np.random.default_rng(0).random((NODES, 2)).astype(np.float32)
@@ -148,6 +150,7 @@ def test_weights_of_classes_survive_saving(tmp_path):
     assert loaded.classes_.tolist() == [0, 1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["DE-GNN", "TDE-GNN_D", "TDE-GNN_A"])
 def test_every_system_goes_on_where_it_was_stopped(tmp_path, system):
     settings = SMALL | dict(system=system)
@@ -323,6 +326,7 @@ def named_nodes(num_nodes=40, seed=0):
     return features, (features["a"] > 0).map({True: "high", False: "low"}), edges[edges["source"] != edges["target"]]
 
 
+@pytest.mark.slow
 def test_graphs_and_labels_with_names_are_matched_by_them():
     features, labels, edges = named_nodes()
     places = {name: place for place, name in enumerate(features.index)}
@@ -378,6 +382,7 @@ def test_features_are_matched_by_name(tmp_path):
                 model.predict(wrong, graph=edges)
 
 
+@pytest.mark.slow
 def test_features_of_any_size_are_learned_from(tmp_path):
     features, labels, edges = named_nodes(num_nodes=90)
     large = features.assign(b=3e4 * features["b"] + 1e6, indicator=(features["c"] > 0).astype(float))
@@ -390,6 +395,7 @@ def test_features_of_any_size_are_learned_from(tmp_path):
     assert raw.score(large, labels, graph=edges) < 0.75
 
 
+@pytest.mark.slow
 def test_sparse_and_normalized_features_are_left_alone():
     dataset = make_dataset()
     for settings in (dict(), dict(normalized_features=True)):

@@ -66,6 +66,7 @@ def test_wrong_input_is_refused(change, message):
         fit_link_ridge(**(right | change))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not os.environ.get("TDEGNN_MIRROR"), reason="TDEGNN_MIRROR names no folder with the benchmark files"
 )

@@ -27,6 +27,7 @@ NONE = torch.zeros(BATCH, SIZES.num_nodes, HIDDEN, **DOUBLE)
 sigmoid, tanh, relu = torch.sigmoid, torch.tanh, torch.relu
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SERIES_NETWORKS)
 def test_every_network_keeps_the_contract(name):
     check_series_network(SERIES_NETWORKS[name], is_bound_to_nodes=name == "AGCRN")

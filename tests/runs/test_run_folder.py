@@ -182,6 +182,7 @@ def test_a_finished_training_has_a_summary_and_no_checkpoint_and_stays_as_it_is(
     assert contents(run.path) == before
 
 
+@pytest.mark.slow
 def test_a_training_killed_at_random_moments_ends_like_an_uninterrupted_one(tmp_path, uninterrupted):
     generator, folder, num_killed = random.Random(0), tmp_path / "run", 0
     before = time.perf_counter()
@@ -202,6 +203,7 @@ def test_a_training_killed_at_random_moments_ends_like_an_uninterrupted_one(tmp_
     assert contents(folder) == contents(tmp_path / "other") == uninterrupted
 
 
+@pytest.mark.slow
 def test_a_training_killed_at_each_system_call_of_its_first_steps_ends_like_an_uninterrupted_one(
     tmp_path, uninterrupted
 ):

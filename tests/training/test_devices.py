@@ -28,6 +28,7 @@ def test_weights_have_the_numbers_that_were_asked_for(precision, dtype, device):
     assert training.last_losses().dtype is dtype
 
 
+@pytest.mark.slow
 def test_more_digits_are_computed_with_and_not_only_kept():
     """Trainings in 32 and 64 bits go the same way, but not to the last digit; in 64 bits company changes nothing."""
     weights = {}

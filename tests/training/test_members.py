@@ -46,6 +46,7 @@ def train(networks, descents, splits, num_steps=12, placement=None, **options):
     return training, fit(training, num_steps=num_steps, validate_every=3, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_norm", [False, True])
 @pytest.mark.parametrize("rule", RULES)
 def test_a_member_gets_what_it_gets_alone(rule, batch_norm, device):
@@ -105,6 +106,7 @@ def test_a_mean_of_nothing_but_the_past_is_refused():
         GroupedAdam(averaging=1.0)
 
 
+@pytest.mark.slow
 def test_a_member_that_diverges_does_not_touch_the_others():
     networks = [make_network("direct", 0), make_network("direct", 1)]
     with torch.no_grad():
@@ -136,6 +138,7 @@ def test_patience_ends_the_training():
     assert result.steps[-1] == 9  # best at the first look, after step 3, and nothing since
 
 
+@pytest.mark.slow
 def test_the_best_weights_are_given_back():
     training, result = train([make_network("direct", 0), make_network("direct", 1)], [FAST, FAST], [0, 1], 60)
     training._measure()

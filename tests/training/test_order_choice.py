@@ -35,6 +35,7 @@ def noise(num_steps=120, num_nodes=5):
     return Panel.from_array(values, graph=Graph([[0, 1, 2, 3], [1, 2, 3, 4]], num_nodes))
 
 
+@pytest.mark.slow
 def test_a_wave_is_given_two_frames_and_says_second_order(wave, tmp_path):
     panel, step_size = wave
     model = Forecaster.physical("auto", step_size=step_size, num_steps=600, hidden_channels=16).fit(panel)
@@ -50,6 +51,7 @@ def test_a_wave_is_given_two_frames_and_says_second_order(wave, tmp_path):
     np.testing.assert_array_equal(again.predict().values, model.predict().values)
 
 
+@pytest.mark.slow
 def test_latent_states_take_the_order_of_the_series_too(wave):
     model = Forecaster(order="auto", window=6, **QUICK).fit(wave[0])
     assert (model.order_, model.coefficients_.shape[1], model.summary_["order"]) == (2, 2, 2)
@@ -69,6 +71,7 @@ def test_series_that_are_too_short_to_say_get_the_usual_order_and_a_note():
     assert any(note.startswith("The order could not be looked for, 4 was taken. Expected") for note in model.notes_)
 
 
+@pytest.mark.slow
 def test_euler_has_order_one_whatever_is_asked():
     assert Forecaster(system="DE-GNN", order="auto", window=4, **QUICK).fit(noise()).order_ == 1
     model = NodeClassifier(system="DE-GNN", order="auto", **NODES).fit(make_dataset())
@@ -81,6 +84,7 @@ def test_a_given_order_is_taken_as_it_is():
     assert "chosen_order" not in model.fitted_.config
 
 
+@pytest.mark.slow
 def test_nodes_get_the_order_that_validation_prefers(tmp_path):
     dataset = make_dataset()
     model = NodeClassifier(order="auto", **NODES).fit(dataset, run=tmp_path / "run")
@@ -96,6 +100,7 @@ def test_nodes_get_the_order_that_validation_prefers(tmp_path):
     np.testing.assert_array_equal(again.predict(dataset), model.predict())
 
 
+@pytest.mark.slow
 def test_a_training_that_goes_on_does_not_choose_again(tmp_path, monkeypatch):
     dataset, path = make_dataset(), tmp_path / "run"
     looks = []
@@ -114,6 +119,7 @@ def test_a_training_that_goes_on_does_not_choose_again(tmp_path, monkeypatch):
     np.testing.assert_array_equal(resumed.predict_proba(), whole.predict_proba())
 
 
+@pytest.mark.slow
 def test_a_forecaster_that_goes_on_does_not_look_again(tmp_path, wave, monkeypatch):
     """Another machine may find the same order by slightly other numbers: they must not keep it from going on."""
 
@@ -127,6 +133,7 @@ def test_a_forecaster_that_goes_on_does_not_look_again(tmp_path, wave, monkeypat
     assert Forecaster(**settings).fit(wave[0], run=tmp_path / "run", resume=True).order_ == 2
 
 
+@pytest.mark.slow
 def test_regression_chooses_too():
     dataset = make_dataset()
     target = np.asarray(dataset.features.sum(axis=1)).ravel()
@@ -154,6 +161,7 @@ def test_other_words_are_refused(fit):
         fit()
 
 
+@pytest.mark.slow
 def test_the_commands_take_auto(capsys, tmp_path, wave, monkeypatch):
     panel, _ = wave
     table = "step," + ",".join(panel.nodes) + "\n"

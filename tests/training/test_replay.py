@@ -212,6 +212,7 @@ CONFIGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_members", [1, 3])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_networks_for_nodes_learn_the_same(name, num_members, monkeypatch):

@@ -84,6 +84,7 @@ def contents(folder):
     return {name: (folder / name).read_bytes() for name in (WEIGHTS, METRICS, CHECKPOINT)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("patience", [None, 3])
 @pytest.mark.parametrize("seeds", [(0,), (0, 1, 2)])
 @pytest.mark.parametrize("make", [classification, regression])
@@ -149,6 +150,7 @@ def train_in(folder, started, pause):
         run.finish({"score": trainee.best_scores.item()})
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no kill -9 here")
 def test_ten_kills_at_random_moments_change_nothing(tmp_path):
     processes = multiprocessing.get_context("forkserver")

@@ -42,6 +42,7 @@ def pairs(graph):
     return set(map(tuple, graph.edge_index.T.sort(dim=1).values.tolist()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NODES)
 def test_nodes_are_those_published(mirror, name):
     dataset = load_nodes(name)
@@ -85,6 +86,7 @@ def test_splits_of_both_sources_are_the_same(mirror, name):
             np.testing.assert_array_equal(masks[split], arrays["test_mask"])
 
 
+@pytest.mark.slow
 def test_film_is_the_actor_dataset_of_another_source(mirror):
     film = load_nodes("film")
     with np.load(mirror / "heterophilous/actor.npz") as actor:
@@ -96,6 +98,7 @@ def test_film_is_the_actor_dataset_of_another_source(mirror):
         assert pairs(film.graph) == set(map(tuple, np.sort(actor["edges"], axis=1).tolist()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cora", "citeseer", "pubmed"])
 def test_citation_graphs_are_those_pyg_reads(mirror, name):
     from torch_geometric.io import read_planetoid_data
@@ -214,6 +217,7 @@ def test_one_corrupt_file_of_a_mirror_is_named_and_not_kept(mirror, cache, monke
         assert load_nodes("cora").num_nodes == 2_708
 
 
+@pytest.mark.slow
 def test_all_benchmarks_come_through_an_http_mirror(mirror, cache, monkeypatch):
     with serving(reader(mirror)) as server:
         monkeypatch.setenv("TDEGNN_MIRROR", server.address)

@@ -44,6 +44,7 @@ def test_a_download_is_kept_and_not_asked_for_again(file, server, cache):
     assert kept(cache) == ["numbers.bin"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
@@ -146,6 +147,7 @@ def test_a_wrong_file_in_the_cache_does_not_outlive_a_failed_download(file, serv
     assert kept(cache) == []
 
 
+@pytest.mark.slow
 def test_two_processes_that_fetch_at_once_download_once(file, server, cache):
     server.delay = 0.5
     code = (
