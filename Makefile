@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 TEST_ENVIRONMENT := OMP_NUM_THREADS=1 MPLBACKEND=Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint types check bench clean
+.PHONY: help demo test quick torch lint types check bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -30,6 +30,14 @@ types: $(INSTALLED)
 check: $(INSTALLED)
 	@$(TEST_ENVIRONMENT) $(BIN)/pytest -n auto --dist loadfile
 
+# The ends of the range in pyproject.toml are tested so; constraints.txt pins one version in between.
+torch: ## all tests under another torch: make torch TORCH=2.15.0
+	@test -n '$(TORCH)' || { echo 'Expected a version of torch, as in: make torch TORCH=2.15.0'; exit 2; }
+	@$(PYTHON) -m venv .venv-torch
+	@grep -v '^torch==' constraints.txt > .venv-torch/constraints.txt
+	@.venv-torch/bin/python -m pip install --quiet --constraint .venv-torch/constraints.txt 'torch==$(TORCH)' --editable '.[dev]'
+	@$(TEST_ENVIRONMENT) .venv-torch/bin/pytest -n auto --dist loadfile
+
 bench: $(INSTALLED) ## measure speed; writes benchmarks/latest.json
 	@$(BIN)/python -m benchmarks
 
@@ -43,4 +51,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $@
 
 clean: ## remove the environment and caches
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-torch .mypy_cache .pytest_cache .ruff_cache
