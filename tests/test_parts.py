@@ -41,6 +41,11 @@ class Anything(Shape):
         self.channels, self.others = channels, others
 
 
+class Dot(Shape):
+    def __init__(self):
+        super().__init__()
+
+
 def make_box(channels):
     return Box(channels, filled=True)
 
@@ -123,7 +128,7 @@ NAMES = r"\(box, full-box, ball\)"
         (Part(Box(2)), "Part to hold a name or a class, got an object of Box. Pass the object itself, without Part"),
         (Part(Part("box")), r"or derived from Shape, got Part\('box'\)"),
         (Part("box", color="red"), "settings of Box among channels, num_layers, filled, got 'color'"),
-        (Part(Shape, color="red"), "settings of Shape"),
+        (Part(Dot, color="red"), "settings of Dot to be none, got 'color'"),
         ("ball", "value for radius of Ball, got none. A network knows channels. Pass shape=Part.Ball, radius=...."),
         (Part(Ball), "value for radius of Ball, got none"),
     ],
