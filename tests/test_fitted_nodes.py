@@ -254,7 +254,7 @@ def test_a_part_of_ones_own_works_from_fit_to_load(tmp_path, family):
         loaded = NodeClassifier.load(tmp_path / folder, **{family: kind})
         np.testing.assert_array_equal(*both(model, loaded))
         assert getattr(loaded, family) is kind
-        with pytest.raises(InputError, match=rf"Pass load\(path, {family}={kind.__name__}\)"):
+        with pytest.raises(InputError, match=rf"In Python: load\(path, {family}={kind.__name__}\)"):
             NodeClassifier.load(tmp_path / folder)
     assert json.loads((tmp_path / "run/config.json").read_text())["settings"][family] == {"class": kind.__name__}
     resumed = clone(model).fit(FEATURES, CODES, graph=EDGES, run=tmp_path / "run", resume=True)

@@ -1,4 +1,4 @@
-"""What the README and the guide to one's own data show is run, so that it stays true."""
+"""Every Python block and every quick command of the README and the guides is run, so that they stay true."""
 
 import re
 import shlex
@@ -11,7 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-PAGES = README + (ROOT / "docs" / "your_own_data.md").read_text()
+GUIDES = ("your_own_data.md", "your_own_operator.md")
+PAGES = README + "".join((ROOT / "docs" / name).read_text() for name in GUIDES)
 PYTHON_BLOCKS = re.findall(r"```python\n(.*?)```", PAGES, flags=re.DOTALL)
 SHELL_LINES = [
     line.split("#")[0].strip()

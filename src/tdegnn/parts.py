@@ -7,6 +7,7 @@ estimator takes any of them, or one of the user's own, and makes it once the siz
 from __future__ import annotations
 
 import copy
+import difflib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -85,9 +86,8 @@ class Family:
         has_any = any(argument.kind is argument.VAR_KEYWORD for argument in arguments.values())
         unknown = [name for name in part.settings if name not in arguments and not has_any]
         if unknown:
-            raise InputError(
-                f"Expected settings of {_name_of(part.kind)} among {', '.join(arguments)}, got {unknown[0]!r}."
-            )
+            known = f"among {', '.join(arguments)}" if arguments else "to be none"
+            raise InputError(f"Expected settings of {_name_of(part.kind)} {known}, got {unknown[0]!r}.")
         variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         named = [name for name, argument in arguments.items() if argument.kind not in variadic]
         needed = [
@@ -148,15 +148,14 @@ class Family:
             if given is not None and self.to_record(given) != self.to_record(Part(record["name"], **settings)):
                 raise InputError(f"Expected no {self.noun}: the folder has {record['name']!r}. Leave it out.")
             return Part(record["name"], **settings) if settings else record["name"]
+        own = record["class"]
+        # A lambda has no name that could be typed.
+        advice = f"In Python: load(path, {self.noun}={own if own.isidentifier() else '...'})."
         if given is None:
-            raise InputError(
-                f"Expected {self.noun}=, the class {record['class']} of the training, got none. "
-                f"Pass load(path, {self.noun}={record['class']})."
-            )
-        came = self.to_record(given)
-        if isinstance(came, str) or came.get("class") != record["class"]:
-            name = came if isinstance(came, str) else came.get("class", came.get("name"))
-            raise InputError(f"Expected {self.noun} to be a {record['class']}, as in the training, got {name}.")
+            raise InputError(f"Expected {self.noun}=, the class {own} of the training, got none. {advice}")
+        if isinstance(given, str) or _name_of(given.kind if isinstance(given, Part) else given) != own:
+            came = repr(given) if isinstance(given, str) else self.name_of(given)
+            raise InputError(f"Expected {self.noun} to be a {own}, as in the training, got {came}. {advice}")
         if settings and not isinstance(given, nn.Module | Part):
             return Part(given, **settings)
         return given
@@ -166,24 +165,39 @@ class Family:
         part = given if isinstance(given, Part) else Part(given)
         if isinstance(part.kind, str):
             if part.kind not in self._members:
+                near = difflib.get_close_matches(part.kind, self._members, n=1)
                 raise InputError(
                     f"Expected {self.noun} to be one of {', '.join(self._members)}, or a class of your own, got "
-                    f"{part.kind!r}."
+                    f"{part.kind!r}.{f' Did you mean {near[0]!r}?' if near else ''}"
                 )
             known = self._members[part.kind]
             return Part(known.kind, **known.settings | part.settings)
+        if isinstance(part.kind, nn.Module):
+            raise InputError(
+                f"Expected Part to hold a name or a class, got an object of {_name_of(part.kind)}. Pass the object "
+                "itself, without Part."
+            )
         is_wrong = isinstance(part.kind, type) and not issubclass(part.kind, self.base)
         if is_wrong or not callable(part.kind):
+            raise self._refuse(f"the class {_name_of(part.kind)}" if is_wrong else repr(part.kind))
+        undefined = sorted(getattr(part.kind, "__abstractmethods__", ()))
+        if undefined:
             raise InputError(
-                f"Expected {self.noun} to be a name ({', '.join(self._members)}) or a {self.base.__name__}, got "
-                f"{given!r}."
+                f"Expected {self.noun} to be a class with {', '.join(undefined)}, got {_name_of(part.kind)} without. "
+                f"Define {undefined[0]} in it."
             )
         return part
 
     def _check(self, made: Any) -> Any:
         if not isinstance(made, self.base):
-            raise InputError(f"Expected {self.noun} to be a {self.base.__name__}, got {type(made).__name__}.")
+            raise self._refuse(f"an object of {type(made).__name__}")
         return made
+
+    def _refuse(self, came: str) -> InputError:
+        base = self.base.__name__
+        return InputError(
+            f"Expected {self.noun} to be a name ({', '.join(self._members)}) or derived from {base}, got {came}."
+        )
 
 
 def reset_parts(*parts: nn.Module | None) -> None:
@@ -192,6 +206,23 @@ def reset_parts(*parts: nn.Module | None) -> None:
         reset = getattr(part, "reset_parameters", None)
         if reset is not None:
             reset()
+
+
+@contextmanager
+def parts_must_fit() -> Iterator[None]:
+    """Raise an `InputError` if a network cannot be run, because a part was made for other sizes.
+
+    For the first run of a network, before there is a run folder. Torch's own error is kept as the cause.
+    """
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        raise InputError(
+            f"Expected parts that fit the network, got one that fails: {str(error).splitlines()[0].rstrip('.')}. Pass "
+            "the class, which is made to the right sizes, or an object that was made for them."
+        ) from error
 
 
 @contextmanager

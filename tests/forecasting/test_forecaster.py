@@ -822,7 +822,7 @@ def test_weights_of_other_settings_are_refused(one_step, tmp_path):
     config["settings"]["skip"] = "none"
     with RunFolder.create(tmp_path / "other", config) as folder:
         one_step.fitted_.write(folder)
-    with pytest.raises(InputError, match="weights of the settings in .*, got others. Train again"):
+    with pytest.raises(InputError, match="weights of the settings in .*, got others .skip.*. Pass the classes"):
         Forecaster.load(tmp_path / "other")
 
 

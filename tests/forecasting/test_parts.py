@@ -139,7 +139,7 @@ def test_a_folder_says_which_class_it_needs_and_never_imports_it(name, tmp_path)
     part = OWN[name][name]
     Forecaster(**SMALL | dict(num_steps=1), **{name: part}).fit(PANEL, run=tmp_path / "run")
     own = part.__name__
-    message = rf"Expected {name}=, the class {own} of the training, got none. Pass load.path, {name}={own}."
+    message = rf"Expected {name}=, the class {own} of the training, got none. In Python: load.path, {name}={own}."
     with pytest.raises(InputError, match=message):
         Forecaster.load(tmp_path / "run")
     with pytest.raises(InputError, match=f"{name} to be a {own}, as in the training, got GELU"):
@@ -204,7 +204,7 @@ def test_a_result_line_names_the_parts_that_were_given():
 
 
 def test_intervals_that_are_no_class_are_refused():
-    with pytest.raises(InputError, match="Expected intervals to be a name .conformal. or a Intervals, got 3"):
+    with pytest.raises(InputError, match="intervals to be a name .conformal. or derived from Intervals, got 3"):
         Forecaster(**SMALL, intervals=3).fit(PANEL)
     with pytest.raises(InputError, match="intervals to be a name or a class, got .*. Pass a class of Intervals"):
         Forecaster(**SMALL, intervals=lambda: None).fit(PANEL)

@@ -159,7 +159,8 @@ ValueColumns = Annotated[
     list[str] | None, typer.Option("--value", help="Column of a long table to forecast. Can be repeated.")
 ]
 ExogenousColumns = Annotated[
-    list[str] | None, typer.Option("--exogenous", help="Column of a long table that only helps. Can be repeated.")
+    list[str] | None,
+    typer.Option("--exogenous", help="Column of a long table that is seen, not forecast. Can be repeated."),
 ]
 TimeZone = Annotated[str | None, typer.Option("--time-zone", help="Time zone of the times, for example Europe/Berlin.")]
 TimeFormat = Annotated[str | None, typer.Option("--time-format", help="How times are written, for example %d/%m/%Y.")]

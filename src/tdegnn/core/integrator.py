@@ -92,8 +92,7 @@ def integrate(
             _check_shape("state_map", mapped, states[0])
             states = replace_newest(states, mapped)
         combined, layer_weights = combine(states, layer)
-        rate, context = _answer(operator(states[0], graph, layer, context))
-        _check_shape("the operator", rate, states[0])
+        rate, context = call_operator(operator, states[0], graph, layer, context)
         states = push(states, _advance(combined, rate, step_size))
         weights.append(layer_weights)
     return Integration(states[0], states, torch.stack(weights))
@@ -105,11 +104,14 @@ def _advance(combined: State, rate: State, step_size: float | Float[Tensor, ""])
     return torch.add(combined, rate, alpha=step_size)
 
 
-def _answer(result: Any) -> tuple[State, Any]:
-    if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[0], Tensor):
-        what = f"{len(result)} things" if isinstance(result, tuple) else type(result).__name__
+def call_operator(operator: SpatialOperator, state: State, graph: Graph, layer: int, context: Any) -> tuple[State, Any]:
+    """Call an operator, and check that it returns a rate with the shape of the state, and a context."""
+    answer: Any = operator(state, graph, layer, context)
+    if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], Tensor):
+        what = f"{len(answer)} things" if isinstance(answer, tuple) else type(answer).__name__
         raise InputError(f"Expected the operator to return (rate, context), got {what}. Return both.")
-    return result
+    _check_shape("the operator", answer[0], state)
+    return answer
 
 
 def _check_part(name: str, part: object, kind: type, advice: str = "") -> None:

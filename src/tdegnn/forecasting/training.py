@@ -22,6 +22,7 @@ from tdegnn.forecasting.linear_skip import Penalties, start_at_ridge
 from tdegnn.forecasting.series_training import SeriesTraining
 from tdegnn.forecasting.settings import ForecasterSettings
 from tdegnn.graph import Graph
+from tdegnn.parts import parts_must_fit
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import Placement, choose_placement
 from tdegnn.training.loop import Look, fit
@@ -80,6 +81,8 @@ class ForecasterTraining:
         learned = self._windows.predicting(task.split.training)
         self._penalties = self._solve_skips(learned)
         self._training = self._start(learned)
+        with parts_must_fit():
+            self._training.members.evaluate(learned.batch(slice(0, 1))[0], task.graph)
 
     def run(
         self,

@@ -23,6 +23,7 @@ from tdegnn.errors import InputError, TrainingError
 from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.nodes.inputs import NodeInput
 from tdegnn.nodes.settings import NodeConfig
+from tdegnn.parts import parts_must_fit
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import DeviceName, Placement, choose_device, choose_placement, place, placement_of
 from tdegnn.training.loop import FitResult, Look, fit
@@ -243,16 +244,20 @@ class NodeTrainer:
     on_look: OnLook | None = None
 
     def start(self, settings: NodeConfig) -> TaskTraining:
-        """Return a training before its first step."""
+        """Return a training before its first step. Raise an `InputError` if a part does not fit."""
         nodes, question = settings.prepare(self.prepared.nodes), self.prepared.question
-        return TaskTraining(
+        inputs = as_input(nodes, self.placement), nodes.graph
+        training = TaskTraining(
             [settings.build_network(nodes.num_features, question.num_outputs, self.seed)],
             [settings.descent],
-            (as_input(nodes, self.placement), nodes.graph),
+            inputs,
             question.task,
             NodeSubsets(*(mask[None] for mask in question.subsets)),
             self.placement,
         )
+        with parts_must_fit():
+            training.members.evaluate(*inputs)
+        return training
 
     def score(self, settings: NodeConfig) -> float:
         """Train, and return the best score on validation."""

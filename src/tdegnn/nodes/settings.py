@@ -174,7 +174,7 @@ def parts_from_record(record: Mapping[str, Any], own: Mapping[str, PartLike]) ->
         if kept is not None:
             settings[name] = family.from_record(kept, given)
         elif given is not None:
-            raise InputError(f"Expected no {name}: the record has the default. Leave it out.")
+            raise InputError(f"Expected no {name}: the folder was trained with the default. Leave it out.")
     return settings
 
 

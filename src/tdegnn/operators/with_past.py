@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tdegnn.core.integrator import call_operator
 from tdegnn.core.operator import SpatialOperator
 from tdegnn.errors import InputError, check_count
 from tdegnn.graph import Graph, State
@@ -45,5 +46,5 @@ class WithPastFeatures(PastFeaturesOperator):
     def forward(self, state: State, graph: Graph, layer: int, context: Any = None) -> tuple[State, PastFeatures]:
         """Return the rate, and the features as this layer saw them."""
         past, context = self._look_back(state, layer, context)
-        rate, own = self.operator(state, graph, layer, context.own)
+        rate, own = call_operator(self.operator, state, graph, layer, context.own)
         return rate + past, context._replace(own=own)

@@ -336,14 +336,13 @@ def _keep_where(is_better: Bool[Tensor, " members"], new: Tensor, old: Tensor) -
 
 
 def take_weights(network: nn.Module, stored: Mapping[str, Tensor], member: int, path: Path) -> None:
-    """Give a network the weights and buffers of one member.
-
-    `stored` has one row per member, and comes from the folder `path`.
-    """
+    """Give a network the weights and buffers of one member. `stored` has one row per member, from the folder `path`."""
     own = dict([*network.named_parameters(), *network.named_buffers()])
-    shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
-    if shapes != {name: tuple(tensor.shape[1:]) for name, tensor in stored.items()}:
-        raise InputError(f"Expected weights of the settings in {path}, got others. Train again.")
+    shapes = {(name, tensor.shape) for name, tensor in own.items()}
+    others = shapes ^ {(name, tensor.shape[1:]) for name, tensor in stored.items()}
+    if others:
+        text = f"Expected weights of the settings in {path}, got others ({min(others)[0]}). "
+        raise InputError(text + "Pass the classes of the training, unchanged, or train again.")
     with torch.no_grad():
         for name, tensor in own.items():
             tensor.copy_(stored[name][member])
