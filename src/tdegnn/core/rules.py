@@ -47,7 +47,7 @@ _ATTENTIONS: dict[Attention, type[AttentionCoefficients]] = {"plain": AttentionC
 
 
 def make_rule(system: System, order: int, channels: int, attention: Attention) -> TemporalCoefficients:
-    """The rule for c of a system: c = [1], a learned or a stable vector, attention over states of so many channels."""
+    """Make the rule for c of a system: c = [1], a learned or a stable vector, or attention over states."""
     if system == "DE-GNN":
         return FixedCoefficients([1.0])
     if system == "TDE-GNN_D":
@@ -58,7 +58,7 @@ def make_rule(system: System, order: int, channels: int, attention: Attention) -
 
 
 def check_choices(settings: object, **kinds: Any) -> None:
-    """Raise an `InputError` where a setting is not one of the values that its `Literal` names."""
+    """Raise an `InputError` if a setting is not one of the values of its `Literal`."""
     for name, kind in kinds.items():
         came, known = getattr(settings, name), get_args(kind)
         if came not in known:
