@@ -156,7 +156,7 @@ ONE_DATE = Panel.from_array(VALUES[:1], times=HOURS[:1])
         (lambda: Panel.from_array([[1.0, 2.0], [3.0]]), "a rectangular array of numbers"),
         (lambda: Panel.from_array(pd.DataFrame(VALUES)), "a pandas frame, whose times and names would be lost"),
         (lambda: Panel.from_array(VALUES, graph="A-B"), "a Graph, got str"),
-        (lambda: HOURLY.with_exogenous(HOURLY[:3]), "a value at 2024-01-01 03:00:00, it has none"),
+        (lambda: HOURLY.with_exogenous(HOURLY[:3]), "a value at 2024-01-01 03:00:00 in the exogenous series"),
         (lambda: HOURLY.with_exogenous(Panel.from_array(VALUES, nodes=["0", "x"])), "node '1' in the exogenous series"),
         (lambda: HOURLY.with_shared_exogenous(HOURLY.with_calendar("hour")), "shared series of one channel, got 3"),
         (lambda: HOURLY.with_exogenous(HOURLY), "channels to have different names, got 'value' twice"),

@@ -89,7 +89,7 @@ def test_nodes_without_names_are_found_by_their_numbers():
         (FRAME.rename(columns={"legs": "value"}), "other names than the channels, got 'value'. Rename one"),
         ({"ant": 1.0}, "named numbers of each node, as in .*, got others. Name them"),
         (FRAME["legs"], "a path, or a pandas or polars frame, got Series"),
-        ("nowhere.csv", "a file at nowhere.csv, there is none"),
+        ("nowhere.csv", "a file at nowhere.csv, got none"),
     ],
 )
 def test_what_is_wrong_with_features_is_one_line(source, message):
