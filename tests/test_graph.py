@@ -150,7 +150,7 @@ def test_wrong_direction_matrix_and_state_are_refused():
     with pytest.raises(InputError, match="Data without one"):
         Graph.from_pyg(Data(num_nodes=3))
     partly_weighted = networkx.Graph([(0, 1, {"weight": 1.0}), (1, 2)])
-    with pytest.raises(InputError, match="some lack it"):
+    with pytest.raises(InputError, match="got some edges without it"):
         Graph.from_networkx(partly_weighted)
     graph = Graph([[0], [1]])
     with pytest.raises(InputError, match=r"2 nodes, channels\), got \(3, 4\)"):

@@ -1,7 +1,7 @@
 """tdegnn: graph networks that learn the order of time.
 
 `F[l+1] = sum_p c_p F[l-p+1] + h s(F[l]; G)`, `sum c = 1`: a layer is a time step, and c, the weights of the past
-states, is learned. It then says which differential equation the data follow.
+states, is learned. The learned c shows which differential equation the data follow.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The two ways this library says no, and the checks that every part needs.
+"""The errors that this library raises, and checks that many modules share.
 
-`InputError` is a mistake of the caller: its message says what was expected, what came and what to do.
+`InputError` is a mistake of the caller: its message says what was expected, what was given and what to do.
 `TrainingError` is a computation that went wrong on valid input. The command line prints both as one line.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument that a message speaks of: `time_zone='UTC'` in Python, `--time-zone UTC` on the command line.
+    """An argument that a message mentions: `time_zone='UTC'` in Python, `--time-zone UTC` on the command line.
 
     Attributes:
         name: Its name in Python.
@@ -49,10 +49,10 @@ def _in_shell(value: str | float) -> str:
 
 
 class Message(str):
-    """A text for people that knows which of its words are arguments.
+    """A text for users that knows which of its words are arguments.
 
-    As a string it reads as Python does. The command line shows `as_options` instead. What users called their nodes,
-    files and columns is never taken for an argument.
+    As a string it shows arguments as in Python. The command line shows `as_options` instead. The names of a user's
+    nodes, files and columns are never mistaken for arguments.
 
     Args:
         pieces: Texts and arguments, in order. A message among them keeps its own arguments.
@@ -81,7 +81,7 @@ class TdegnnError(Exception):
     """Base of all errors this library raises on purpose.
 
     Args:
-        pieces: The message: texts, and the arguments they speak of.
+        pieces: The message: texts, and the arguments that they mention.
     """
 
     def __init__(self, *pieces: str | Argument) -> None:
@@ -98,11 +98,11 @@ class InputError(TdegnnError, ValueError):
 
 
 class DownloadError(InputError):
-    """A file could not be had: there is no network, the server has no such file, or what came is not that file."""
+    """A file is not available: there is no network, the server does not have it, or its checksum is wrong."""
 
 
 class NotFittedError(InputError, AttributeError):
-    """A model was asked for what it has not learned yet. As an `AttributeError`, so that `hasattr` says no."""
+    """A model was used before it was fitted. Also an `AttributeError`, so that `hasattr` returns False."""
 
 
 class TrainingError(TdegnnError, RuntimeError):
@@ -110,7 +110,7 @@ class TrainingError(TdegnnError, RuntimeError):
 
 
 def list_some(names: Sequence[str], most: int = 6) -> str:
-    """Return names for a message, separated by commas. Three dots stand for those after the first `most`."""
+    """Return names for a message, separated by commas. Names after the first `most` become three dots."""
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
@@ -120,7 +120,7 @@ def list_nodes(chosen: Sequence[str], num_nodes: int) -> str:
 
 
 def check_count(minimum: int = 1, **counts: Any) -> None:
-    """Raise an `InputError` for the first of `counts` that is no whole number of at least `minimum`."""
+    """Raise an `InputError` for the first of `counts` that is not a whole number of at least `minimum`."""
     for name, count in counts.items():
         try:
             is_enough = operator.index(count) >= minimum
@@ -140,7 +140,7 @@ def check_count_or_auto(**counts: Any) -> None:
 
 
 def check_finite(**numbers: Any) -> None:
-    """Raise an `InputError` for the first of `numbers` that is no finite number."""
+    """Raise an `InputError` for the first of `numbers` that is not a finite number."""
     for name, number in numbers.items():
         try:
             is_finite = math.isfinite(number)
@@ -151,7 +151,7 @@ def check_finite(**numbers: Any) -> None:
 
 
 def check_layer(layer: int, num_layers: int) -> None:
-    """Raise an `InputError` where a part was not made for so many layers."""
+    """Raise an `InputError` unless a part was made for this layer."""
     if not 0 <= layer < num_layers:
         raise InputError(
             f"Expected a layer from 0 to {num_layers - 1}, for which this part was made, got layer {layer}."
@@ -159,7 +159,7 @@ def check_layer(layer: int, num_layers: int) -> None:
 
 
 def check_fits(state: Tensor, parameter: Tensor, channels: int) -> None:
-    """Raise an `InputError` where `state` does not fit a part made for `channels` channels with this parameter."""
+    """Raise an `InputError` unless `state` fits a part with this many channels and with this parameter."""
     if state.shape[-1] != channels:
         raise InputError(
             f"Expected states of {channels} channels, for which this part was made, got {state.shape[-1]}."

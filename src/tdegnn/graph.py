@@ -31,7 +31,7 @@ Direction = Literal["out", "in", "both"]
 EdgeEnds: TypeAlias = Int[np.ndarray, " edges"]
 EdgeWeights: TypeAlias = Float[np.ndarray, " edges"]
 
-# Up to so many nodes, a dense matrix is faster than a sparse one and needs fewer calls.
+# Up to this many nodes, a dense matrix is faster than a sparse one and needs fewer calls.
 SMALL_GRAPH = 64
 
 
@@ -125,7 +125,7 @@ class Graph:
         edges = [(index[source], index[target]) for source, target in one_way.edges()]
         weights = [data.get(weight) for _, _, data in one_way.edges(data=True)]
         if None in weights and any(value is not None for value in weights):
-            raise InputError(f"Expected every edge to have the attribute {weight!r}, or none; some lack it.")
+            raise InputError(f"Expected the attribute {weight!r} on all edges or on none, got some edges without it.")
         edge_index = np.array(edges, dtype=np.int64).reshape(-1, 2).T
         has_weights = bool(weights) and weights[0] is not None
         edge_weight = np.array(weights) if has_weights else None
@@ -219,7 +219,7 @@ class Graph:
     def messages_of_copies(
         self, num_copies: int, state: Tensor
     ) -> tuple[Int[Tensor, "2 messages"], Float[Tensor, " messages"]]:
-        """Return the messages of so many separate copies of the graph, on the device and in the dtype of `state`."""
+        """Return the messages of separate copies of the graph, on the device and in the dtype of `state`."""
         key = (num_copies, state.device, state.dtype)
         if self._copied_messages is None or self._copied_messages[0] != key:
             with torch.inference_mode(False):  # as in `_kept`
@@ -302,7 +302,7 @@ def check_precision(state: Tensor) -> None:
 
 
 def _kept(values: Shaped[np.ndarray, ...], dtype: torch.dtype) -> Tensor:
-    """Make a tensor that is kept. It must not be made in inference mode: no gradient could pass it later."""
+    """Make a tensor that is kept. Not in inference mode: no gradient could pass through it later."""
     with torch.inference_mode(False):
         return torch.as_tensor(values, dtype=dtype)
 

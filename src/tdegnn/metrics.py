@@ -146,7 +146,7 @@ def interval_coverage(
     lowest, actual, is_observed = _compare(low, target, observed, per)
     highest, _, _ = _compare(high, target, observed, per)
     is_inside = ((lowest <= actual) & (actual <= highest)).double()
-    # A comparison with NaN is false, which would count as a target outside of its interval.
+    # A comparison with NaN is false, so the target would count as outside of its interval.
     is_unknown = lowest.isnan() | highest.isnan()
     return _average(torch.where(is_unknown, torch.nan, is_inside) * is_observed, is_observed, per)
 
@@ -211,8 +211,8 @@ def roc_auc(
 def r2(predicted: Numbers, targets: Numbers, mask: Mask | None = None) -> float:
     """R squared, the mean over the targets of a node: 1 is perfect, 0 is as good as the mean of the true numbers.
 
-    A target that is the same at all nodes has no variance to explain; its squared errors are then subtracted from 1 as
-    they are.
+    A target that is the same at all nodes has no variance to explain. Its squared errors are then subtracted from 1
+    without dividing them.
 
     Args:
         predicted: The predicted numbers, of shape (nodes,) or (nodes, targets).
@@ -280,7 +280,7 @@ def _compare(
             )
         is_observed &= chosen
     # Replace unobserved values before computing anything: a gradient through NaN is NaN even if its weight is zero.
-    # Both become 1, not 0, so that their error is zero in every metric, also in those that divide.
+    # Both become 1, not 0, so that their error is zero in every metric, including those that divide.
     return torch.where(is_observed, forecast, 1.0), torch.where(is_observed, actual, 1.0), is_observed
 
 
@@ -361,7 +361,7 @@ def _as_labels(values: Labels, name: str) -> Shaped[np.ndarray, " nodes"]:
     if labels.ndim != 1 or labels.dtype.kind in "fc":
         raise InputError(
             f"Expected {name} to hold one label per node, whole numbers or text, got {labels.dtype} of shape "
-            f"{labels.shape}. Of scores, take the argmax over the classes."
+            f"{labels.shape}. For scores, take the argmax over the classes."
         )
     return labels
 

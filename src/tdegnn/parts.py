@@ -121,9 +121,9 @@ class Family:
         return record if isinstance(record, str) else str(record.get("name") or record["class"])
 
     def to_record(self, given: PartLike) -> PartRecord:
-        """What a run folder keeps of a part: its name and settings, or the name of the user's class."""
+        """Return what a run folder stores about a part: its name and settings, or the name of the user's class."""
         part = given if isinstance(given, Part) else Part(given)
-        # A class of the library that is given as such is kept by its name.
+        # A class of the library is stored by its name in the family.
         names = [name for name, known in self._members.items() if known == Part(part.kind)]
         name = part.kind if isinstance(part.kind, str) else next(iter(names), None)
         if name is None:
@@ -135,7 +135,7 @@ class Family:
     def from_record(self, record: PartRecord, given: PartLike = None) -> PartLike:
         """Return the part that a run folder keeps.
 
-        Code is never imported by the name that a file says: a class of the user's own must be given again.
+        Code is never imported by a name in a file: the user must pass a custom class again.
 
         Args:
             record: What `to_record` returned.

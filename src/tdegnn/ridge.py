@@ -1,6 +1,6 @@
 """Ridge regression, solved in closed form: `W = argmin |X W - Y|^2 + penalty |W|^2`.
 
-The only place where a ridge is solved. Callers sum up products of their rows; rows themselves never come here. In the
+The only place where a ridge is solved. Callers pass sums of products, not the rows themselves. In the
 dual, `gram` is the kernel `X X^T` and `products` are the targets Y.
 """
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tdegnn.errors import InputError
 
-# Eigenvalues of at most this share of the largest one are what rounding leaves of zero.
+# Eigenvalues of at most this share of the largest one are zero up to rounding.
 ROUNDING = 1e-12
 # From this size on, Cholesky factors take about half the time of LU factors. Below, the extra call takes longer.
 LARGE = 1024
@@ -47,7 +47,7 @@ def solve_ridge(
 
 def _solve_least_squares(gram: Tensor, products: Tensor) -> Tensor:
     eigenvalues, vectors = torch.linalg.eigh(gram)
-    # Directions that the inputs do not have carry no weight. They could carry any.
+    # Directions in which the inputs do not vary get no weight: any weight would fit as well.
     is_nothing = eigenvalues <= ROUNDING * eigenvalues[..., -1:]
     inverses = torch.where(is_nothing, 0.0, 1 / torch.where(is_nothing, 1.0, eigenvalues))
     weights: Tensor = vectors @ (inverses[..., None] * (vectors.mT @ products))

@@ -1,7 +1,7 @@
 """Product of a constant sparse matrix with dense states, `Y = A X`.
 
 The matrix and its transpose are kept in compressed rows, so that the backward pass is a product like the forward one
-(torch would transpose the matrix anew in every backward pass). The product is registered as an operator of its own:
+(torch would transpose the matrix anew in every backward pass). The product is registered as a custom operator:
 `torch.compile` does not look into it. `torch.func.vmap` folds members into channels or, if each member has its own
 values (dropout), into the blocks of one large matrix.
 """

@@ -1,7 +1,7 @@
-"""All private names of torch that this package uses, each with a public way to do without it.
+"""All private names of torch that this package uses, each with a public alternative.
 
 A `Door` is a group of private names that serve one purpose. All doors are tried when this module is imported. If the
-installed torch lacks one of the names, the door stays closed: the public way is taken instead, with the same numbers
+installed torch lacks one of the names, the door stays closed: the public alternative is used, with the same numbers
 and less speed, and a `UserWarning` says so once per process. No other module uses a private name of torch.
 """
 
@@ -30,7 +30,7 @@ class Door:
     """Private names of torch that serve one purpose.
 
     Args:
-        consequence: What happens without them, for the warning.
+        consequence: What happens if they are missing, for the warning.
         names: Where torch has the names, from `torch` on.
     """
 
@@ -57,7 +57,7 @@ class Door:
 
 
 def _find(name: str) -> Any:
-    """Return what torch has under a dotted name, or None if it has nothing there."""
+    """Return the object with a dotted name in torch, or None if there is none."""
     root, *path = name.split(".")
     found: Any = importlib.import_module(root)
     reached = root
@@ -183,7 +183,7 @@ class Operation:
 
 
 def watch_operations(see: Callable[[Operation], None]) -> AbstractContextManager[object]:
-    """Show every operation to `see` after it was made, those of the backward pass too. `OPERATIONS` must be open."""
+    """Call `see` after every operation, also in the backward pass. The door `OPERATIONS` must be open."""
     mode: Any = OPERATIONS["torch.utils._python_dispatch.TorchDispatchMode"]
 
     class Watcher(mode):  # type: ignore[misc]

@@ -287,7 +287,7 @@ def test_a_panel_brings_its_graph_and_its_targets(damped_series):
     found = find_order(panel, **FAST)
     assert found.order == find_order(torch.as_tensor(series), graph, **FAST).order == 2
     assert found.has_graph
-    assert any("were not looked at" in note for note in found.notes)
+    assert any("were not used" in note for note in found.notes)
 
 
 def test_silent_nodes_are_seen_but_not_judged():

@@ -97,8 +97,8 @@ def test_a_report_says_what_c_weighs_where_that_is_known():
 def test_a_multiple_root_is_claimed_only_where_the_roots_are():
     """(x - 1)(x - 0.85)^3 has a tiny D_1, but 1 is a simple root and no other root is near it."""
     report = explain([3.55, -4.7175, 2.781625, -0.614125], tolerance=0.02)
-    assert "2-fold" not in report.verdict or "though 1 is no 2-fold root" in report.verdict
-    assert report.verdict == "Stable: D_1 is below the tolerance, though 1 is no 2-fold root."
+    assert "2-fold" not in report.verdict or "although 1 is not a 2-fold root" in report.verdict
+    assert report.verdict == "Stable: D_1 is below the tolerance, although 1 is not a 2-fold root."
 
 
 def test_zeros_are_shown_as_zeros():

@@ -226,7 +226,7 @@ def test_a_stopped_training_goes_on(run, files, tmp_path, monkeypatch):
         assert (whole / name).read_bytes() == (parts / name).read_bytes()
     changed = run("classify", *files, *SMALL, "--out", parts, "--resume", "--seed", "1")
     assert changed[0] == 2
-    assert "got settings.seed = 1 in place of 0" in changed[2]
+    assert "got settings.seed = 1 instead of 0" in changed[2]
 
 
 def interrupt(*_):
@@ -244,7 +244,7 @@ def complains(run, *arguments):
 
 @pytest.mark.parametrize(
     ("error", "message"),
-    [(errno.ENOSPC, "Expected room on the disk for"), (errno.EROFS, "Expected to be allowed to write")],
+    [(errno.ENOSPC, "Expected free disk space for"), (errno.EROFS, "Expected permission to write")],
 )
 def test_a_disk_that_does_not_take_it_is_one_line(run, files, tmp_path, monkeypatch, error, message):
     def refuse(_):

@@ -246,12 +246,12 @@ def test_a_stopped_training_goes_on(run, tmp_path, monkeypatch):
         patch.setattr("tdegnn.runs.run_folder.RunFolder.finish", interrupt)
         assert run(*command, parts)[0] == 130
     assert "an unfinished training. Add --resume or choose" in complains(run, *command, parts)
-    assert "Go on with --resume" in complains(run, "predict", parts, "--out", tmp_path / "forecast.csv")
+    assert "Continue with --resume" in complains(run, "predict", parts, "--out", tmp_path / "forecast.csv")
     assert run(*command, parts, "--resume")[0] == 0
     for name in (WEIGHTS, METRICS, "summary.json"):
         assert (whole / name).read_bytes() == (parts / name).read_bytes()
     assert "a finished training" in complains(run, *command, parts)
-    assert "got settings.seed = 1 in place of 0" in complains(run, *command, parts, "--resume", "--seed", "1")
+    assert "got settings.seed = 1 instead of 0" in complains(run, *command, parts, "--resume", "--seed", "1")
     assert run(*command, parts, "--resume")[1] == run(*command, whole, "--resume")[1].replace("whole", "parts")
 
 
@@ -297,7 +297,7 @@ def test_node_features_are_learned_from_and_not_asked_for_again(run, towns, tmp_
     folder, given = tmp_path / "run", ("--node-features", towns)
     code, out, err = run("fit", SERIES, *EDGES, *SMALL, *given, "--window", "4", "--out", folder)
     assert (code, err) == (0, "")
-    assert "Note: towns.csv has nodes that the series have not, 'Ipswell' first; they are left out." in out
+    assert "Note: towns.csv has nodes that are not in the series, 'Ipswell' first; they are left out." in out
     model = Forecaster.load(folder)
     assert model.node_features_.names == ("people", "hill")
     assert model.node_features_.values[:, 0].tolist() == [7, 6, 5, 4, 3, 2, 1, 0]
@@ -325,7 +325,7 @@ def test_a_backtest_takes_node_features(run, towns):
             "each node of the series in column 'town' of towns.csv, got none called 'Brackw",
         ),
         ("town,people\nAldermoor,many\n", "a number in column 'people', got 'many' in line 2 of towns.csv. Node feat"),
-        ("town,value\nAldermoor,1\n", "node features with names of their own, got 'value', a channel. Rename one"),
+        ("town,value\nAldermoor,1\n", "node features with other names than the channels, got 'value'. Rename one"),
     ],
 )
 @pytest.mark.parametrize("command", ["fit", "backtest"])
@@ -369,7 +369,7 @@ def test_newer_series_are_forecast_whatever_the_order_of_their_nodes(run, traine
     given = ("--series", tmp_path / "new.csv", "--separator", ";", "--out", tmp_path / "forecast.csv")
     code, printed, _ = run("predict", trained, *given)
     assert code == 0
-    assert "Note: new has nodes that the training had not, the first is 'Ipswell'; they are left out." in printed
+    assert "Note: new has nodes that were not in the training, 'Ipswell' first; they are left out." in printed
     expected = Forecaster.load(trained).predict().to_frame()
     np.testing.assert_allclose(pd.read_csv(tmp_path / "forecast.csv")["forecast"], expected["forecast"], rtol=1e-6)
     shuffled.drop(columns="Dunmere").to_csv(tmp_path / "new.csv", index=False, sep=";")
@@ -516,7 +516,7 @@ def test_a_newcomer_reads_the_order_of_a_wave_off_two_files(run, tmp_path, monke
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["cases.csv"], "Expected a file at cases.csv, there is none. Check the path."),
+        (["cases.csv"], "Expected a file at cases.csv, got none. Check the path."),
         (["chickenpocks"], "Expected a file, or a benchmark (chickenpox, pedalme, wikimath), got 'chickenpocks'"),
         (["chickenpocks"], "Did you mean 'chickenpox'?"),
         (["cora"], "got the benchmark cora, which has none. Try: tdegnn classify cora"),

@@ -53,7 +53,7 @@ def test_the_name_of_a_file_or_a_column_is_no_option(check):
     assert said.endswith("pass the column of nodes with --node.\n")
     more = long_table("A", value="time_zone,node_features=")
     rows = "\n".join(row if not number else f"{row},{number % 4}" for number, row in enumerate(more.splitlines()))
-    assert "Note: The column 'time_zone' is forecast, the other columns only help. Pass another with --value." in check(
+    assert "Note: The column 'time_zone' is forecast; the other columns only help. Pass another with --value." in check(
         rows
     )
 

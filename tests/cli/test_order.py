@@ -87,7 +87,7 @@ def test_data_that_cannot_tell_are_no_error(run, tmp_path):
     ("arguments", "message"),
     [
         (["order"], "Missing argument"),
-        (["order", "nowhere.csv"], "Expected a file at nowhere.csv, there is none"),
+        (["order", "nowhere.csv"], "Expected a file at nowhere.csv, got none"),
         (["order", "chickenpocks"], "Did you mean 'chickenpox'?"),
         (["order", "{series}", "--max-order", "9"], "Invalid value for '--max-order'"),
         (["order", "{series}", "--step-size", "0"], "Expected --step-size to be positive, got 0.0."),

@@ -553,7 +553,7 @@ def test_compiled_rules_give_the_same_numbers_and_gradients(device):
         ),
         (
             lambda: StableCoefficients.from_coefficients([1.9995, -0.9995], margin=1e-3),
-            "got one of 0.9995. Take a smaller margin, or, where 1 is to be a root once more, say so with multipl",
+            "got one of 0.9995. Take a smaller margin, or, if 1 should be a root once more, pass multipl",
         ),
         (
             lambda: StableCoefficients.from_coefficients([1.5, -0.5], multiplicity=2),

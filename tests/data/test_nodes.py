@@ -154,7 +154,7 @@ def test_a_subset_that_pyg_data_do_not_have_is_empty():
         ({"labels": np.zeros(4)}, "got ndarray of float64"),
         ({"labels": np.zeros(3, np.int64)}, "shape .3,."),
         ({"labels": np.array([0, 1, -2, 0])}, "labels from 0 on, or -1 if unknown, got -2"),
-        ({"test_masks": masks((2,))}, r"equally many splits, got \[2, 2, 1\]"),
+        ({"test_masks": masks((2,))}, r"the same number of splits in all masks, got \[2, 2, 1\]"),
         (
             {"test_masks": masks((2,), ()).astype(int)},
             "test_masks of bool and shape .splits, 4 nodes., got ndarray of int",

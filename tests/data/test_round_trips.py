@@ -19,7 +19,7 @@ THOROUGH = settings(max_examples=60, deadline=None, suppress_health_check=[Healt
 
 
 def columns(panel, layout):
-    """What a table cannot say by itself, and its reader is told."""
+    """The arguments that a reader needs because a table cannot hold them."""
     known = {"time": "time", "time_zone": panel.time_zone}
     return (
         known

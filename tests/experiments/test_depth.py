@@ -163,7 +163,7 @@ def test_what_has_a_line_is_not_trained_again(tmp_path):
     train_depth(CHAIN, [config], path, placement=DOUBLE)
     assert read_lines(path) == lines
     path.write_text(json.dumps(lines[0]) + "\n")
-    train_depth(CHAIN, [config], path, placement=DOUBLE)  # split 1 alone comes to what it came to beside split 0
+    train_depth(CHAIN, [config], path, placement=DOUBLE)  # split 1 alone gives the same as together with split 0
     again = read_lines(path)[1]
     assert again["trained"]["gradients"] == pytest.approx(lines[1]["trained"]["gradients"], rel=1e-2)
     assert again["test_accuracy"] == lines[1]["test_accuracy"]

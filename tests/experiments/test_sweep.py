@@ -224,7 +224,7 @@ def test_wrong_settings_say_what_is_right(tmp_path):
     object.__setattr__(wrong, "system", "GCN")  # types are checked at every call here, not at a user's
     with pytest.raises(InputError, match="system to be one of DE-GNN, TDE-GNN_D, TDE-GNN_A, TDE-GNN_S, got 'GCN'"):
         wrong.__post_init__()
-    with pytest.raises(InputError, match="at most 4 splits, all that tiny has, got 5"):
+    with pytest.raises(InputError, match="at most 4 splits, the number in tiny, got 5"):
         sweep(tmp_path / "study", settings=replace(SETTINGS, num_splits=5))
 
 

@@ -622,7 +622,7 @@ def test_a_training_that_was_stopped_goes_on(tmp_path, system):
     whole = Forecaster(**settings).fit(PANEL)
     with pytest.raises(KeyboardInterrupt):
         Forecaster(**settings).fit(PANEL, run=tmp_path, on_look=stop, source={"file": "cases.csv"})
-    with pytest.raises(InputError, match="a finished training, got .* which is not. Go on with --resume"):
+    with pytest.raises(InputError, match="a finished training, got an unfinished one in .* Continue with --resume"):
         Forecaster.load(tmp_path)
     resume = dict(run=tmp_path, resume=True, source={"file": "cases.csv"})
     resumed = Forecaster(**settings).fit(PANEL, **resume)
@@ -632,7 +632,7 @@ def test_a_training_that_was_stopped_goes_on(tmp_path, system):
         assert (model.history_, model.best_step_, model.summary_) == (whole.history_, whole.best_step_, whole.summary_)
         np.testing.assert_array_equal(model.coefficients_, whole.coefficients_)
     assert RunFolder.open(tmp_path).config["data"]["file"] == "cases.csv"
-    with pytest.raises(InputError, match="got settings.num_steps = 7 in place of 6"):
+    with pytest.raises(InputError, match="got settings.num_steps = 7 instead of 6"):
         Forecaster(**settings | dict(num_steps=7)).fit(PANEL, **resume)
     with pytest.raises(InputError, match="got data.sha256"):
         Forecaster(**settings).fit(replace(PANEL, values=PANEL.values + 1), **resume)
@@ -867,7 +867,7 @@ def test_two_frames_forecast_a_wave_ten_times_better_than_one(wave):
 def test_an_order_beyond_the_window_is_cut_and_said():
     model = Forecaster(**SMALL | dict(order=9, window=3, num_steps=2)).fit(PANEL)
     assert (model.order_, model.coefficients_.shape) == (3, (1, 3))
-    assert any("An order of 9 was asked for; it is 3" in note for note in model.notes_)
+    assert any("An order of 9 was asked for, but a window has 3 steps" in note for note in model.notes_)
 
 
 def test_a_training_that_went_wrong_is_not_blamed_on_the_data():
@@ -959,7 +959,7 @@ def test_a_long_horizon_on_physical_states_has_a_note():
 def test_planned_steps_at_the_end_are_to_be_removed(tmp_path):
     values = PANEL.values.copy()
     values[-12:] = np.nan
-    with pytest.raises(InputError, match="got 12 steps without anything of 60. Remove them"):
+    with pytest.raises(InputError, match="got 12 of 60 steps without any. Remove them"):
         Forecaster(**SMALL).fit(make_panel(values), run=tmp_path / "run")
     assert not list(tmp_path.iterdir())
     values[-12:-2] = PANEL.values[-12:-2]

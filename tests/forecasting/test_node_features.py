@@ -13,7 +13,7 @@ from tdegnn.training.devices import single_thread
 NAMES = ("ant", "bee", "cat", "dog")
 VALUES = {"height": [1.0, 2.0, 3.0, 6.0], "legs": [6.0, 6.0, 4.0, 4.0]}
 FRAME = pd.DataFrame(VALUES, index=NAMES)
-# In another order than the panel, and with a node it has not.
+# In another order than the panel, and with a node that it does not have.
 SHUFFLED = pd.concat([FRAME, pd.DataFrame({"height": 9.0, "legs": 0.0}, index=["eel"])]).iloc[[4, 2, 0, 3, 1]]
 SMALL = dict(
     window=3, order=2, hidden_channels=4, num_layers=1, dropout=0.1, learning_rate=0.03, num_members=1, num_steps=6,
@@ -65,7 +65,7 @@ def test_features_are_read_by_the_names_of_nodes(kind, tmp_path):
     assert features.names == ("height", "legs")
     np.testing.assert_array_equal(features.values, FRAME.to_numpy())
     (note,) = features.notes
-    assert note.endswith("has nodes that the series have not, 'eel' first; they are left out.")
+    assert note.endswith("has nodes that are not in the series, 'eel' first; they are left out.")
     assert read_node_features(SOURCES[kind](FRAME, tmp_path), PANEL).notes == ()
 
 
@@ -85,11 +85,11 @@ def test_nodes_without_names_are_found_by_their_numbers():
         (FRAME.replace(3.0, np.nan), "a number in column 'height', got nothing in row 2 of the frame. Fill it in"),
         (FRAME.replace(3.0, np.inf), "finite numbers in column 'height', got inf in row 2 of the frame"),
         (pd.concat([FRAME, FRAME[1:2]]), "each node once, got 'bee' again in row 4 of the frame. Remove all but one"),
-        (FRAME[[]], "a column of numbers beside the nodes in the frame, got none. Add one"),
-        (FRAME.rename(columns={"legs": "value"}), "names of their own, got 'value', a channel. Rename one"),
+        (FRAME[[]], "a column of numbers next to the nodes in the frame, got none. Add one"),
+        (FRAME.rename(columns={"legs": "value"}), "other names than the channels, got 'value'. Rename one"),
         ({"ant": 1.0}, "named numbers of each node, as in .*, got others. Name them"),
         (FRAME["legs"], "a path, or a pandas or polars frame, got Series"),
-        ("nowhere.csv", "a file at nowhere.csv, there is none"),
+        ("nowhere.csv", "a file at nowhere.csv, got none"),
     ],
 )
 def test_what_is_wrong_with_features_is_one_line(source, message):

@@ -160,7 +160,7 @@ def test_a_rule_of_one_order_keeps_its_order():
         model = Forecaster(**SMALL | dict(num_steps=1, order=3), coefficients=part).fit(PANEL)
         assert (model.order_, model.coefficients_.shape) == (order, (2, order))
     assert Forecaster(**SMALL | dict(num_steps=1, order="auto"), coefficients="leapfrog").fit(PANEL).order_ == 2
-    with pytest.raises(InputError, match="order of at most 1, the frames of the window, got 2"):
+    with pytest.raises(InputError, match="order of at most 1, the number of frames in the window, got 2"):
         Forecaster(**SMALL | dict(num_steps=1, window=1), coefficients="leapfrog").fit(PANEL)
 
 

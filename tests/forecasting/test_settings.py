@@ -97,7 +97,7 @@ def test_every_rival_is_built_from_its_seed(name):
             dict(coefficients="soft"),
             "coefficients to be one of euler, .*, or a class of your own, got 'soft'",
         ),
-        (dict(order=5), "order of at most 4, the frames of the window, got 5"),
+        (dict(order=5), "order of at most 4, the number of frames in the window, got 5"),
     ],
 )
 def test_wrong_settings_are_refused(monkeypatch, settings, message):

@@ -59,7 +59,7 @@ def test_what_is_no_target_is_not_seen():
 
 
 def test_an_order_above_the_window_is_refused():
-    with pytest.raises(InputError, match="an order of at most 4, the frames of the window, got 5"):
+    with pytest.raises(InputError, match="an order of at most 4, the number of frames in the window, got 5"):
         PhysicalSeriesNetwork(SIZES, 8, DirectCoefficients(5))
 
 

@@ -353,7 +353,7 @@ def test_nothing_known_of_the_future_is_no_input():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (dict(rule=DirectCoefficients(5)), "an order of at most 4, the frames of the window, got 5. Take a longer"),
+        (dict(rule=DirectCoefficients(5)), "of at most 4, the number of frames in the window, got 5. Take a longer"),
         (dict(layers=0), "num_layers to be at least 1, got 0"),
         (dict(step_size=float("nan")), "step_size to be finite, got nan"),
         (dict(dropout=1.0), "dropout to be at least 0 and below 1, got 1.0"),

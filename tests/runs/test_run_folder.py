@@ -94,7 +94,7 @@ def answer_of_another_process(function, *args):
 
 
 def contents(folder):
-    """What is in the folder, byte for byte, besides the lock."""
+    """Return the content of all files in the folder, except the lock."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ".lock"}
 
 
@@ -175,9 +175,7 @@ def test_a_finished_training_has_a_summary_and_no_checkpoint_and_stays_as_it_is(
         assert again.is_finished
         assert again.read_checkpoint() is None
         assert again.read_summary() == {"loss": 0.5, "other": None}
-        with pytest.raises(
-            InputError, match="Expected a training to go on with, got the finished one in .*run. Choose"
-        ):
+        with pytest.raises(InputError, match="Expected an unfinished training, got the finished one in .*run. Choose"):
             again.append_metrics({})
     assert contents(run.path) == before
 
@@ -275,12 +273,12 @@ def test_resuming_with_other_versions_is_allowed(run):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"seed": 8}, "got seed = 8 in place of 7"),
-        ({"settings": {"order": 2, "rates": [0.1]}}, "got settings.order = 2 in place of 3"),
-        ({"settings": {"order": 3, "rates": [0.1]}}, r"got settings.rates = \[0.1\] in place of \[0.1, 0.2\]"),
-        ({"settings": {"order": 3}}, r"got settings.rates = nothing in place of \[0.1, 0.2\]"),
-        ({"dropout": 0.5}, "got dropout = 0.5 in place of nothing"),
-        ({"settings": None}, 'got settings = null in place of {"order": 3'),
+        ({"seed": 8}, "got seed = 8 instead of 7"),
+        ({"settings": {"order": 2, "rates": [0.1]}}, "got settings.order = 2 instead of 3"),
+        ({"settings": {"order": 3, "rates": [0.1]}}, r"got settings.rates = \[0.1\] instead of \[0.1, 0.2\]"),
+        ({"settings": {"order": 3}}, r"got settings.rates = nothing instead of \[0.1, 0.2\]"),
+        ({"dropout": 0.5}, "got dropout = 0.5 instead of nothing"),
+        ({"settings": None}, 'got settings = null instead of {"order": 3'),
     ],
 )
 def test_resuming_with_other_settings_names_the_first(changed, message, run):
@@ -290,10 +288,10 @@ def test_resuming_with_other_settings_names_the_first(changed, message, run):
 
 
 def test_a_second_training_in_the_same_folder_is_refused(run):
-    message = "Expected to be alone in .*run, another process is training there. Wait for it"
+    message = "Expected no other process in .*run, got one that is training there. Wait for it"
     with pytest.raises(InputError, match=message):
         RunFolder.resume(run.path, CONFIG)
-    assert "another process is training there" in answer_of_another_process(refusal, RunFolder.resume, run.path, CONFIG)
+    assert "got one that is training there" in answer_of_another_process(refusal, RunFolder.resume, run.path, CONFIG)
     run.append_metrics({"step": 2})
     run.close()
     RunFolder.resume(run.path, CONFIG).close()
@@ -318,7 +316,7 @@ def edit_config(folder, **changes):
         (lambda path: (path / "config.json").unlink(), "Expected a run folder, got .*run without config.json. Choose"),
         (
             lambda path: path.rename(path.with_name("gone")),
-            "Expected a run folder, got .*run, which is no folder. Choose",
+            "Expected a run folder, got .*run, which is not a folder. Choose",
         ),
         (lambda path: (path / "config.json").write_text("{"), "Expected JSON in .*config.json, got .*Restore it"),
         (
@@ -332,11 +330,11 @@ def edit_config(folder, **changes):
         (lambda path: (path / "config.json").write_text("[]"), "Expected a JSON object in .*config.json, got list"),
         (
             lambda path: edit_config(path, format="a"),
-            "Expected a run folder, got .* with the config.json of something else",
+            "Expected a run folder, got .* with a config.json of another kind",
         ),
         (
             lambda path: edit_config(path, format=3, versions={"tdegnn": "9.1"}),
-            "written by tdegnn 9.1 with format 3, this version reads up to 2. Upgrade tdegnn.",
+            "written by tdegnn 9.1 with format 3, but this version reads formats up to 2. Upgrade tdegnn.",
         ),
     ],
 )
@@ -475,7 +473,7 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path):
     ("path", "message"),
     [
         ("file", "Expected a folder for the run, got the file .*file. Choose another folder."),
-        ("file/run", "Expected to write .*run, got an error of the system .Not a directory.. Choose another folder."),
+        ("file/run", "Expected to write .*run, got a system error .Not a directory.. Choose another folder."),
     ],
 )
 def test_a_path_that_is_a_file_is_refused(path, message, tmp_path):
@@ -507,7 +505,7 @@ def test_on_a_full_disk_nothing_is_lost_and_the_training_can_go_on(write, run, m
     before = contents(run.path)
     with monkeypatch.context() as patch:
         fill_disk(patch)
-        with pytest.raises(InputError, match="Expected room on the disk for .*, got none .No space left .* Free some"):
+        with pytest.raises(InputError, match="Expected free disk space for .*, got none .No space left .* Free some"):
             write(run)
     assert contents(run.path) == before
     write(run)
@@ -517,7 +515,7 @@ def test_on_a_full_disk_nothing_is_lost_and_the_training_can_go_on(write, run, m
 def test_a_training_that_found_no_room_to_begin_can_be_begun_again(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         fill_disk(patch)
-        with pytest.raises(InputError, match="Expected room on the disk for .*config.json"):
+        with pytest.raises(InputError, match="Expected free disk space for .*config.json"):
             RunFolder.create(tmp_path / "run", CONFIG)
     assert contents(tmp_path / "run") == {}
     RunFolder.create(tmp_path / "run", CONFIG).close()
@@ -537,7 +535,7 @@ def test_a_limit_in_the_middle_of_a_write_loses_nothing(run):
     run.close()
     before = contents(run.path)
     for message in answer_of_another_process(write_until_refused, run.path):
-        assert "got an error of the system (File too large). Choose another folder." in message
+        assert "got a system error (File too large). Choose another folder." in message
     after = contents(run.path)
     lines = after.pop("metrics.jsonl")
     assert lines.startswith(before.pop("metrics.jsonl"))
@@ -574,9 +572,7 @@ def test_a_read_only_folder_can_be_read_and_not_written_to():
             (folder / "closed").chmod(0o755)
     for answer, path in zip(answers[:3], ["new", "run", "closed/new"], strict=True):
         advice = "Choose another folder."
-        assert (
-            answer == f"Expected to be allowed to write {folder / path}, got the answer 'Permission denied'. {advice}"
-        )
+        assert answer == f"Expected permission to write {folder / path}, got the error 'Permission denied'. {advice}"
     assert answers[3] == f"Expected a folder that can be read, got {folder / 'closed'} (Permission denied). Check it."
     assert answers[4] == "[]"
 

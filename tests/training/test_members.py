@@ -50,7 +50,7 @@ def train(networks, descents, splits, num_steps=12, placement=None, **options):
 @pytest.mark.parametrize("batch_norm", [False, True])
 @pytest.mark.parametrize("rule", RULES)
 def test_a_member_gets_what_it_gets_alone(rule, batch_norm, device):
-    """Other step sizes, dropout rates, learning rates, decays, seeds and splits stand beside it."""
+    """The other members have other step sizes, dropout rates, learning rates, decays, seeds and splits."""
     settings = [(0, 0.1, 0.0, SLOW), (1, 0.5, 0.6, FAST), (2, 1.0, 0.3, SLOW)]
     networks = [make_network(rule, seed, h, dropout, batch_norm) for seed, h, dropout, _ in settings]
     descents = [descent for *_, descent in settings]

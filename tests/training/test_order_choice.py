@@ -68,7 +68,8 @@ def test_series_that_cannot_tell_get_the_usual_order_and_a_note(window, order):
 def test_series_that_are_too_short_to_say_get_the_usual_order_and_a_note():
     model = Forecaster(order="auto", window=5, **QUICK).fit(noise(num_steps=34))
     assert model.order_ == 4
-    assert any(note.startswith("The order could not be looked for, 4 was taken. Expected") for note in model.notes_)
+    start = "The order could not be searched for, so 4 was taken. Expected"
+    assert any(note.startswith(start) for note in model.notes_)
 
 
 @pytest.mark.slow

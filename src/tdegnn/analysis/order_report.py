@@ -184,7 +184,7 @@ class OrderFound:
         share = percent_reached(best.clamped(best.explained_share or 0.0))
         little = f"explains enough, at most {share} (order {best.order}) where {EXPLAINED_ENOUGH:.0%} are needed"
         rest = (
-            f"and {noise} hides the higher ones" if is_hidden else "so chance, or what is not in the data, is at work"
+            f"and {noise} hides the higher ones" if is_hidden else "so chance, or something not in the data, is at work"
         )
         return f"no order up to {seen[-1].order} {little}, {rest}"
 

@@ -132,7 +132,7 @@ def _take_apart(
         graph = states.graph if graph is None else graph
         all_values = np.asarray(states.values)
         if states.num_targets < all_values.shape[-1]:
-            notes.append("Only the channels to forecast belong to the state: the other channels were not looked at.")
+            notes.append("Only the channels to forecast belong to the state: the other channels were not used.")
         states = all_values[..., : states.num_targets]
     if np.iscomplexobj(states):
         raise InputError("Expected real states, got complex ones. Pass the real and imaginary parts as two channels.")

@@ -41,8 +41,8 @@ ORDINALS = (
 # Meaning of a learned c, by the kind of states that it weighs.
 MEANINGS = {
     "latent": "c weighs states of the network (mean over its layers), not the data themselves",
-    "physical": "c weighs what was observed: it says which differential equation the data follow, as far as the fit "
-    "explains them (tdegnn order says how far)",
+    "physical": "c weighs what was observed: it shows which differential equation the data follow, as far as the fit "
+    "explains them (see tdegnn order)",
 }
 
 
@@ -102,7 +102,7 @@ class CoefficientReport:
         reach = max(self.tolerance, DEFAULT_TOLERANCE) ** (1 / multiplicity)
         if multiplicity > 1 and sum(abs(root - 1) <= reach for root in self.roots) < multiplicity:
             small = "D_1 is" if multiplicity == 2 else f"D_1 to D_{multiplicity - 1} are"
-            return f"{small} below the tolerance, though 1 is no {multiplicity}-fold root."
+            return f"{small} below the tolerance, although 1 is not a {multiplicity}-fold root."
         if multiplicity > 1:
             return f"a pure {ordinal(multiplicity)}-order recursion, 1 is a {multiplicity}-fold root."
         if not any(self.coefficients[1:]):

@@ -1,4 +1,4 @@
-"""`tdegnn data check`: read the user's own files, and tell what is in them or what is wrong."""
+"""`tdegnn data check`: read the user's own files, and report what is in them or what is wrong."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def check(
     series: SeriesFile,
     tables: TableOptions,
     window: Annotated[int, typer.Option(help="Number of steps that a forecast would see.", min=1)] = 4,
-    horizon: Annotated[int, typer.Option(help="Number of steps that it would look ahead.", min=1)] = 1,
+    horizon: Annotated[int, typer.Option(help="Number of steps that it would forecast.", min=1)] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Read your own series and graph, and tell what is in them or what is wrong."""
+    """Read your own series and graph, and report what is in them or what is wrong."""
     panel = read_series(series, tables)
     facts = _facts(panel, series, window, horizon)
     if as_json:

@@ -65,7 +65,7 @@ class ClassifierOptions:
     order: Annotated[
         Any,
         typer.Option(
-            help="Length of the history. [bold]auto[/bold] tries 1 to 4 and takes the one that validation prefers.",
+            help="Length of the history. [bold]auto[/bold] tries 1 to 4 and chooses by validation.",
             parser=parse_order,
             metavar="INTEGER|auto",
         ),
@@ -100,7 +100,7 @@ class ClassifierOptions:
         Args:
             seed: Seed of everything random.
             device: Where to compute.
-            direction: Whose states a node receives. None if the user did not say.
+            direction: Whose states a node receives. None if the user gave none.
         """
         from tdegnn.nodes.classifier import NodeClassifier
 
@@ -205,7 +205,7 @@ def classify(
         notes.append(model.order_choice_.reason)
     if model.summary_["is_diverged"]:
         notes.append(
-            f"The training diverged. The best weights before, of step {model.summary_['best_step']}, were kept. "
+            f"The training diverged. The best weights before that, of step {model.summary_['best_step']}, were kept. "
             "Lower --learning-rate or --step-size."
         )
     if as_json:

@@ -1,4 +1,4 @@
-"""`tdegnn explain`: what a vector of coefficients means, one that is given or one that a training learned."""
+"""`tdegnn explain`: the meaning of a vector of coefficients, given or learned in a training."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def explain(
     coefficients: Annotated[
         str,
         typer.Argument(
-            help="The vector c, newest state first, separated by commas, as [bold]1.4,0.2,-0.6[/bold]; or a run folder."
+            help="The vector c, newest state first, for example [bold]1.4,0.2,-0.6[/bold]; or a run folder."
         ),
     ],
     tolerance: Annotated[

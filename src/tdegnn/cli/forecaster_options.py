@@ -51,7 +51,7 @@ class ForecasterOptions:
     """The options of a forecaster. The defaults are those of `Forecaster`, except for the horizon.
 
     Only the steps of the horizon have intervals; with the default of Python, one step, most forecasts would have none.
-    None is an option that the user did not give: its default depends on the states, or it does not apply to some.
+    An option is None if the user did not give it and its default depends on the states, or it does not apply to some.
     """
 
     PANEL: ClassVar[str] = "The forecaster"
@@ -60,7 +60,7 @@ class ForecasterOptions:
         StatesOption,
         typer.Option(
             help="What c combines: [bold]latent[/bold] states of the network, or the [bold]physical[/bold] ones, the "
-            "observed steps. For physical states, `tdegnn explain` tells the order in time of the data."
+            "observed steps. For physical states, `tdegnn explain` shows the order in time of the data."
         ),
     ] = StatesOption.LATENT
     window: Annotated[

@@ -111,7 +111,7 @@ ResultLines = Annotated[
     Path, typer.Option("--out", "-o", help="File of result lines. Results that it already holds are not run again.")
 ]
 Report = Annotated[bool, typer.Option("--report", help="Run nothing, only show the results in the file.")]
-Picture = Annotated[Path | None, typer.Option(help="File for the figure. Default: beside the result lines.")]
+Picture = Annotated[Path | None, typer.Option(help="File for the figure. Default: next to the result lines.")]
 Datasets = Annotated[
     list[str] | None, typer.Option("--dataset", help="Name of a dataset. Can be repeated. Default: all.")
 ]
@@ -193,7 +193,7 @@ Name = TypeVar("Name", bound=str)
 
 
 def choose_names(asked: Sequence[str] | None, known: Sequence[Name], what: str) -> list[Name]:
-    """Return those of the known names that were asked for, or all if none was."""
+    """Return the names that were given, or all known names if none was given."""
     unknown = [name for name in asked or () if name not in known]
     if unknown:
         raise InputError(f"Expected a {what} among {', '.join(known)}, got {unknown[0]!r}.")
@@ -203,7 +203,7 @@ def choose_names(asked: Sequence[str] | None, known: Sequence[Name], what: str) 
 def check_report(report: bool, out: Path) -> None:
     """Raise an `InputError` if a report is asked for and there are no result lines."""
     if report and not any(path.exists() for path in (out, out.with_suffix(".jsonl"), out.with_suffix(".parquet"))):
-        raise InputError(f"Expected result lines in {out}, there is no such file. Leave out --report to run.")
+        raise InputError(f"Expected result lines in {out}, got no such file. Leave out --report to run.")
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:

@@ -40,7 +40,7 @@ def order(
     resamples: Annotated[
         int,
         typer.Option(
-            "--resamples", help="Number of times that the data are resampled, to tell how sure the verdict is.", min=2
+            "--resamples", help="Number of resamples of the data, which show how certain the verdict is.", min=2
         ),
     ] = NUM_RESAMPLES,
     seed: Seed = 0,
@@ -50,7 +50,7 @@ def order(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find the order in time of the equation that series on a graph follow, and how sure it is."""
+    """Find the order in time of the equation that series on a graph follow, and how certain it is."""
     from tdegnn.analysis.order_search import find_order
 
     if step_size is not None and not step_size > 0:

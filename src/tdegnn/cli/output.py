@@ -26,7 +26,7 @@ class Tick(Protocol):
 
 @contextmanager
 def progress_bar(total: int, description: str, *, is_quiet: bool) -> Iterator[Tick]:
-    """Show a progress bar on the error stream, unless it is not a terminal or the user wants quiet."""
+    """Show a progress bar on the error stream, unless it is not a terminal or `is_quiet` is set."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description:<20}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     is_disabled = is_quiet or not console.is_terminal
@@ -103,7 +103,7 @@ def print_errors(title: str, errors: Errors) -> None:
 
 
 def compare_errors(errors: Errors) -> str:
-    """Say in one sentence whether the forecaster is better than the best naive forecast."""
+    """Return whether the forecaster is better than the best naive forecast, in one sentence."""
     finite = {name: row["mse"] for name, row in errors.items() if row["mse"] is not None and isfinite(row["mse"])}
     own = finite.pop(OURS, None)
     if own is None or not finite:

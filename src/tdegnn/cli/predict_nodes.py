@@ -86,6 +86,6 @@ def _read_training_nodes(data: dict[str, Any], run: Path) -> NodeTables:
         dataset = load_nodes(data["benchmark"]).with_direction(data["direction"])
         return NodeTables(tuple(map(str, range(dataset.num_nodes))), dataset.features, dataset.graph)
     if "features_file" not in data:
-        raise InputError(f"Expected --features and --edges: {run} does not say where its data came from. Add them.")
+        raise InputError(f"Expected --features and --edges: {run} does not hold the paths of its data. Add them.")
     csv_format = make_csv_format(data["separator"], data["decimal"], data["encoding"])
     return _read(Path(data["features_file"]), Path(data["edges_file"]), data, csv_format)

@@ -57,7 +57,7 @@ def predict_series(
     Args:
         run: Folder of the training.
         new: The series up to now, and the steps to forecast.
-        options: Options about new tables. Others are those of the training.
+        options: Options about new tables. Options that are not given are those of the training.
         out: Table to write.
         is_quiet: Print one line.
         as_json: Print JSON.
@@ -105,7 +105,7 @@ def _arranged(panel: Panel, nodes: Sequence[str]) -> Panel:
     others = [name for name in panel.nodes if name not in set(nodes)]
     notes = panel.notes
     if others:
-        notes += (f"{panel.name} has nodes that the training had not, the first is {others[0]!r}; they are left out.",)
+        notes += (f"{panel.name} has nodes that were not in the training, {others[0]!r} first; they are left out.",)
     values = panel.values[:, [places[name] for name in nodes]]
     return replace(panel, values=values, nodes=tuple(nodes), notes=notes)
 

@@ -1,6 +1,6 @@
-"""Series and graph of the user on the command line: the options about them, and how they are read.
+"""Options of the command line about the user's series and graph, and how to read them.
 
-If there is no file of a name, it may be the name of a benchmark.
+A name is that of a file or, if there is no such file, of a benchmark.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def sweep(
     storage: Annotated[
         str | None,
         typer.Option(
-            help="Where the study is kept: a file, or postgresql://... or sqlite://...",
+            help="Where the study is stored: a file, or postgresql://... or sqlite://...",
             show_default=f"{FOLDER}/STUDY.journal",
         ),
     ] = None,
@@ -107,7 +107,7 @@ def _verdict(name: str, result: SweepResult, written: Path | None) -> str:
     if not result.finalists:
         return (
             f"{name}: {result.num_finished} trials finished, other processes run {result.num_running} more. "
-            "The last process reports the result, or run this again."
+            "The last process to finish reports the result. Or run this command again."
         )
     best = result.finalists[0]
     return (

@@ -37,7 +37,7 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
         write_whole(path, stream.getvalue())
         return
     text = _with_plain_times(frame).to_csv(index=False, float_format="%.8g", lineterminator="\n")
-    # Spreadsheets need a mark at the start to read other letters as UTF-8.
+    # Spreadsheets need a mark at the start to read the file as UTF-8.
     write_whole(path, text.encode("utf-8" if text.isascii() else "utf-8-sig"))
 
 

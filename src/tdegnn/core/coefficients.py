@@ -1,4 +1,4 @@
-"""The temporal coefficients `c` of the equation: which past states weigh how much in the next one.
+"""The temporal coefficients `c` of the equation: how much each past state weighs in the next one.
 
 Every rule answers `coefficients(history, layer) -> c`, one weight per state, newest first, with `sum c = 1`.
 `FixedCoefficients` is a given integrator, `DirectCoefficients` a learned vector, `AttentionCoefficients` looks at the
@@ -19,7 +19,7 @@ from tdegnn.core.combination import Coefficients, History, attend, join, normali
 from tdegnn.errors import InputError, check_count, check_fits, check_layer
 from tdegnn.graph import State
 
-# How far float32 may leave a sum from one. The analysis allows as much.
+# How far a sum of c in float32 may be from one. The analysis allows the same.
 SUM_TOLERANCE = 1e-4
 
 # From the history and the number of the layer to `sum_p c_p F[l-p+1]` and c.
@@ -49,7 +49,7 @@ class TemporalCoefficients(nn.Module, ABC):
         return weighted_sum(coefficients, history), coefficients
 
     def prepare(self) -> Combine:
-        """Return a function that answers as `combine` does, for all layers of one integration.
+        """Return a function that computes what `combine` does, for all layers of one integration.
 
         A rule may override this to compute only once what does not change from layer to layer.
         """

@@ -27,9 +27,9 @@ Coefficients: TypeAlias = Float[Tensor, " order"] | Float[Tensor, "order *batch"
 # Members that are trained together have one matrix each.
 Score: TypeAlias = Float[Tensor, "*members channels_and_one channels_and_one"]
 
-# States of up to so many numbers are stacked: then calls cost more than copies.
+# States of up to this many numbers are stacked: for them, calls cost more than copies.
 SMALL_STATE = 2**14
-# A sum of scores smaller than this part of the sum of their sizes is held there, away from zero.
+# A sum of scores is held away from zero: its size is at least this share of the sum of their sizes.
 RELATIVE_FLOOR = 1e-2
 
 
@@ -374,5 +374,5 @@ def pull_back(guarded: Guarded, gradient: Float[Tensor, order * batch]) -> Float
 
 
 def _finite(scores: Float[Tensor, order * batch]) -> Float[Tensor, order * batch]:
-    """Make scores finite that have overflowed. Their signs stay."""
+    """Make scores that have overflowed finite. Their signs stay."""
     return torch.nan_to_num(scores)

@@ -36,7 +36,7 @@ from tdegnn.graph import State
 
 
 class _FactoredCoefficients(TemporalCoefficients):
-    """What rules that learn factors share: multiplicity and margin, which are shown, and saved with the parameters."""
+    """Base of the rules that learn factors. Multiplicity and margin are shown, and saved with the parameters."""
 
     multiplicity: int
     margin: float
@@ -73,9 +73,9 @@ class StableCoefficients(_FactoredCoefficients, VectorCoefficients):
     Args:
         order: Number of past states that c weighs.
         multiplicity: m, how often 1 is a root: the order of the recursion if its lower derivatives vanish.
-        margin: How far all other roots stay from the unit circle. If None, so far that with m = 1 the recursion is
-            bounded for 10,000 steps although c is rounded to float64: 0.001 up to order 4, 0.017 at 6, 0.229 at 12. For
-            float32 it must be wider (`safe_margin` computes it).
+        margin: How far all other roots stay from the unit circle. If None, wide enough to keep the recursion bounded
+            for 10,000 steps with m = 1, although c is rounded to float64: 0.001 up to order 4, 0.017 at 6, 0.229 at 12.
+            For float32 it must be wider (`safe_margin` computes it).
         num_layers: Number of layers, each with its own vector. If None, all layers share one.
     """
 
@@ -102,8 +102,8 @@ class StableCoefficients(_FactoredCoefficients, VectorCoefficients):
             values: c, newest state first.
             multiplicity: How often 1 is a root. If None, counted with a tolerance of rounding errors. If given, the
                 tolerance is 1e-4, and c is moved accordingly.
-            margin: How far all other roots stay from the unit circle. Those of c must. If None, the default of the
-                class, or half of the distance that c leaves if that is smaller.
+            margin: How far all other roots stay from the unit circle. The roots of c must, too. If None, the default
+                of the class, or half of the distance that c leaves if that is smaller.
             num_layers: See the class. Every layer starts from c.
         """
         given = FixedCoefficients(values).values

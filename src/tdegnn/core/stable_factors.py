@@ -53,7 +53,7 @@ def safe_margin(
     """Return how far the free roots must stay from the circle so that rounding c does not move them onto it.
 
     Rounding moves coefficients by eps times their size, 2^o at most, and k equal roots by the k-th root of that. With
-    this margin, at least 1e-3, they stay so far inside the circle that the recursion is bounded for `num_steps` steps.
+    this margin, at least 1e-3, they stay far enough inside for the recursion to be bounded for `num_steps` steps.
 
     Args:
         order: Degree of the polynomial.
@@ -185,7 +185,7 @@ def _check_inside(roots: Inexact[np.ndarray, " roots"], margin: float) -> None:
         return
     remedy = "Take a smaller margin" if modulus < 1 - ON_CIRCLE else "Take FixedCoefficients, which keep any c"
     if np.abs(roots - 1.0).min() < NEARLY_ONE:
-        remedy += ", or, where 1 is to be a root once more, say so with multiplicity="
+        remedy += ", or, if 1 should be a root once more, pass multiplicity="
     raise InputError(
         f"Expected coefficients whose roots, apart from 1, have a modulus below 1 - margin = {1.0 - margin:.7g}, "
         f"got one of {modulus:.7g}. {remedy}."

@@ -1,1 +1,1 @@
-"""Where states come from: simulators with a known order, and windows over what was observed."""
+"""Data: panels of series, nodes with features, their windows and splits, benchmarks, and simulated systems."""

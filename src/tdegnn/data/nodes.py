@@ -1,9 +1,9 @@
 """A `NodeDataset`: nodes with features, labels and a graph, and the splits on which methods are compared.
 
-Sparse features stay sparse: of the benchmarks only PubMed has as much as a tenth of its entries filled. Features keep
-the digits they came with until a training casts them: a network sees them centered, and a large offset would take the
-digits that matter. The direction of the graph decides more than most networks do (on Chameleon it is worth 50 points),
-so it is never left open.
+Sparse features stay sparse: PubMed is the only benchmark with as much as a tenth of its entries filled. Features keep
+their precision until a training casts them, because a network sees them centered, and a large offset would use up the
+digits that matter. The direction of the graph matters more than most choices of a network (on Chameleon it is worth 50
+points), so it is never left open.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class NodeDataset:
     """Nodes to classify.
 
     Attributes:
-        name: What to call the data in tables and plots.
+        name: Name of the data in tables and plots.
         features: One row per node, in float32 or float64: a SciPy CSR array or a NumPy array.
         graph: The graph, with its direction.
         labels: The class of each node, from 0 on. -1 means unknown.
         training_masks: The nodes to train on, one row per split.
-        validation_masks: The nodes by which everything is chosen.
+        validation_masks: The nodes on which settings and steps are chosen.
         test_masks: The nodes on which results are reported. A node may be in none of the three subsets, never in two.
     """
 
@@ -89,13 +89,13 @@ class NodeDataset:
     def with_normalized_features(self) -> NodeDataset:
         """Return the dataset with features that sum to one at each node. A node with zeros only keeps them."""
         if (self.features < 0).sum():
-            raise InputError("Expected features that are not negative to make their sums one, got negative ones.")
+            raise InputError("Expected features that are not negative, to scale their sums to one, got negative ones.")
         sums = np.asarray(self.features.sum(axis=1, dtype=np.float64))
         scale = np.divide(1.0, sums, out=np.zeros_like(sums), where=sums > 0)
         return replace(self, features=scipy.sparse.diags_array(scale) @ self.features)
 
     def with_adjacency_features(self) -> NodeDataset:
-        """Return the dataset with a row of the adjacency matrix, what the node receives from, joined to the features.
+        """Return the dataset with rows of the adjacency matrix (what each node receives) joined to the features.
 
         The features become sparse: most nodes receive from few others.
         """
@@ -126,7 +126,7 @@ class NodeDataset:
         Args:
             data: PyG data with `x` dense or sparse, `y` whole numbers, masks of shape (nodes,) or (nodes, splits).
             direction: Whose states a node receives, see `Graph`. PyG's own layers use `"in"`.
-            name: What to call the data.
+            name: Name of the data.
         """
         graph = Graph.from_pyg(data, direction)
         features = data.get("x")
@@ -178,7 +178,7 @@ def _check_masks(masks: tuple[Any, Any, Any], labels: Int64[np.ndarray, " nodes"
             )
     num_splits = [len(mask) for mask in masks]
     if len(set(num_splits)) > 1:
-        raise InputError(f"Expected masks of equally many splits, got {num_splits} of training, validation and test.")
+        raise InputError(f"Expected the same number of splits in all masks, got {num_splits}.")
     times_used = np.stack(masks).sum(axis=0)
     if (times_used > 1).any():
         split, node = np.argwhere(times_used > 1)[0]
@@ -190,8 +190,8 @@ def _check_masks(masks: tuple[Any, Any, Any], labels: Int64[np.ndarray, " nodes"
 
 
 def as_real(numbers: Any) -> Any:
-    """Return a matrix in float32 if that holds all its numbers, else in float64. One that already is, is not copied."""
-    # float32 holds integers of up to 16 bits. Longer floats than float64 are of no use to a network.
+    """Return a matrix in float32 if that holds all its numbers, else in float64. It is copied only if needed."""
+    # float32 holds integers of up to 16 bits. A network does not need more precision than float64.
     is_short = numbers.dtype.kind in "biuf" and np.result_type(numbers.dtype, np.float32) == np.float32
     return numbers.astype(np.float32 if is_short else np.float64, copy=False)
 
@@ -228,7 +228,7 @@ MOST_ZEROS = 0.8
 
 @dataclass(frozen=True, eq=False)
 class FeatureScaling:
-    """What is subtracted from each feature, and what it is then divided by.
+    """The center that is subtracted from each feature, and the scale by which it is then divided.
 
     Attributes:
         center: Mean of each feature over the nodes, or 0 if the feature is left alone.
@@ -255,7 +255,7 @@ class FeatureScaling:
         return np.asarray((np.asarray(dense, dtype=np.float64) - self.center) / self.scale)
 
     def to_record(self) -> dict[str, list[float]]:
-        """Return the scaling as JSON keeps it."""
+        """Return the scaling in types that JSON supports."""
         return {"center": self.center.tolist(), "scale": self.scale.tolist()}
 
     @staticmethod

@@ -1,6 +1,6 @@
 """A `Panel`: series on the nodes of a graph, (time, nodes, channels), with names and times.
 
-NaN means not observed, and nothing else does: zero is a value like any other. Times are equally spaced in seconds,
+Only NaN means not observed: zero is a value like any other. Times are equally spaced in seconds,
 calendar days or months (see `times.py`); steps that a table skips are there without observations. The first
 `num_targets` channels are forecast, the others only help.
 """
@@ -34,14 +34,14 @@ class Panel:
     """Series on the nodes of a graph. Made by `read_panel`, `Panel.from_array`, `Panel.from_pyg`, `load_panel`.
 
     Attributes:
-        values: Observed values in float64; NaN for what was not observed.
+        values: Observed values in float64, with NaN for missing ones.
         times: Equally spaced dates (with or without a time zone) or numbers.
         nodes: Names of the nodes.
         channels: Names of the channels.
         num_targets: Number of channels, from the first, that are forecast.
         graph: The graph of the nodes, in the order of `nodes`. None if it is not known.
         name: Name of the data in tables and plots.
-        notes: What the user should know about the data, one line each.
+        notes: Remarks on the data for the user, one line each.
 
     Example:
         >>> panel = Panel.from_array([[1.0, 2.0], [3.0, float("nan")]], nodes=["Paris", "Rome"])
@@ -196,7 +196,7 @@ class Panel:
         places = {node: place for place, node in enumerate(other.nodes)}
         missing = [node for node in self.nodes if node not in places]
         if missing:
-            raise InputError(f"Expected the exogenous series to have the node {missing[0]!r}, it has not.")
+            raise InputError(f"Expected the node {missing[0]!r} in the exogenous series, got none. Add it.")
         rows = _rows_of(other.times, self.times)
         names = other.channels
         if len(names) == 1 and names[0] in self.channels and other.name:
@@ -277,7 +277,7 @@ def _as_series(values: ArrayLike | Tensor) -> Float[np.ndarray, "time nodes chan
 
 
 def _notes_on_values(values: Float[np.ndarray, "time nodes channels"], nodes: Sequence[str]) -> list[str]:
-    """Return what a careful colleague would mention: missing values, nodes without values or with constant ones."""
+    """Return notes on missing values, nodes without values and nodes with constant ones."""
     names, observed = np.array(nodes, dtype=object), ~np.isnan(values)
     is_empty = ~observed.any(axis=(0, 2))
     notes = []
@@ -334,5 +334,5 @@ def _rows_of(available: pd.Index, wanted: pd.Index) -> np.ndarray:
     rows = available.get_indexer(wanted)
     if (rows < 0).any():
         first = wanted[int(np.argmax(rows < 0))]
-        raise InputError(f"Expected the exogenous series to have a value at {show_time(first)}, it has none.")
+        raise InputError(f"Expected a value at {show_time(first)} in the exogenous series, got none. Add it.")
     return np.asarray(rows)

@@ -1,4 +1,4 @@
-"""Splits in time: a model never trains on steps after those it is tested on.
+"""Splits in time: a model never trains on steps after its test steps.
 
 A window is identified by the step it predicts. The last 10 % of the windows are the test subset, exactly that of the
 paper's 90 / 10 split. Of the 90 % before them, the last ninth is the validation subset, by which everything is chosen.

@@ -1,7 +1,7 @@
 """Windows: what a model sees of a series, and the steps that follow. Views, never copies.
 
-`sliding_windows` cuts a series into inputs and targets, oldest first, as forecasting needs them. `splits.py` says which
-steps belong to which subset, and `SlidingWindows.predicting` selects the windows of a subset. The `fill_` functions
+`sliding_windows` cuts a series into inputs and targets, oldest first, as forecasting needs them. `splits.py` assigns
+steps to subsets, and `SlidingWindows.predicting` selects the windows of a subset. The `fill_` functions
 replace what was not observed in a window, looking at nothing outside of it. `one_step_windows` cuts trajectories of a
 system into histories, newest first, as the equation needs them.
 """

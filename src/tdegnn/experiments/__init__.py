@@ -1,1 +1,1 @@
-"""One file for each table or figure of the paper."""
+"""Experiments: one file per table or figure, and what they share."""

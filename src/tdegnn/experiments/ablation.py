@@ -1,4 +1,4 @@
-"""The figure of orders: accuracy of TDE-GNN by the length of its history, all else as in a recipe of the dataset.
+"""The figure of orders: accuracy of TDE-GNN by the length of its history, with other settings from a recipe.
 
 Order 1 is c = [1]. The other settings were tuned at one order, that of the recipe, and are not changed. So the figure
 shows what the order does to a network, not what tuning at each order could reach. The datasets of the figure have their
@@ -43,7 +43,7 @@ def ablation_configs(dataset: str) -> Iterator[NodeConfig]:
 
 
 def summarize_orders(lines: Sequence[Mapping[str, Any]]) -> OrderCells:
-    """Return the cells of all datasets, systems and orders in the lines. Only lines of the present recipes count."""
+    """Return the cells of all datasets, systems and orders in the lines. Only lines of the current recipes count."""
     by_cell: dict[tuple[str, str], dict[int, list[Mapping[str, Any]]]] = {}
     present = {dataset: list(ablation_configs(dataset)) for dataset in {line["dataset"] for line in lines}}
     for line in lines:

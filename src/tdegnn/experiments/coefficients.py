@@ -14,7 +14,7 @@ from tdegnn.experiments.paper import PENDULUM_COEFFICIENTS, PENDULUM_ROOT_MODULI
 
 @dataclass(frozen=True)
 class PrintedVector:
-    """One printed vector, judged at the default tolerance and at a loose one, because it was printed rounded."""
+    """A printed vector, analyzed at the default tolerance and, because it was rounded in print, at a loose one."""
 
     order: int
     report: CoefficientReport

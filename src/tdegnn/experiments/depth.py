@@ -2,8 +2,8 @@
 
 Compares c = [1], a learned vector, attention and a stable vector, all else equal: node classification on Cora and
 Chameleon with 64 layers, and a symbol that 256 layers carry along a chain of up to 256 or 128 nodes. Learning rate and
-step size are chosen by validation. Each training is a line of the results file, and what is there already is not
-trained again.
+step size are chosen by validation. Each training is a line of the results file. Trainings that are already there are
+not run again.
 """
 
 from __future__ import annotations
@@ -51,12 +51,13 @@ class DepthTask:
     """Something to learn with a deep network.
 
     Attributes:
-        title: What the picture says of it.
+        title: Its title in the figure.
         load: Loads or makes the nodes.
         config: The settings that all rules share.
         step_sizes: The h that validation chooses from.
-        precision: Numbers of 32 or of 64 bits.
-        quarters: For chains: in which quarter of the lengths that of each node is. Accuracy is reported by quarter too.
+        precision: `"32-true"` or `"64-true"`, for numbers of 32 or 64 bits.
+        quarters: For chains, the quarter of the lengths in which the chain of each node lies. Accuracy is also reported
+            by quarter.
     """
 
     title: str
@@ -67,7 +68,7 @@ class DepthTask:
     quarters: Callable[[NodeDataset], Int[np.ndarray, " nodes"]] | None = None
 
     def configs(self, system: System) -> list[NodeConfig]:
-        """Return what validation chooses from, equally many for each rule."""
+        """Return the configurations that validation chooses from, the same number for each rule."""
         decay = self.config.spatial.weight_decay
         return [
             replace(
@@ -87,19 +88,19 @@ class DepthTask:
 def make_chains(
     longest: int = LONGEST_CHAIN, num_chains: int = 64, num_symbols: int = 4, num_splits: int = 5, seed: int = 0
 ) -> NodeDataset:
-    """Make chains of nodes. The first node of a chain has a symbol that the last one must say.
+    """Make chains of nodes. The last node of a chain must predict the symbol of the first one.
 
     A node receives from the one before it, so a symbol needs a layer for each edge. (If nodes received from both sides,
     a symbol would be halved at every node.) Lengths and symbols are random; symbols are equally frequent. Half of the
     chains are for training, a quarter each for validation and test, by their last nodes; other nodes have no label.
-    What is tested is depth: a network that carries symbols along the chains it learns from does so along all of them.
+    The chains test depth: a network that carries symbols along its training chains does so along all of them.
 
     Args:
         longest: Maximum number of nodes of a chain. The minimum is two.
         num_chains: Number of chains.
         num_symbols: Number of symbols, which are the classes. The feature of a first node is its symbol, one-hot.
-        num_splits: In how many ways chains are divided into training, validation and test.
-        seed: Seed of everything.
+        num_splits: Number of divisions of the chains into training, validation and test.
+        seed: Seed of everything random.
     """
     check_count(2, longest=longest, num_symbols=num_symbols)
     check_count(4, num_chains=num_chains)
@@ -123,7 +124,7 @@ def make_chains(
 
 
 def chain_quarters(chains: NodeDataset) -> Int[np.ndarray, " nodes"]:
-    """Return at the last node of each chain in which quarter of the longest length its own lies. Other nodes have 0."""
+    """Return, at the last node of each chain, the quarter of the longest length in which its own lies. Else 0."""
     last = np.flatnonzero(chains.labels >= 0)
     lengths = np.diff(last, prepend=-1)
     quarters = np.zeros(chains.num_nodes, dtype=np.int64)
@@ -174,8 +175,8 @@ def measure_norms(
     Args:
         network: A network with any weights.
         inputs: Features and graph.
-        task: What is asked about the nodes.
-        mask: The nodes whose loss is descended.
+        task: Computes the loss.
+        mask: The nodes that count in the loss.
     """
     network.eval()
     with torch.enable_grad(), _remembered(network.operator, network.readout) as states:
@@ -213,7 +214,7 @@ def largest_root_modulus(coefficients: Float[Tensor, "layers order"]) -> float:
     vectors = np.unique(coefficients.detach().double().cpu().numpy(), axis=0)
     if not np.isfinite(vectors).all():
         return float("nan")
-    # Large weights that cancel sum to one only as far as their digits go.
+    # Large weights that cancel sum to one only up to their rounding errors.
     return max(float(np.abs(characteristic_roots(vector / vector.sum())).max()) for vector in vectors)
 
 
@@ -284,7 +285,7 @@ def _look_inside(
 def choose_lines(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, System], list[Mapping[str, Any]]]:
     """Return, by task and system, the lines of the configuration with the highest mean validation accuracy.
 
-    Only present configurations of the tasks count, and only those with as many splits as any of them has.
+    Only current configurations of the tasks count, and only those with as many splits as any of them has.
     """
     chosen: dict[tuple[str, System], list[Mapping[str, Any]]] = {}
     for name, task in TASKS.items():

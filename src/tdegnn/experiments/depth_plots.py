@@ -1,4 +1,4 @@
-"""The picture of deep networks: what they reach, and how large states and gradients are from layer to layer."""
+"""The figure of deep networks: their accuracy, and the size of states and gradients from layer to layer."""
 
 from __future__ import annotations
 

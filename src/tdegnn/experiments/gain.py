@@ -1,4 +1,4 @@
-"""What one system adds over another on the same splits or seeds, with a confidence interval."""
+"""The gain of one system over another on the same splits or seeds, with a confidence interval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which order do data have? Networks on physical states, with longer and longer histories, and what each explains.
+"""Which order do data have? Fit networks on physical states with longer and longer histories, and compare them.
 
 For each history length o, a network is trained on some trajectories and judged on others by the explained share. The
 share is near one at the true order and clearly lower below it, so the order of the data is the smallest o that explains

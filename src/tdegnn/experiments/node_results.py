@@ -1,6 +1,6 @@
 """Result lines of node classification: how they are made, kept in a file, and summarized over splits.
 
-There is one line per training. What is in the file already is not trained again.
+There is one line per training. Trainings that are already in the file are not run again.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def train_together(
         splits: Which of the dataset's splits.
         seed: Seed of weights and dropout, the same for all configurations on a split, so that they can be compared.
         placement: Where to compute. Default: on the CPU.
-        validate_every: Steps between two looks at validation.
+        validate_every: Steps between two validations.
     """
     if len({config.shape for config in configs}) != 1:
         raise InputError("Expected configurations of one shape, got several. Train them shape by shape.")
@@ -95,7 +95,7 @@ def train_members(
         prepared: The nodes, as their configurations prepare them.
         members: Configuration, split and seed of each.
         placement: Where to compute. Default: on the CPU.
-        validate_every: Steps between two looks at validation.
+        validate_every: Steps between two validations.
     """
     training = NodeTraining(
         [config.build(prepared, member_seed) for config, _, member_seed in members],

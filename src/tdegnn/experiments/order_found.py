@@ -28,7 +28,7 @@ from tdegnn.experiments.records import append_lines, describe_environment, read_
 from tdegnn.graph import Graph
 
 NUM_SEEDS = 20
-# The constants of the search were chosen on lower seeds. The seeds from here on were used once.
+# The constants of the search were chosen on lower seeds. Seeds from this one on were used only once, for the results.
 FIRST_SEED = 400
 # Shares of the standard deviation of the states: as in measurements, and then more, to see where the search fails.
 NOISES = (0.0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)

@@ -1,7 +1,7 @@
 """The paper's Example 1: which models can predict a pendulum, and which order do they find?
 
 A naive forecast, an LSTM that sees one state, an LSTM that sees two, and TDE-GNN of orders 1 to 5 predict the next
-angle. All have the same data and the same effort: full batches, the same number of steps, and the same ways to descend,
+angle. All have the same data and the same effort: full batches, the same number of steps, and the same optimizers,
 among which validation chooses. Pivot and bob are two nodes; the pivot does not move.
 """
 
@@ -41,7 +41,7 @@ ORDERS = (1, 2, 3, 4, 5)
 
 @dataclass(frozen=True)
 class Effort:
-    """What every trained model gets: steps, ways to descend to choose from, hidden channels."""
+    """The effort for each trained model: number of steps, optimizers to choose from, hidden channels."""
 
     num_steps: int = 1000
     descents: tuple[Descent, ...] = (CosineAdam(0.003), CosineAdam(0.01), CosineAdam(0.03))
@@ -49,7 +49,7 @@ class Effort:
 
     @classmethod
     def quasi_newton(cls) -> Effort:
-        """Return as many iterations as the default, but of L-BFGS: the best that precise optimization can reach."""
+        """Return the default number of iterations, but of L-BFGS: the best that precise optimization can reach."""
         descent = QuasiNewton()
         return cls(num_steps=1000 // descent.iterations_per_step, descents=(descent,))
 
@@ -100,14 +100,14 @@ class ModelResult:
         model: Its name.
         order: Number of states that it sees.
         num_parameters: Number of trained parameters.
-        descent: The way to descend that validation chose.
+        descent: The optimizer that validation chose.
         validation_mse: One-step error by which it was chosen.
         one_step_mse: One-step error on the test steps.
         roll_out_mse: Error over 100 free-running steps, mean over all starts among the test steps.
         explained_share: For TDE-GNN, the share of the o-th differences of the test steps that it explains.
         coefficients: For TDE-GNN, the learned c.
-        seconds: Training time over all ways to descend.
-        curve_steps: Steps at which validation was measured, for the chosen way.
+        seconds: Training time over all optimizers.
+        curve_steps: Steps at which validation was measured, for the chosen optimizer.
         curve: The one-step validation error at these steps.
         roll_out: One free run from the first test step, for the figure.
     """
@@ -188,7 +188,7 @@ class PendulumResult:
         return [setting | model.to_record() for model in self.models]
 
     def verdict(self) -> str:
-        """Return what the experiment says about the pendulum, in a few sentences."""
+        """Return the result of the experiment in a few sentences."""
         shares, order = self.shares, self.dynamics_order
         if order is None:
             return "No order explains the data: " + ", ".join(f"{o}: {share:.3f}" for o, share in shares.items())
@@ -229,7 +229,7 @@ def run_pendulum(
     Args:
         data: From `make_pendulum`.
         seed: Seed of the initial weights.
-        effort: What each model gets.
+        effort: The effort for each model.
         orders: Orders of TDE-GNN.
         on_step: Called with the model's name after every training step, `count_steps` times in all.
     """
@@ -268,7 +268,7 @@ def train_best(
     seed: int,
     on_step: Callable[[], None] | None,
 ) -> tuple[PinnedPredictor, Descent, float, FitResult]:
-    """Train with every way to descend, and return the model with the lowest validation error."""
+    """Train with every optimizer, and return the model with the lowest validation error."""
     started = time.perf_counter()
     trials: list[tuple[FitResult, PinnedPredictor, Descent]] = []
     for descent in effort.descents:

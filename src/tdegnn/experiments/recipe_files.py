@@ -1,7 +1,7 @@
 """Recipes: the tuned configurations behind the tables, one TOML file per dataset with one section per system.
 
-They are what `tdegnn sweep` and similar searches found, chosen by mean validation accuracy over the ten splits. With a
-recipe, a row of a table can be trained again from scratch.
+They were found by `tdegnn sweep` and similar searches, by mean validation accuracy over the ten splits. With a recipe,
+a row of a table can be trained again from scratch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def read_recipes(dataset: str, path: Path | None = None, **own: PartLike) -> dic
 
     Args:
         dataset: Name of a benchmark.
-        path: A recipe file of your own. If None, the one that comes with the library.
+        path: Your own recipe file. If None, the one that comes with the library.
         own: Your classes for the sections that name one: `coefficients=`, `operator=` or `initial_states=`.
     """
     source = FOLDER.joinpath(f"{dataset}.toml") if path is None else path

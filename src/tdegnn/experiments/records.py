@@ -1,6 +1,6 @@
-"""Result lines: one JSON object per training, with what is needed to train it again.
+"""Result lines: one JSON object per training, with everything that is needed to repeat it.
 
-Lines are appended to `NAME.jsonl`. `pack_lines` moves them to `NAME.parquet`, which is some twenty times smaller; both
+Lines are appended to `NAME.jsonl`. `pack_lines` moves them to `NAME.parquet`, which is about twenty times smaller; both
 files together are the results of that name, the packed lines first.
 """
 
@@ -33,7 +33,7 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
 
 
 def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write the lines to `path`, in place of what it held, completely or not at all."""
+    """Write the lines to `path`, replacing its content, completely or not at all."""
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, b"".join(to_json_line(record) for record in records))
@@ -43,7 +43,7 @@ def append_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
     """Add result lines. Several processes may add to the same file.
 
     Args:
-        path: The file. Lines of a packed file are added to the `.jsonl` file beside it.
+        path: The file. Lines of a packed file are added to the `.jsonl` file next to it.
         lines: The lines to add.
     """
     append_records(_plain_file(path), lines)
@@ -52,18 +52,18 @@ def append_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
 def read_lines(path: Path, **asked: Collection[Any]) -> list[dict[str, Any]]:
     """Return result lines, packed ones included; an empty list if there is no file yet.
 
-    An incomplete last line, as a killed process leaves it, is skipped.
+    An incomplete last line, left by a killed process, is skipped.
 
     Args:
         path: The `.jsonl` file or the `.parquet` file. Both are read if they exist.
-        asked: The values that an entry may have, as in `dataset=["cora"]`. Other lines are skipped.
+        asked: The values to select per entry, as in `dataset=["cora"]`. Other lines are skipped.
     """
     lines = [*_read_packed(path.with_suffix(PACKED)), *_read_plain(_plain_file(path))]
     return [line for line in lines if all(line.get(name) in values for name, values in asked.items())]
 
 
 def pack_lines(path: Path) -> Path:
-    """Move all lines of a `.jsonl` file to the `.parquet` file beside it, after those that are packed already.
+    """Move all lines of a `.jsonl` file to the `.parquet` file next to it, after those that are packed already.
 
     Returns:
         The packed file.
@@ -117,7 +117,7 @@ def _read_plain(path: Path) -> Iterator[dict[str, Any]]:
         try:
             yield _read_object(text, path, number)
         except InputError:
-            # What follows the last line break is nothing, or incomplete.
+            # After the last line break there is nothing, or an incomplete line.
             if number < len(texts):
                 raise
 

@@ -26,14 +26,14 @@ NUM_WARM_UP = 5
 
 @dataclass(frozen=True)
 class Runtime:
-    """What a system costs.
+    """The cost of a system.
 
     Attributes:
         system: Its name.
         num_parameters: Number of weights.
         training_ms: Median milliseconds per training step.
         inference_ms: Median milliseconds per inference on all nodes.
-        num_repetitions: How often each was measured.
+        num_repetitions: Number of measurements of each.
     """
 
     system: str

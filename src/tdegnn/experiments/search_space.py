@@ -1,4 +1,4 @@
-"""What a sweep searches: the paper's ranges, the choices beside them, and the configuration of a trial."""
+"""The search space of a sweep: the paper's ranges, further choices, and the configuration of a trial."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RANGES: dict[str, tuple[float, float, bool]] = {
     "hidden_dropout": (0.0, 0.9, False),
     "step_size": (0.001, 1.0, False),
 }
-# What decides the shape of a network, and so is the same for all trials of a batch.
+# Settings that determine the shape of a network, so they are the same for all trials of a batch.
 SHAPES: dict[Space, dict[str, tuple[Any, ...]]] = {
     "paper": {"batch_norm": (True, False), "hidden_channels": (8, 16, 32, 64, 128, 256)},
     # Deviation: settings that the paper does not vary, and that decide some datasets.
@@ -46,14 +46,14 @@ SHAPES: dict[Space, dict[str, tuple[Any, ...]]] = {
 
 @dataclass(frozen=True)
 class SweepSettings:
-    """What a sweep searches and how.
+    """The settings of a sweep.
 
     Attributes:
         system: The system whose settings are searched.
-        num_splits: Splits on which trials are judged.
+        num_splits: Number of splits on which trials are evaluated.
         num_steps: Optimizer steps in a trial that is not stopped by halving.
         space: The paper's ranges, or more.
-        seed: Seed of what is tried, of weights and of dropout.
+        seed: Seed of the trials, the weights and the dropout.
         coefficients: The rule for c in all trials: a name, a class or an object. If None, that of the system.
         operator: The spatial term in all trials. If None, the sweep chooses.
     """
@@ -86,11 +86,11 @@ class SweepSettings:
         """Raise an `InputError` if the dataset has fewer splits."""
         if self.num_splits > dataset.num_splits:
             raise InputError(
-                f"Expected at most {dataset.num_splits} splits, all that {dataset.name} has, got {self.num_splits}."
+                f"Expected at most {dataset.num_splits} splits, the number in {dataset.name}, got {self.num_splits}."
             )
 
     def shapes(self, dataset: NodeDataset) -> dict[str, tuple[Any, ...]]:
-        """Return the choices that decide the shape of a network."""
+        """Return the choices that determine the shape of a network."""
         fixed = set(self._parts)
         if self.operator is not None:
             fixed.add("batch_norm")  # it is a setting of the operator
@@ -112,7 +112,7 @@ class SweepSettings:
         return replace(config, order=1 if self.system == "DE-GNN" else config.num_layers, **self._parts)
 
     def to_record(self) -> dict[str, Any]:
-        """Return the settings as a study keeps them. Parts that are not given are left out."""
+        """Return the settings as a study stores them. Parts that are not given are left out."""
         parts = {name: FAMILIES[name].to_record(given) for name, given in self._parts.items()}
         plain = replace(self, coefficients=None, operator=None)
         return {name: value for name, value in asdict(plain).items() if value is not None} | parts

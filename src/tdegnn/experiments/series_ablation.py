@@ -1,4 +1,4 @@
-"""What the graph, learned coefficients and the order each add to a forecast: one thing changed at a time.
+"""The gain of a forecast from the graph, from learned coefficients and from the order, changing one at a time.
 
 The full forecaster is TDE-GNN_D of order 4. The variants have no edges, attention, or shorter histories; order 1 is
 c = [1]. Seeds are paired: parts that two networks of one seed share start with the same weights.

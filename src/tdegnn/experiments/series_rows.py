@@ -106,7 +106,7 @@ def train_as_published(
 ) -> list[dict[str, Any]]:
     """Train seeds together, choose steps on the test steps, and return the test errors, per seed."""
     test = prepared.windows.predicting(prepared.split.test)
-    # The test steps choose the weights: that is the protocol, and why its numbers have a column of their own.
+    # The test steps choose the weights: this is the paper's protocol, so its numbers have a separate column.
     trained, _ = _start(prepared, config, seeds, prepared.split.training_of_the_paper, test, placement)
     result = fit(trained, num_steps=config.num_steps, validate_every=_steps_between_looks(config))
     errors = _test_errors(trained, test, prepared.maker)

@@ -33,11 +33,11 @@ class SeriesTask:
         period: Steps of a season, for the seasonal naive forecast.
         num_steps: Steps of a training.
         batch_size: Windows per step. If None, all windows.
-        skip: The linear forecast beside our layers.
+        skip: The linear forecast that is added to that of our layers.
         descent: How embeddings, layers and skip of our networks learn.
         dropout: Fraction of our states that is dropped in training.
         hidden_channels: Channels of a state, in our networks and in rivals.
-        windows: Windows besides the paper's. `choose_window` chooses among all of them.
+        windows: Windows in addition to the paper's. `choose_window` chooses among all of them.
         long_averaging: Running mean of our weights for windows longer than the paper's.
     """
 

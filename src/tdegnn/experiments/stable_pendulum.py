@@ -53,7 +53,7 @@ class Contestant:
 
     Attributes:
         make_rule: Makes the rule.
-        num_fixed_roots: How often the rule always has 1 as a root.
+        num_fixed_roots: Multiplicity of the root 1 that the rule guarantees.
         has_operator: Whether a spatial term is learned. If not, nothing is learned.
     """
 
@@ -94,7 +94,7 @@ class FreeRun:
         return float(self.relative_angles[:num_steps].max())
 
     def last_swing(self, num_steps: int) -> float:
-        """Return the largest relative angle of the last swing within `num_steps`: whether swings grow or die."""
+        """Return the largest relative angle of the last swing within `num_steps`: it shows if swings grow or decay."""
         return float(self.relative_angles[:num_steps][-SWING_STEPS:].max())
 
     @property

@@ -1,4 +1,4 @@
-"""Optuna studies in a file or a database, which several processes may share, and what becomes of their trials."""
+"""Optuna studies in a file or a database, which several processes may share, and the state of their trials."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ def open_study(storage: str | Path, name: str, dataset_name: str, settings: Swee
     Args:
         storage: A file, or the URL of a database (`postgresql://`, `sqlite://`, `mysql://`).
         name: Name of the study in it.
-        dataset_name: The dataset that is searched for.
-        settings: How. A study that was started with others is an error: its numbers could not be compared.
+        dataset_name: The dataset for which settings are searched.
+        settings: The settings of the sweep. It is an error if the study was started with others, because the results
+            could not be compared.
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = _create_study(str(storage), name)
@@ -50,12 +51,12 @@ def open_study(storage: str | Path, name: str, dataset_name: str, settings: Swee
 
 
 def ask_trial(study: optuna.Study, num_trials: int) -> Trial | None:
-    """Ask for a new trial. None if the study has `num_trials` already, those under way included."""
+    """Ask for a new trial. None if the study already has `num_trials`, including those that are running."""
     if _count_before(study, None) >= num_trials:
         return None
     trial = study.ask()
     trial.set_user_attr(WORKER, [socket.gethostname(), os.getpid()])
-    # Processes that ask at the same moment find out by the numbers of their trials, which no two share.
+    # Processes that ask at the same moment are told apart by the unique numbers of their trials.
     if _count_before(study, trial.number) >= num_trials:
         study.tell(trial, state=TrialState.FAIL)
         return None
@@ -63,17 +64,17 @@ def ask_trial(study: optuna.Study, num_trials: int) -> Trial | None:
 
 
 def count_finished(study: optuna.Study) -> int:
-    """Count the trials that were judged, those that halving stopped included."""
+    """Count the trials that were evaluated, including those that halving stopped."""
     return len(study.get_trials(deepcopy=False, states=FINISHED))
 
 
 def count_running(study: optuna.Study) -> int:
-    """Count the trials that are under way, here or in other processes."""
+    """Count the trials that are running, here or in other processes."""
     return len(study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)))
 
 
 def fail_stale_trials(study: optuna.Study) -> int:
-    """Mark trials as failed whose process has ended; return how many."""
+    """Mark trials whose process has ended as failed. Return their number."""
     stale = [trial for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)) if _is_stale(trial)]
     for trial in stale:
         study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
@@ -81,7 +82,7 @@ def fail_stale_trials(study: optuna.Study) -> int:
 
 
 def _count_before(study: optuna.Study, number: int | None) -> int:
-    """Count the trials that are finished or under way, only those with lower numbers if a number is given."""
+    """Count the trials that are finished or running; if a number is given, only those with lower numbers."""
     counted = study.get_trials(deepcopy=False, states=(*FINISHED, TrialState.RUNNING))
     return sum(number is None or trial.number < number for trial in counted)
 
@@ -99,9 +100,9 @@ def _is_alive(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # it is there, and somebody else's
+    except PermissionError:  # the process exists and belongs to another user
         return True
-    return process != os.getpid()  # this one has nothing running when it looks
+    return process != os.getpid()  # this process runs no trial when it checks
 
 
 def _create_study(storage: str, name: str) -> optuna.Study:

@@ -1,10 +1,10 @@
 """Search for the settings of a system on a dataset: an Optuna study whose trials are trained together.
 
 The trials of a batch have one shape and differ in everything else, so that trials x splits are one training
-(`train_together`). Everything is chosen by the mean validation accuracy over splits; test accuracy is written beside
-it and chooses nothing. Halving saves a sixth of the steps: all trials of a batch train for a third of the steps, then
-the better half from the start for all of them. The best few are trained on all splits. What is searched is in
-`search_space.py`, where trials are kept in `studies.py`.
+(`train_together`). Everything is chosen by the mean validation accuracy over splits; test accuracy is recorded
+but chooses nothing. Halving saves a sixth of the steps: all trials of a batch train for a third of the steps, then
+the better half from the start for all of them. The best few are trained on all splits. The search space is in
+`search_space.py`, the storage of trials in `studies.py`.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ class Finalist:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What a sweep found.
+    """The result of a sweep.
 
     Attributes:
-        num_finished: Trials that were judged, those that halving stopped included.
+        num_finished: Number of trials that were evaluated, including those that halving stopped.
         num_running: Trials that other processes are working on. The last process has the finalists.
-        finalists: The best few, best first by validation. Empty while others are at work.
+        finalists: The best few, best first by validation. Empty while other processes are running trials.
     """
 
     num_finished: int
@@ -107,17 +107,17 @@ def run_sweep(
     train: Train = train_together,
     on_trial: Callable[[], None] = lambda: None,
 ) -> SweepResult:
-    """Go on until the study has `num_trials` trials, then train the best few on all splits.
+    """Run trials until the study has `num_trials`, then train the best few on all splits.
 
     Args:
         dataset: The nodes.
         study: From `open_study`, with the same settings. Other processes may work on it at the same time.
-        settings: What is searched.
-        num_trials: Number of trials of the study, those of earlier runs and other processes included.
-        batch_size: Trials that are trained together, times splits.
-        num_finalists: How many are trained on all splits.
+        settings: The settings of the sweep.
+        num_trials: Number of trials of the study, including those of earlier runs and other processes.
+        batch_size: Number of trials that are trained together, each on all splits of the sweep.
+        num_finalists: Number of trials that are then trained on all splits of the dataset.
         placement: Where to compute. Default: on the CPU.
-        train: What trains. Tests pass another one.
+        train: Trains the configurations. Tests pass a replacement.
         on_trial: Called after each trial, for a progress bar.
     """
     check_count(num_trials=num_trials, batch_size=batch_size, num_finalists=num_finalists)
@@ -134,7 +134,7 @@ def run_sweep(
 
 
 class _Judge:
-    """Trains configurations, and says how good each is."""
+    """Trains configurations, and scores each of them."""
 
     def __init__(
         self, dataset: NodeDataset, settings: SweepSettings, placement: Placement | None, train: Train
@@ -143,13 +143,13 @@ class _Judge:
         self._dataset, self._placement, self._train = dataset, placement, train
 
     def runs(self, configs: Sequence[NodeConfig], num_splits: int | None = None) -> list[list[NodeRun]]:
-        """Return the runs of each configuration on so many splits, by default on all."""
+        """Return the runs of each configuration on the first `num_splits` splits, by default on all."""
         splits = range(self._dataset.num_splits if num_splits is None else num_splits)
         try:
             runs = self._train(self._dataset, configs, splits, seed=self.settings.seed, placement=self._placement)
         except torch.OutOfMemoryError as error:
             raise TrainingError(
-                f"Expected room for {len(configs)} x {len(splits)} trainings, got too little memory. Lower --batch."
+                f"Expected memory for {len(configs)} x {len(splits)} trainings, got too little. Lower --batch."
             ) from error
         return [runs[start : start + len(splits)] for start in range(0, len(runs), len(splits))]
 
@@ -169,7 +169,7 @@ def _draw(study: optuna.Study, trial: Trial, judge: _Judge, shape: dict[str, Any
     seed = int(np.random.SeedSequence([judge.settings.seed, trial.number]).generate_state(1)[0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        # The constant liar: trials under way count as bad, so that a batch does not try one thing many times.
+        # The constant liar: running trials count as bad, so that a batch does not try the same settings many times.
         sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
         study.sampler = optuna.samplers.PartialFixedSampler(shape, sampler)
     for name, choices in judge.shapes.items():
@@ -221,7 +221,7 @@ def _note(trial: Trial, runs: Sequence[NodeRun]) -> None:
 
 
 def _train_finalists(study: optuna.Study, judge: _Judge, num_finalists: int) -> list[Finalist]:
-    """Train the best trials on all splits. Those that an earlier run has trained are taken from the study."""
+    """Train the best trials on all splits. Results of an earlier run are read from the study."""
     complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     if not complete:
         raise TdegnnError("Expected a trial that was trained to its end, got none. Ask for more trials.")

@@ -1,7 +1,7 @@
 """Table 1: node classification, systems by datasets, ten splits each, and what learned coefficients add over c = [1].
 
-Each training is a line of the results file, and what is there already is not trained again. Configurations are recipes,
-chosen by validation; test accuracy is only reported.
+Each training is a line of the results file. Trainings that are already there are not run again. Configurations are
+recipes, chosen by validation; test accuracy is only reported.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def solve_link_ridge(dataset_name: str, path: Path) -> None:
 
 
 def summarize(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Cell]:
-    """Return the cells of the table, by dataset and system. Only lines of the present recipes count."""
+    """Return the cells of the table, by dataset and system. Only lines of the current recipes count."""
     by_cell: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     recipes = {name: read_recipes(name) for name in {line["dataset"] for line in lines}}
     for line in lines:

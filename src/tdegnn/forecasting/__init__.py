@@ -1,1 +1,1 @@
-"""Forecasts of series on a graph: `Forecaster` and what it is made of."""
+"""Forecasts of series on a graph: `Forecaster` and its parts."""

@@ -1,4 +1,4 @@
-"""Backtests: what a forecaster would have forecast, had the series ended earlier. It is trained anew each time."""
+"""Backtests: train a forecaster anew several times, as if the series had ended earlier, and compare its forecasts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BacktestLine:
-    """One method in one fold.
+    """The result of one method in one fold.
 
     Attributes:
         fold: Number of the fold, from 0.
@@ -51,7 +51,7 @@ class Backtest:
 
     Attributes:
         lines: One per fold and method.
-        aimed_coverage: How often intervals were to hold what is observed.
+        aimed_coverage: Share of the observations that intervals should contain.
     """
 
     lines: tuple[BacktestLine, ...]
@@ -62,7 +62,7 @@ class Backtest:
         return f"{title}\n{pd.DataFrame(self.means()).T.to_string(float_format='{:.4g}'.format)}"
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row per fold and method."""
+        """Return one row per fold and method."""
         return pd.DataFrame([vars(line) for line in self.lines]).astype({"order": "Int64"})
 
     def of_forecaster(self) -> list[BacktestLine]:
@@ -84,12 +84,12 @@ def run_backtest(
     stride: int | None = None,
     on_fold: Callable[[], object] = lambda: None,
 ) -> Backtest:
-    """Train on what comes before an origin, forecast the horizon after it, several times.
+    """Train on the steps before an origin and forecast the horizon after it, several times.
 
     Args:
         forecaster: A forecaster with the settings. What it has learned is not used.
         panel: The series.
-        features: What is known of each node, if anything.
+        features: Features of the nodes, if any.
         num_folds: Number of origins.
         stride: Steps from one origin to the next. Defaults to the horizon.
         on_fold: Called after each fold, for a progress bar.

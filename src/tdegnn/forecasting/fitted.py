@@ -1,7 +1,7 @@
-"""What a forecaster has learned, as one value: it forecasts, explains itself, and is kept in a run folder.
+"""The fitted state of a forecaster, as one value: it forecasts, explains itself, and is stored in a run folder.
 
-A `FittedForecaster` needs nothing else and never changes, so that a training that fails leaves the one before as it
-was. In a run folder, arrays are kept with the weights, names and times in the settings. Nothing is pickled.
+A `FittedForecaster` needs nothing else and never changes, so that a training that fails does not change the previous
+one. In a run folder, arrays are stored with the weights, names and times in the settings. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from tdegnn.training.devices import choose_placement, place
 from tdegnn.training.members import take_weights
 from tdegnn.training.order_choice import ChosenOrder
 
-# What is kept beside the weights has names that begin so, and those of the intervals go on so.
+# Prefix of the names of arrays stored with the weights, and the prefix that follows it for those of the intervals.
 KEPT, OF_INTERVALS = "kept.", "intervals."
-# The fewest steps of the end of the series that are kept: fewer do not tell days from business days.
+# Minimum number of steps stored of the end of the series: fewer cannot tell days from business days.
 FEWEST_KEPT = 16
 
 ForecastNetwork: TypeAlias = TemporalNetwork | PhysicalSeriesNetwork
@@ -48,13 +48,13 @@ Steps: TypeAlias = Float[np.ndarray, "steps nodes targets"]
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Networks from seeds of their own, and what they need to see a panel.
+    """Networks from different seeds, and everything that they need to forecast a panel.
 
     Attributes:
         networks: The networks. Their mean is the forecast.
-        maker: How frames are made.
+        maker: Makes the frames.
         graph: The graph of the nodes.
-        node_features: What is known of each node, if anything.
+        node_features: Features of the nodes, if any.
     """
 
     networks: tuple[ForecastNetwork, ...]
@@ -72,7 +72,7 @@ class Ensemble:
         return _bounded(self.maker.to_units(torch.stack(forecasts).mean(dim=0).double().cpu().numpy()), lowest)
 
     def run_freely(self, seen: Panel, horizon: int, future: Panel | None, lowest: float | None) -> Steps:
-        """Return forecasts of any number of steps, each block from what is known and from the blocks before it."""
+        """Return forecasts of any number of steps, each block from known values and the blocks before it."""
         block, dtype = self.maker.horizon, next(self.networks[0].parameters()).dtype
         known, blocks = seen[-self.maker.window :], [np.empty((0, seen.num_nodes, seen.num_targets))]
         while len(blocks) * block < horizon + block:
@@ -102,13 +102,13 @@ class FittedForecaster:
     """A trained forecaster.
 
     Attributes:
-        ensemble: The networks, and what they need to see a panel.
-        tail: The end of the series, from which forecasts go on.
+        ensemble: The networks, and everything that they need to forecast a panel.
+        tail: The end of the series, from which forecasts continue.
         intervals: Intervals around the forecasts. None if there were too few held-out steps.
         coefficients: The learned c, averaged over the networks.
-        order_choice: Length of the history, and why.
-        config: What a run folder says about the training: settings, data, frames.
-        history: Step, loss and score of each look at the held-out windows.
+        order_choice: Length of the history, and the reason for it.
+        config: The settings of the run folder: those of the forecaster, the data, the frames.
+        history: Step, loss and score of each validation on the held-out windows.
         summary: Best step, window, order, held-out errors and notes.
     """
 
@@ -122,13 +122,13 @@ class FittedForecaster:
     summary: dict[str, Any]
 
     def predict(self, seen: Panel, horizon: int, future: Panel | None, lowest: float | None) -> Forecast:
-        """Forecast what comes after the end of a panel.
+        """Forecast the steps after the end of a panel.
 
         Args:
-            seen: What is known by now, in the steps of the training.
+            seen: The series up to now, in the steps of the training.
             horizon: Number of steps.
             future: The channels known ahead, in the steps to forecast.
-            lowest: What forecasts and intervals do not go below.
+            lowest: Lowest value of forecasts and intervals.
         """
         trained_horizon = self.ensemble.maker.horizon
         values = self.ensemble.run_freely(seen, horizon, self._check_future(seen, horizon, future), lowest)
@@ -146,18 +146,18 @@ class FittedForecaster:
         )
 
     def explain(self) -> CoefficientReport:
-        """Return what c says, its mean over layers and networks."""
+        """Return the analysis of c, averaged over layers and networks."""
         states = self.config["settings"]["states"]
         tolerance = LOOSE_TOLERANCE if states == "physical" else DEFAULT_TOLERANCE
         return replace(explain(self.coefficients.mean(axis=0), tolerance=tolerance), states=states)
 
     def to_config(self, lowest: float | None) -> dict[str, Any]:
-        """Return what a new run folder says about the training. `lowest` may be changed after it."""
+        """Return the settings for a new run folder. `lowest` may have changed since the training."""
         settings = {**self.config["settings"], "lowest": lowest}
         return {**self.config, "settings": settings, "data": {**self.config["data"], "times": _texts_of(self.tail)}}
 
     def write(self, folder: RunFolder) -> None:
-        """Write the last files of a training, which make its folder a finished one."""
+        """Write the last files of a training, which mark its folder as finished."""
         maker, graph, features = self.ensemble.maker, self.ensemble.graph, self.ensemble.node_features
         arrays = {
             "center": maker.scaler.center,
@@ -178,7 +178,7 @@ class FittedForecaster:
 
     @classmethod
     def read(cls, folder: RunFolder, settings: ForecasterSettings) -> FittedForecaster:
-        """Return what the training in a finished folder learned.
+        """Return the result of the training in a finished folder.
 
         Args:
             folder: The folder.
@@ -218,7 +218,7 @@ class FittedForecaster:
         return _bounded(low, lowest), high
 
     def _check_future(self, seen: Panel, horizon: int, future: Panel | None) -> Panel | None:
-        """Return what is known of the steps to forecast, in whole blocks if the networks look ahead."""
+        """Return the channels known ahead in the steps to forecast, in whole blocks if the networks see them."""
         block, known = self.ensemble.maker.horizon, self.ensemble.maker.known
         if not known:
             return future
@@ -231,7 +231,7 @@ class FittedForecaster:
 def describe_data(
     panel: Panel, maker: FrameMaker, features: NodeFeatures | None, source: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return names, times and settings of frames, as the settings of a run folder keep them."""
+    """Return names, times and settings of frames, as the settings of a run folder store them."""
     graph = graph_of(panel)
     return {
         "data": {
@@ -274,7 +274,7 @@ def _bounded(values: np.ndarray, lowest: float | None) -> np.ndarray:
 
 
 def _checksum(panel: Panel, graph: Graph, features: NodeFeatures | None) -> str:
-    """Return the SHA-256 of values, graph and features, so that a training is not resumed with others."""
+    """Return the SHA-256 of values, graph and features, so that a training is not resumed with other data."""
     arrays = [panel.values, graph.edge_index.numpy(), graph.edge_weight.numpy()]
     digest = hashlib.sha256()
     for array in [*arrays, *([] if features is None else [features.values])]:
@@ -319,7 +319,7 @@ def _read_tail(data: Mapping[str, Any], kept: Mapping[str, np.ndarray], graph: G
 
 def _read_kept_intervals(settings: ForecasterSettings, kept: Mapping[str, np.ndarray]) -> Intervals | None:
     arrays = {name.removeprefix(OF_INTERVALS): each for name, each in kept.items() if name.startswith(OF_INTERVALS)}
-    if "widths" in kept:  # so they were kept by earlier versions
+    if "widths" in kept:  # the form of earlier versions
         arrays["widths"] = kept["widths"]
     return read_intervals(settings.intervals, arrays, settings.coverage) if arrays else None
 

@@ -1,4 +1,4 @@
-"""What `Forecaster.predict` returns: numbers with names, times and intervals, as a frame or a panel."""
+"""The result of `Forecaster.predict`: numbers with names, times and intervals, as a frame or a panel."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Forecast:
     """Forecasts of all nodes.
 
     Attributes:
-        values: What is expected.
+        values: The forecasts.
         low: Lower ends of the intervals. NaN if there is none.
         high: Upper ends of the intervals. NaN if there is none.
         times: The times of the forecasts.
         nodes: Names of the nodes.
-        channels: Names of what is forecast.
-        coverage: How often the intervals are to hold what is observed.
-        notes: What a user should know about them.
+        channels: Names of the channels.
+        coverage: Share of the observations that the intervals should contain.
+        notes: Remarks for the user.
     """
 
     values: Values
@@ -45,7 +45,7 @@ class Forecast:
         return f"Forecast({when}; {len(self.nodes)} nodes; {', '.join(self.channels)}; {intervals})"
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row per time, node and channel: `time, node[, channel], forecast, low, high`."""
+        """Return one row per time, node and channel: `time, node[, channel], forecast, low, high`."""
         horizon, num_nodes, num_channels = self.values.shape
         columns = {
             "time": np.repeat(self.times, num_nodes * num_channels),

@@ -2,7 +2,7 @@
 
 `fit` scales, holds out the end of the series, trains a few networks at once, chooses the step by the held-out windows,
 measures intervals and naive forecasts on them, and trains again on everything for as many steps. A saved forecaster is
-the folder of its training: it knows the graph and the last window, so that it can go on from there.
+the folder of its training: it holds the graph and the last window, so that forecasts can continue from there.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.loop import Look
 from tdegnn.training.order_choice import AUTO, ChosenOrder
 
-# Waves of a season that the user names. They tell its shape without following its noise.
+# Number of waves of a season that the user gives: enough for its shape, too few to follow its noise.
 NUM_WAVES = 3
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 class Forecaster(ForecasterSettings):
     """Forecasts of series on a graph. Its settings are those of `ForecasterSettings`.
 
-    What it has learned is `fitted_`. Each attribute that ends with an underscore is read from there, so that a `fit`
-    or `update` that fails leaves the forecaster as it was.
+    The result of training is `fitted_`. Each attribute that ends with an underscore is read from there, so that a
+    `fit` or `update` that fails does not change the forecaster.
     """
 
     def fit(
@@ -71,14 +71,14 @@ class Forecaster(ForecasterSettings):
         """Learn to forecast a panel.
 
         Args:
-            panel: The series. Without a graph, each node is forecast on its own.
-            node_features: What is known of each node and does not change, by its name: a CSV or Parquet file, a frame,
-                or a mapping such as `{"Paris": {"population": 2.1}}`. It is kept: `predict` does not need it again.
+            panel: The series. If it has no graph, each node is forecast by itself.
+            node_features: Features of the nodes that do not change in time: a CSV or Parquet file, a frame, or a
+                mapping such as `{"Paris": {"population": 2.1}}`. They are stored: `predict` does not need them again.
             run: Folder to write settings, metrics, weights and checkpoints to. A finished one can be loaded.
-            resume: Whether to go on with the training in `run`. If there is none, it begins.
-            source: Where the data came from, kept in the settings of the run folder.
-            on_look: Called with each look at the held-out windows.
-            on_refit: Called with the number of finished steps and of all steps, while it learns again from everything.
+            resume: Whether to continue the training in `run`. If there is none, a new one begins.
+            source: Where the data came from, stored in the settings of the run folder.
+            on_look: Called with the result of each validation on the held-out windows.
+            on_refit: Called with the number of finished steps and of all steps, in the second training, on all steps.
         """
         check_is_panel(panel)
         self.check_settings()
@@ -89,7 +89,7 @@ class Forecaster(ForecasterSettings):
         with threads_for(panel):
             kept = ChosenOrder.kept_by(run, resume=resume) if self.order == AUTO else None
             task = self._prepare(panel, features, kept, source or {})
-            # Before there is a folder: a mistake should leave none behind.
+            # Before the folder is created: a mistake should not leave one behind.
             training = ForecasterTraining(self, task)
             if run is None:
                 fitted = training.run(None, on_look, on_refit)
@@ -105,14 +105,14 @@ class Forecaster(ForecasterSettings):
     def predict(
         self, horizon: int | None = None, *, panel: Panel | None = None, future: Panel | None = None
     ) -> Forecast:
-        """Forecast what comes after the end of a panel.
+        """Forecast the steps after the end of a panel.
 
         Args:
             horizon: Number of steps. Defaults to the training horizon. Further steps are forecast from the forecasts
                 before them, and have no intervals.
-            panel: What is known by now. Defaults to the panel of the training.
-            future: The channels of `known` in the steps to forecast. Networks that look further ahead, to the end of
-                their own horizon, go on with the last of it.
+            panel: The series up to now. Defaults to the panel of the training.
+            future: The channels of `known` in the steps to forecast. If the horizon of the networks is longer, they
+                repeat the last values.
         """
         fitted = self._check_fitted()
         horizon = fitted.ensemble.maker.horizon if horizon is None else horizon
@@ -124,14 +124,13 @@ class Forecaster(ForecasterSettings):
             return fitted.predict(seen, horizon, future, self.lowest)
 
     def update(self, panel: Panel, num_steps: int = 30) -> Self:
-        """Go on learning with new data, from the present weights.
+        """Continue training with new data, from the current weights.
 
         Scales, window, intervals and a linear skip stay as they are.
 
         Args:
-            panel: The series as far as they are known by now, including old steps. The more of them, the less is
-                forgotten.
-            num_steps: Number of steps of the optimizer.
+            panel: The series up to now, including old steps. The more old steps, the less is forgotten.
+            num_steps: Number of optimizer steps.
         """
         fitted = self._check_fitted()
         check_count(num_steps=num_steps)
@@ -150,11 +149,11 @@ class Forecaster(ForecasterSettings):
         stride: int | None = None,
         on_fold: Callable[[], object] = lambda: None,
     ) -> Backtest:
-        """Measure what these settings would have forecast, had the series ended earlier. What was learned stays.
+        """Measure the forecasts of these settings as if the series had ended earlier. `fitted_` does not change.
 
         Args:
             panel: The series.
-            node_features: What is known of each node, as in `fit`.
+            node_features: Features of the nodes, as in `fit`.
             num_folds: Number of origins. The last one is `horizon` steps before the end.
             stride: Steps from one origin to the next. Defaults to the horizon.
             on_fold: Called after each fold, for a progress bar.
@@ -180,9 +179,9 @@ class Forecaster(ForecasterSettings):
         return plot_forecast(self.fitted_.tail if panel is None else panel, forecast, nodes)
 
     def explain(self) -> CoefficientReport:
-        """Return what the learned coefficients say, their mean over layers and networks.
+        """Return the analysis of the learned coefficients, averaged over layers and networks.
 
-        On latent states they say how the network integrates, not how the data evolve. On physical states they say
+        On latent states they show how the network integrates, not how the data evolve. On physical states they show
         which differential equation the data follow.
         """
         return self._check_fitted().explain()
@@ -205,7 +204,7 @@ class Forecaster(ForecasterSettings):
         skip: PartLike | None = None,
         intervals: PartLike | None = None,
     ) -> Self:
-        """Read what `save`, or `fit` with a run folder, wrote.
+        """Read a forecaster that `save`, or `fit` with a run folder, wrote.
 
         Args:
             path: The folder.
@@ -222,7 +221,7 @@ class Forecaster(ForecasterSettings):
 
     @property
     def is_fitted(self) -> bool:
-        """Whether there is something to predict with."""
+        """Return whether the forecaster was fitted or loaded."""
         return hasattr(self, "fitted_")
 
     @property
@@ -242,17 +241,17 @@ class Forecaster(ForecasterSettings):
 
     @property
     def order_choice_(self) -> ChosenOrder:
-        """The length of the history, and why."""
+        """The length of the history, and the reason for it."""
         return self._check_fitted().order_choice
 
     @property
     def summary_(self) -> dict[str, Any]:
-        """Best step, window, order, held-out errors beside those of naive forecasts, and notes."""
+        """Best step, window, order, held-out errors of the forecaster and of naive forecasts, and notes."""
         return self._check_fitted().summary
 
     @property
     def notes_(self) -> list[str]:
-        """What a user should know: gaps, too short a series, naive forecasts that do as well."""
+        """Remarks for the user: gaps, a series that is too short, naive forecasts that are as good."""
         notes: list[str] = self.summary_["notes"]
         return notes
 
@@ -264,7 +263,7 @@ class Forecaster(ForecasterSettings):
 
     @property
     def history_(self) -> list[dict[str, Any]]:
-        """Step, loss and score of each look at the held-out windows."""
+        """Step, loss and score of each validation on the held-out windows."""
         return self._check_fitted().history
 
     @property
@@ -274,7 +273,7 @@ class Forecaster(ForecasterSettings):
 
     @property
     def maker_(self) -> FrameMaker:
-        """How frames are made of a panel."""
+        """Makes the frames of a panel."""
         return self._check_fitted().ensemble.maker
 
     @property
@@ -284,7 +283,7 @@ class Forecaster(ForecasterSettings):
 
     @property
     def node_features_(self) -> NodeFeatures | None:
-        """What is known of each node, if anything."""
+        """Features of the nodes, if any."""
         return self._check_fitted().ensemble.node_features
 
     def _prepare(
@@ -309,7 +308,7 @@ class Forecaster(ForecasterSettings):
         return ForecastTask(panel, split, maker, graph_of(panel), features, order_choice, config)
 
     def _seasons(self, panel: Panel) -> tuple[Season, ...]:
-        """Return the seasons that the user names, or that follow from the dates. Physical states see none."""
+        """Return the season that the user gave, or the seasons of the dates. Physical states have none."""
         if self.states == "physical":
             return ()
         if self.season is None:
@@ -331,7 +330,7 @@ class Forecaster(ForecasterSettings):
         return read_node_features(source, panel)
 
     def _check_fitted(self) -> FittedForecaster:
-        """Return what was learned."""
+        """Return `fitted_`. Raise an `InputError` if there is none."""
         if not self.is_fitted:
             raise NotFittedError(
                 "Expected a Forecaster that has been trained, got one that has not. Call fit, or load one."

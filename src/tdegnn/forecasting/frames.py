@@ -1,7 +1,7 @@
-"""From a panel to what a network sees (scaled channels, seasons, windows), and back to the units of the panel.
+"""Turn a panel into the inputs of a network (scaled channels, seasons, windows), and forecasts back into its units.
 
-A `FrameMaker` is learned from the training steps and kept with a trained network, so that new data are treated as the
-old ones were. Windows are views. A batch is a copy, in which gaps are filled from the same window alone.
+A `FrameMaker` is fitted to the training steps and stored with a trained network, so that new data are treated like the
+old ones. Windows are views. A batch is a copy, in which gaps are filled from the same window only.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tdegnn.nets.series_network import Frames, SeriesSizes
 
 @dataclass(frozen=True, eq=False)
 class WindowSet:
-    """Windows of a series: what a network sees, what is known of the future, and the targets.
+    """Windows of a series: the inputs of a network, the known future, and the targets.
 
     Attributes:
         inputs: Scaled frames, oldest first. NaN if not observed.
-        future: What is known of the steps to forecast.
+        future: Channels known ahead, in the steps to forecast.
         targets: Scaled targets. NaN if not observed, or not known yet.
         first_target_steps: The step of the series that is the first target of each window.
     """
@@ -66,7 +66,7 @@ class WindowSet:
 
 @dataclass(frozen=True, eq=False)
 class FrameMaker:
-    """How panels of one kind become frames. Made by `FrameMaker.fit`.
+    """Makes frames from panels of one kind. Made by `FrameMaker.fit`.
 
     Attributes:
         window: Number of frames a network sees.
@@ -77,7 +77,7 @@ class FrameMaker:
         scaler: Center and scale of every channel.
         seasons: Seasons of the calendar.
         step_length: Length of a step, by which seasons are counted.
-        has_mask: Whether there is a channel per target that says what was observed.
+        has_mask: Whether there is one more channel per target, which is 1 where it was observed.
     """
 
     window: int
@@ -109,8 +109,7 @@ class FrameMaker:
             horizon: Number of frames it forecasts.
             seasons: Waves to add to every frame, past and future.
             known: Names of channels that are not targets and whose future values will be given.
-            per: Whether each node has a scale of its own, or all nodes share one. An equation on a graph needs the
-                latter.
+            per: `"node"`: each node has its own scale. `"all"`: all nodes share one, as an equation on a graph needs.
         """
         helping = training.channels[training.num_targets :]
         unknown = [name for name in known if name not in helping]
@@ -167,7 +166,7 @@ class FrameMaker:
         device: torch.device | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> WindowSet:
-        """Return all windows of a panel. The last ones forecast what comes after it.
+        """Return all windows of a panel. The last ones forecast the steps after it.
 
         Args:
             panel: Series with the channels of the training.
@@ -203,7 +202,7 @@ class FrameMaker:
         return self.window, self.horizon
 
     def _extended(self, panel: Panel, future: Panel | None) -> Float[np.ndarray, "time nodes channels"]:
-        """Return the values of a panel and, after them, what is known of the horizon."""
+        """Return the values of a panel, followed by the known values of the horizon."""
         after = np.full((self.horizon, panel.num_nodes, panel.num_channels), np.nan)
         if self.known:
             after[..., [self.channels.index(name) for name in self.known]] = self._known_ahead(panel, future)
@@ -236,7 +235,7 @@ class FrameMaker:
 
     @property
     def target_scales(self) -> Float[np.ndarray, "nodes targets"]:
-        """What a scaled value of one means in the units of the panel."""
+        """A scaled value of one, in the units of the panel."""
         return self._target_scaler.scale
 
 

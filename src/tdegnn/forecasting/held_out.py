@@ -1,7 +1,7 @@
-"""The held-out end of a series: how much it is, which window it chooses, and what forecasts are worth on it.
+"""The held-out end of a series: its length, the window that it chooses, and the errors of forecasts on it.
 
-Nothing of it is learned from until a forecaster has been measured. Forecasts are compared with naive ones on the same
-steps, and intervals are learned from their residuals.
+A forecaster does not learn from it until its errors have been measured. Forecasts are compared with naive ones on the
+same steps, and intervals are learned from their residuals.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from tdegnn.forecasting.settings import ForecasterSettings
 from tdegnn.metrics import mean_absolute_error, mean_squared_error
 from tdegnn.training.devices import single_thread
 
-# The share of the series that is held out, and the fewest windows on either side.
+# Share of the series that is held out, and the minimum number of windows on either side.
 HELD_OUT = 0.15
 FEWEST_WINDOWS = 8
 # Windows to choose from. Each season is added if the series is long enough.
 WINDOWS = (4, 8, 13, 26)
 # The largest share of the series that a window may take.
 LARGEST_WINDOW = 0.2
-# The most values of a small panel: more threads of the CPU gain nothing there, and lose much on a busy machine.
+# Maximum number of values of a small panel: more CPU threads gain nothing there, and lose much on a busy machine.
 SMALL_PANEL = 2**16
-# How the forecaster is called beside naive forecasts.
+# Name of the forecaster in comparisons with naive forecasts.
 OURS = "forecaster"
 # Steps ahead up to which c on physical states is learned as well as one step ahead.
 READABLE_HORIZON = 4
-# A squared error so many times that of a naive forecast is not the data's fault.
+# If the squared error is this many times that of a naive forecast, the training went wrong.
 GONE_WRONG = 100
 
 Windows = Float[np.ndarray, "windows horizon nodes targets"]
 
 
 def check_is_panel(panel: object) -> None:
-    """Raise an `InputError` for anything but a panel."""
+    """Raise an `InputError` unless `panel` is a panel."""
     if not isinstance(panel, Panel):
         raise InputError(f"Expected a Panel, got {type(panel).__name__}. Make one with read_panel.")
 
@@ -64,19 +64,19 @@ def check_to_learn_from(panel: Panel, lowest: float | None) -> None:
     num_empty = panel.num_steps if is_empty.all() else int(np.argmin(is_empty[::-1]))
     if num_empty >= HELD_OUT * panel.num_steps:
         raise InputError(
-            f"Expected something observed at the end of the series, got {num_empty} steps without anything of "
-            f"{panel.num_steps}. Remove them: what comes after the last observed step is what is forecast."
+            f"Expected observed values at the end of the series, got {num_empty} of {panel.num_steps} steps "
+            "without any. Remove them: forecasts begin after the last observed step."
         )
 
 
 def threads_for(panel: Panel) -> AbstractContextManager[None]:
-    """Compute with one thread of the CPU meanwhile, if the panel is small."""
+    """Compute with one CPU thread inside the `with` block if the panel is small."""
     return single_thread() if panel.values.size <= SMALL_PANEL else nullcontext()
 
 
 @dataclass(frozen=True)
 class ForecastSplit:
-    """Steps to be predicted, counted from 0: those to learn from, and after them those that are held out."""
+    """Predicted steps, counted from 0: those to learn from, followed by those that are held out."""
 
     training: range
     validation: range
@@ -96,7 +96,7 @@ def split_for_forecast(num_steps: int, window: int, horizon: int) -> ForecastSpl
 
 
 def fewest_steps(window: int, horizon: int) -> int:
-    """Return how many steps a series must have to be split."""
+    """Return the number of steps that a series needs to be split."""
     return window + 2 * (FEWEST_WINDOWS + horizon - 1)
 
 
@@ -108,7 +108,7 @@ def choose_window(panel: Panel, horizon: int, seasons: tuple[Season, ...]) -> in
     """Return the window with which a ridge regression, which takes no time, forecasts the held-out steps best."""
     longest = max(1, int(LARGEST_WINDOW * panel.num_steps))
     seasonal = [ceil(season.period) for season in seasons]
-    # The series is split twice: what the first split leaves must be enough for the second.
+    # The series is split twice: the steps that the first split leaves must be enough for the second.
     candidates = sorted(
         length
         for length in {*WINDOWS, *seasonal}
@@ -141,7 +141,7 @@ class Errors(NamedTuple):
 
 
 def measure_errors(forecasts: Float[np.ndarray, "*shape"], observed: Float[np.ndarray, "*shape"]) -> Errors:
-    """Compare forecasts with what was observed. NaN if not observed."""
+    """Return the errors of forecasts. Observed values may be NaN."""
     if np.isnan(observed).all():
         return Errors(np.nan, np.nan)
     return Errors(float(mean_squared_error(forecasts, observed)), float(mean_absolute_error(forecasts, observed)))
@@ -178,19 +178,19 @@ def _as_inputs(panel: Panel, seasons: tuple[Season, ...], training: range) -> Se
 
 
 def _windows_of(values: Float[np.ndarray, "time nodes targets"], steps: range, horizon: int) -> Windows:
-    """Return what was observed in every run of `horizon` steps."""
+    """Return the observed values in every run of `horizon` steps."""
     views = np.lib.stride_tricks.sliding_window_view(values[steps.start : steps.stop], horizon, axis=0)
     return np.moveaxis(views, -1, 1)
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """What forecasts were worth on the held-out windows.
+    """The errors of forecasts on the held-out windows, and intervals.
 
     Attributes:
         errors: Errors by method, those of the forecaster first.
         intervals: Intervals around the forecasts. None if there are too few held-out steps.
-        notes: What a user should know about both.
+        notes: Remarks on both for the user.
     """
 
     errors: dict[str, Errors]
@@ -219,14 +219,14 @@ class HeldOut:
 
 
 def notes_of_settings(settings: ForecasterSettings, panel: Panel, horizon: int) -> list[str]:
-    """Return what a user should know about settings on these series, whatever was learned."""
+    """Return notes for the user on settings that do not suit these series."""
     notes = []
     if panel.graph is None:
         notes.append("There is no graph: nodes are forecast without their neighbors.")
     if settings.states == "physical" and horizon > READABLE_HORIZON:
         notes.append(
             f"c is learned less exactly over {horizon} steps at once than over one: to read it, take a horizon of 1. "
-            "Forecasts go as far as they are asked to all the same."
+            "predict() can still forecast any number of steps."
         )
     others = panel.channels[panel.num_targets :]
     if settings.states == "physical" and others:

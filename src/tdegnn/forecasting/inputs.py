@@ -1,4 +1,4 @@
-"""Series that a trained forecaster is given, checked before a network sees them: to go on from, and known ahead."""
+"""Check the series that a trained forecaster gets: newer series to continue from, and channels known ahead."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_seen(panel: Panel, training: Panel, window: int) -> Panel:
     """Return newer series, counted in the steps of the training. Refuse those of other nodes, and too short ones.
 
     Args:
-        panel: The series as far as they are known.
+        panel: The series up to now.
         training: The series of the training, or their end.
         window: Number of steps a forecast sees.
     """
@@ -61,14 +61,14 @@ def in_steps_of(panel: Panel, training: Panel) -> Panel:
 
 
 def cover_blocks(future: Panel, known: Sequence[str], asked: pd.Index, whole: pd.Index) -> Panel:
-    """Return what is known of whole blocks of steps. Only the steps that are asked for must be given.
+    """Return the channels known ahead in whole blocks of steps. Only the steps to forecast must be given.
 
-    A network forecasts a block at once, and sees the future of all of it. What is not given is NaN, and filled later.
+    A network forecasts a block at once, and sees the future of all of it. Missing values are NaN, and filled later.
 
     Args:
-        future: What is known.
+        future: The channels known ahead.
         known: Names of the channels it must have.
-        asked: The steps that are asked for.
+        asked: The steps to forecast.
         whole: All steps of the blocks.
     """
     check_is_panel(future)
@@ -91,7 +91,7 @@ def cover_blocks(future: Panel, known: Sequence[str], asked: pd.Index, whole: pd
 
 
 def extend_panel(panel: Panel, forecast: Float[np.ndarray, "steps nodes targets"], future: Panel | None) -> Panel:
-    """Return the panel with forecasts as if they had been observed, and with what is known of these steps."""
+    """Return the panel with forecasts as if they had been observed, and with the channels known in these steps."""
     times = panel.future_times(len(forecast))
     after = np.full((len(forecast), panel.num_nodes, panel.num_channels), np.nan)
     after[..., : panel.num_targets] = forecast

@@ -1,4 +1,4 @@
-"""Intervals around forecasts: how far forecasts were off on the held-out steps says how far they will be off.
+"""Intervals around forecasts, learned from the errors of forecasts on the held-out steps.
 
 `INTERVALS` lists the methods by name; a new one is a class and a line in this file. `ConformalIntervals` is split
 conformal prediction: of n absolute residuals the k-th smallest, `k = ceil((n + 1) coverage)`, is the half width that
@@ -34,7 +34,7 @@ class Intervals(ABC):
     """Intervals that a method learned from residuals.
 
     Attributes:
-        coverage: How often the intervals are to hold what is observed.
+        coverage: Share of the observations that the intervals should contain.
     """
 
     coverage: float
@@ -44,14 +44,14 @@ class Intervals(ABC):
     def fit(
         cls, residuals: Residuals, coverage: float = 0.9, *, scale: Float[np.ndarray, "rows targets"] | None = None
     ) -> Intervals:
-        """Learn from forecasts that were not fitted to what they are compared with.
+        """Learn from forecasts of steps that the forecaster was not trained on.
 
         Settings of a method are further arguments, with defaults: `Part("conformal", per="all")` sets one.
 
         Args:
             residuals: Observed minus forecast on the held-out steps. NaN if not observed.
-            coverage: How often an interval is to hold what is observed, between 0 and 1.
-            scale: In what units nodes are alike, one row per node or one for all.
+            coverage: Share of the observations that the intervals should contain, between 0 and 1.
+            scale: Units in which nodes are comparable, one row per node or one for all.
         """
 
     @abstractmethod
@@ -60,16 +60,16 @@ class Intervals(ABC):
 
     @abstractmethod
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return all that a run folder must keep, besides the coverage."""
+        """Return the arrays that a run folder must store, in addition to the coverage."""
 
     @classmethod
     @abstractmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], coverage: float) -> Intervals:
-        """Make the intervals of which `to_arrays` gave the arrays."""
+        """Make the intervals from the arrays of `to_arrays`."""
 
     @classmethod
     def fewest(cls, coverage: float) -> int:
-        """Return how many residuals each step of the horizon and each target need, over all nodes."""
+        """Return the number of residuals that each step of the horizon and each target need, over all nodes."""
         return fewest_residuals(coverage)
 
 
@@ -79,7 +79,7 @@ class ConformalIntervals(Intervals):
 
     Attributes:
         widths: Half of the width of each interval.
-        coverage: How often they are to hold what is observed.
+        coverage: Share of the observations that the intervals should contain.
         is_pooled: Whether the width comes from the residuals of all nodes.
     """
 
@@ -95,16 +95,16 @@ class ConformalIntervals(Intervals):
         per: Per = "node",
         scale: Float[np.ndarray, "rows targets"] | None = None,
     ) -> ConformalIntervals:
-        """Learn the widths from forecasts that were not fitted to what they are compared with.
+        """Learn the widths from forecasts of steps that the forecaster was not trained on.
 
         Args:
             residuals: Observed minus forecast on the held-out steps, with or without sign. NaN if not observed.
-            coverage: How often an interval is to hold what is observed, between 0 and 1.
+            coverage: Share of the observations that the intervals should contain, between 0 and 1.
             per: `"node"`: each node has its own widths. A node with too few residuals (fewer than 9 at 90 %) has those
                 of all nodes. `"all"`: all nodes have the same widths up to their scale, learned from the residuals of
                 all of them, which is steadier if few steps are held out.
-            scale: In what units nodes are alike, such as `Scaler.scale`: one row per node, or one for all. If None,
-                residuals of different nodes are pooled as they are.
+            scale: Units in which nodes are comparable, such as `Scaler.scale`: one row per node, or one for all. If
+                None, residuals of different nodes are pooled without scaling.
 
         Raises:
             InputError: All nodes together have too few residuals. Only an infinite interval would be right.
@@ -151,7 +151,7 @@ INTERVALS = Family("intervals", Intervals, {"conformal": ConformalIntervals})
 def fit_intervals(
     method: PartLike, residuals: Residuals, coverage: float, scale: Float[np.ndarray, "rows targets"]
 ) -> Intervals | None:
-    """Learn intervals by a method of `INTERVALS`, or of the user's own. None if there are too few residuals.
+    """Learn intervals by a method of `INTERVALS`, or the user's own method. None if there are too few residuals.
 
     Other arguments are those of `Intervals.fit`.
     """
@@ -162,7 +162,7 @@ def fit_intervals(
 
 
 def read_intervals(method: PartLike, arrays: Mapping[str, np.ndarray], coverage: float) -> Intervals:
-    """Make intervals from the arrays that a run folder kept."""
+    """Make intervals from the arrays in a run folder."""
     return _resolve(method)[0].from_arrays(arrays, coverage)
 
 
@@ -185,7 +185,7 @@ class AdaptiveIntervals:
     Attributes:
         residuals: The newest absolute residuals, oldest first. Their number does not change.
         levels: The share of misses aimed at, a.
-        coverage: How often the intervals are to hold what is observed.
+        coverage: Share of the observations that the intervals should contain.
         step_size: How fast levels move.
     """
 
@@ -200,7 +200,7 @@ class AdaptiveIntervals:
 
         Args:
             residuals: See `ConformalIntervals.fit`. The same number of steps is kept from then on.
-            coverage: How often an interval is to hold what is observed, between 0 and 1.
+            coverage: Share of the observations that the intervals should contain, between 0 and 1.
             step_size: How fast levels move, positive. A larger one follows changes faster, a smaller one is steadier.
         """
         _check_coverage(coverage)
@@ -229,8 +229,8 @@ class AdaptiveIntervals:
         """Return the intervals after one more step.
 
         Args:
-            residuals: What was observed now minus its forecasts, one per step of the horizon. NaN if not observed,
-                which changes nothing.
+            residuals: The current observation minus its forecasts, one per step of the horizon. NaN, for values that
+                were not observed, changes nothing.
         """
         if residuals.shape != self.levels.shape:
             raise InputError(
@@ -260,7 +260,7 @@ def measure_coverage(
 
 
 def fewest_residuals(coverage: float) -> int:
-    """Return how many residuals a finite interval needs: 9 for 90 %, 19 for 95 %."""
+    """Return the number of residuals that a finite interval needs: 9 for 90 %, 19 for 95 %."""
     _check_coverage(coverage)
     return ceil(coverage / (1 - coverage) - ROUNDING)
 

@@ -1,4 +1,4 @@
-"""Forecasts beside the layers of a network: none, a linear one, or a linear one with weights of each node's own.
+"""Skips, forecasts that are added to those of the layers: none, a linear one, or a linear one with weights per node.
 
 A linear skip is solved in closed form before training: a ridge regression on the training windows. Gradient descent
 would take thousands of steps to the same place. The weights that all nodes share are solved first, then those of each
@@ -26,7 +26,7 @@ from tdegnn.ridge import solve_ridge
 class LinearSkip(nn.Module):
     """A linear forecast of each node from its window, its neighbors' windows, the mean of all nodes, and the future.
 
-    It sees what a ridge regression on lags sees, and starts as its solution (`start_at_ridge`). The layers beside it
+    It sees what a ridge regression on lags sees, and starts as its solution (`start_at_ridge`). The layers
     learn what is not linear.
 
     Args:
@@ -54,9 +54,9 @@ class LinearSkip(nn.Module):
     def inputs(
         self, frames: Frames, graph: Graph
     ) -> tuple[Float[Tensor, "batch nodes own"], Float[Tensor, "batch nodes others"]]:
-        """Return what a node sees of itself and the future, with a one for the offset, and what it sees of others."""
+        """Return the inputs from the node itself and the future, with a one for the offset, and those from others."""
         targets = frames.window[..., : self.sizes.num_targets]
-        # Waves of the past say nothing that waves of the future do not.
+        # Waves of the past add nothing to waves of the future.
         without_waves = frames.window[..., : self.sizes.num_channels - self.sizes.num_waves]
         of_all = targets.mean(dim=-2, keepdim=True).expand_as(targets)
         own, future, neighbors, mean = (
@@ -74,7 +74,7 @@ class LinearSkip(nn.Module):
 
 
 class NoSkip(nn.Module):
-    """No forecast beside the layers. `make_skip` gives networks nothing in its place."""
+    """Stands for no skip. `make_skip` returns None for it."""
 
 
 SKIPS = Family("skip", nn.Module, {"none": NoSkip, "linear": LinearSkip, "by-node": Part(LinearSkip, is_by_node=True)})
@@ -86,7 +86,7 @@ def make_skip(given: PartLike, sizes: SeriesSizes, **others: Any) -> nn.Module |
     Args:
         given: A name of `SKIPS`, or the user's own class or object.
         sizes: The sizes of the task.
-        others: What else the network knows, such as `hidden_channels`.
+        others: Other sizes of the network, such as `hidden_channels`.
     """
     made: nn.Module = SKIPS.make(given, sizes=sizes, **others)
     return None if isinstance(made, NoSkip) else made
@@ -104,7 +104,7 @@ SHARED_PENALTIES = (1.0, 10.0, 100.0, 1e3, 1e4)
 # Weights of one node are learned from few steps and need more. The last penalty leaves them at zero.
 OWN_PENALTIES = (3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4, torch.inf)
 ROWS_AT_ONCE = 100_000
-# The most numbers in the products of inputs, over all nodes: a gigabyte.
+# Maximum number of values in the products of inputs, over all nodes: a gigabyte.
 LARGEST_PRODUCTS = 2**27
 
 
@@ -144,7 +144,7 @@ def start_at_ridge(
         training: Windows to solve on.
         judged: Windows by which the penalties are chosen.
         graph: The graph.
-        units: What a scaled value of one means at each node. Errors are judged in these units.
+        units: A scaled value of one at each node, in original units. Errors are measured in these units.
         penalties: Penalties that were chosen before, to solve again on other windows. If None, they are chosen.
     """
     skips = [skip for skip in (getattr(network, "skip", None) for network in networks) if isinstance(skip, LinearSkip)]
@@ -164,7 +164,7 @@ def start_at_ridge(
 
 
 def fits_by_node(sizes: SeriesSizes) -> bool:
-    """Whether weights of each node's own can be solved in memory."""
+    """Return whether the weights of each node can be solved in memory."""
     num_inputs = sum(_num_inputs(sizes)) + 1  # and the offset
     return sizes.num_nodes * num_inputs**2 <= LARGEST_PRODUCTS
 

@@ -1,4 +1,4 @@
-"""The picture of a forecast: the end of each series, what is expected, and the intervals."""
+"""The figure of a forecast: the end of each series, the forecast, and the intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tdegnn.errors import InputError
 from tdegnn.forecasting.forecast import Forecast
 
 MOST_PANELS = 4
-# Observed steps that are drawn per step that is forecast, and at least.
+# Number of observed steps that are drawn per forecast step, and its minimum.
 SEEN_FOR_EACH, FEWEST_SEEN = 12, 60
 
 
@@ -24,8 +24,8 @@ def plot_forecast(seen: Panel, forecast: Forecast, nodes: Sequence[str] | None =
     """Draw the end of the series of some nodes, and the forecast.
 
     Args:
-        seen: What came before the forecast.
-        forecast: What is expected.
+        seen: The series before the forecast.
+        forecast: The forecast.
         nodes: Names of the nodes to draw. If None, the first few.
     """
     chosen = [nodes] if isinstance(nodes, str) else list(forecast.nodes[:MOST_PANELS] if nodes is None else nodes)

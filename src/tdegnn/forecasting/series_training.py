@@ -1,6 +1,6 @@
 """Training of networks for series, many seeds at once: batches of windows, judged on the validation windows.
 
-Members share the windows of each step, and differ in all else. The paper trains with one window per step, in the order
+Members share the windows of each step, and nothing else. The paper trains with one window per step, in the order
 of time; many windows per step are faster and mostly better. Steps are recorded and replayed.
 """
 
@@ -21,7 +21,7 @@ from tdegnn.training.devices import Placement, choose_placement
 from tdegnn.training.members import GroupedAdam, MembersTraining
 from tdegnn.training.replay import Replayed
 
-# The most rows (windows times nodes) that are forecast at once when errors are measured. They fit into any memory.
+# Maximum number of rows (windows times nodes) that are forecast at once to measure errors. They fit into any memory.
 ROWS_AT_ONCE = 2**17
 
 
@@ -34,11 +34,11 @@ class SeriesTraining(MembersTraining):
         graph: The graph the nodes live on.
         training: Windows to learn from, on the device of the placement.
         validation: Windows to choose the step by.
-        test: Windows whose errors are written down at every look, and choose nothing.
+        test: Windows whose errors are recorded at every validation, but choose nothing.
         batch_size: Windows per step. If None, all. With 1 and `is_shuffled=False`, the paper's incremental training.
         is_shuffled: Whether windows come in another order in every epoch.
-        units: What a scaled value of one means at each node. Measured errors are in these units. If None, they are
-            those of scaled values, as in training.
+        units: A scaled value of one at each node, in original units. Errors are measured in these units. If None,
+            errors are those of scaled values, as in training.
         placement: Device and precision. If None, the CPU in 32 bits.
         seed: Seed of the order of windows.
     """
@@ -87,7 +87,7 @@ class SeriesTraining(MembersTraining):
 
     @property
     def steps_an_epoch(self) -> int:
-        """Steps until every training window has been seen once, but for those that do not fill a batch."""
+        """Number of steps until every training window was used once, except windows that do not fill a batch."""
         return max(1, len(self._subsets[0]) // self._batch_size)
 
     def step(self) -> None:
@@ -116,7 +116,7 @@ class SeriesTraining(MembersTraining):
         self.best_test_errors = torch.where(is_better, self.test_errors, self.best_test_errors)
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from where `state` was taken."""
+        """Continue from where `state` was taken."""
         super().load_state(state)
         self._num_steps = int(state["num_batches"])
 
@@ -155,7 +155,7 @@ class SeriesTraining(MembersTraining):
 
     def _mean_where(self, errors: Tensor, targets: Tensor) -> Float[Tensor, " members"]:
         is_observed = (~targets.isnan()).to(errors.dtype)
-        # Without any target the loss is zero. Zero divided by zero would end all learning.
+        # If no target is observed, the loss is zero. Zero divided by zero would end all learning.
         return (errors * is_observed).flatten(1).sum(dim=1) / is_observed.sum().clamp(min=1)
 
     def _numbers(self) -> slice | Tensor:

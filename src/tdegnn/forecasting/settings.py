@@ -42,20 +42,20 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
             own `TemporalCoefficients`.
         operator: The spatial term s: a name such as `"diffusion"`, or your own `SpatialOperator`. If None, one that
             sees the features of the whole window, or, on physical states, one with a hidden layer.
-        skip: The forecast beside the layers: `"none"`, `"linear"`, `"by-node"` (linear, with weights of each node's
-            own as far as the held-out steps want them), or your own module `skip(frames, graph) -> forecast`, which
-            learns as embeddings do. If None, `"by-node"` if that fits into memory, else `"linear"`.
+        skip: The forecast that is added to that of the layers: `"none"`, `"linear"`, `"by-node"` (linear, with weights
+            per node as far as they help on the held-out steps), or your own module `skip(frames, graph) -> forecast`,
+            which learns as embeddings do. If None, `"by-node"` if that fits into memory, else `"linear"`.
         intervals: How intervals are learned: `"conformal"`, or your own `Intervals`.
         window: Number of steps a forecast sees. If None, chosen on the held-out steps.
         horizon: Number of steps that are forecast at once. `predict` goes further by forecasting from its forecasts.
         order: Number of frames that become states, at most the window. `"auto"` takes the order in time of the series
             themselves, as `tdegnn.find_order` finds it (`order_` says which, `order_choice_` why). Rules of one order
             only, such as c = [1], keep theirs.
-        season: Steps until a season repeats. If None, seasons follow from the dates.
+        season: Length of a season in steps. If None, seasons follow from the dates.
         known: Names of channels whose future values `predict` will be given.
         lowest: The lowest possible value: no forecast and no interval goes below. 0 for counts.
         states: What c combines: `"latent"` states, or `"physical"` ones, the observed frames themselves. Then c can be
-            read: `explain` speaks of the data. See `Forecaster.physical` for settings that go with it.
+            read: `explain` describes the data. See `Forecaster.physical` for suitable settings.
         hidden_channels: Channels of a state. On physical states, hidden channels of the spatial term.
         num_layers: Number of layers.
         step_size: h.
@@ -64,16 +64,16 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
         weight_decay: How strongly they are pulled to zero.
         c_learning_rate: How fast c learns.
         c_weight_decay: How strongly c is pulled to forward Euler.
-        num_members: Number of networks, each from a seed of its own. Their mean is the forecast.
-        num_steps: Maximum number of steps of the optimizer.
-        validate_every: Steps between two looks at the held-out windows.
+        num_members: Number of networks, each with its own seed. Their mean is the forecast.
+        num_steps: Maximum number of optimizer steps.
+        validate_every: Steps between two validations on the held-out windows.
         patience: Training ends when the held-out error has not improved for this many steps. If None, it ends after
             `num_steps`.
         batch_size: Windows per step. If None, chosen so that a step takes a few milliseconds.
-        coverage: How often intervals are to hold what is observed.
+        coverage: Share of the observations that intervals should contain.
         seed: Seed of weights, dropout and the order of windows.
         device: `"auto"`, `"cpu"` or `"cuda"`.
-        precision: Numbers of 32 or of 64 bits, `"32-true"` or `"64-true"`.
+        precision: `"32-true"` or `"64-true"`, for numbers of 32 or 64 bits.
     """
 
     system: System | None = None
@@ -165,7 +165,7 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
         if self.order == AUTO:
             return order_of_series(panel, window)
         if self.order > window:
-            reason = f"An order of {self.order} was asked for; it is {window}, all that a window of {window} steps has."
+            reason = f"An order of {self.order} was asked for, but a window has {window} steps: it is {window}."
             return ChosenOrder(window, reason)
         return ChosenOrder(self.order)
 
@@ -191,7 +191,7 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
         )
 
     def to_record(self) -> dict[str, Any]:
-        """Return all settings, as the settings of a run folder keep them."""
+        """Return all settings, as a run folder stores them."""
         record = dict(self.get_params(deep=False)) | {"known": list(self.known)}
         parts = {name: family.to_record(record[name]) for name, family in FAMILIES.items() if record[name] is not None}
         return record | parts
@@ -202,7 +202,7 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
 
         Args:
             record: The settings of a run folder.
-            given: The user's own parts, by argument: code is never imported by the name that a folder says.
+            given: The user's own parts, by argument: code is never imported by a name in a folder.
         """
         settings = upgrade_settings(record)
         settings["known"] = tuple(settings["known"])
@@ -219,22 +219,22 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
 
 @dataclass(frozen=True)
 class SeriesConfig:
-    """Everything that decides a training besides data, windows and seed.
+    """Everything that determines a training, except data, windows and seed.
 
     Attributes that are not listed, and parts, are as in `ForecasterSettings`.
 
     Attributes:
         system: Name of the row in a table of results. If `coefficients` is None, also the short name of the rule for c.
         order: Number of frames that become states, at most the window. Rules of one order only keep theirs.
-        skip: The forecast beside the layers.
-        embedding: How embeddings, the readout and a skip of the user's own learn.
+        skip: The forecast that is added to that of the layers.
+        embedding: How embeddings, the readout and the user's own skip learn.
         temporal: How c learns.
         spatial: How the spatial term learns.
         linear: How a linear skip learns after it was solved (`linear_skip.py`). By default, it does not.
         batch_size: Windows per step. If None, all.
-        states: What c combines: states of the network's own, or the observed frames themselves. The latter have no
-            layers, no skip and no dropout; then c can be read.
-        averaging: Share of the past in the running mean of the weights that are kept. 0 keeps the last weights.
+        states: What c combines: latent states of the network, or the observed frames themselves. With the latter there
+            are no layers, no skip and no dropout, and c can be read.
+        averaging: Weight of the past in the running mean of the weights. If 0, the last weights are used.
         coefficients: The rule that gives c. If None, that of the system.
         operator: The spatial term. If None, the usual one of the states.
     """
@@ -259,7 +259,7 @@ class SeriesConfig:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """What configurations must share to be trained in one batch."""
+        """The settings that configurations must share to be trained in one batch."""
         parts = (self.system, self.coefficients, self.operator, self.skip, self.states)
         return (*parts, self.hidden_channels, self.num_layers, self.order, self.num_steps, self.batch_size)
 
@@ -271,7 +271,7 @@ class SeriesConfig:
 
     @property
     def rule(self) -> PartLike:
-        """The rule for c, as it was given or as the system says."""
+        """The rule for c: the one given, or that of the system."""
         if self.coefficients is not None:
             return self.coefficients
         if self.system not in RULE_OF_SYSTEM:
@@ -316,7 +316,7 @@ class SeriesConfig:
         )
 
     def _sizes(self, num_targets: int, num_nodes: int) -> dict[str, Any]:
-        """What parts are made to. On physical states, a layer is an observed step, and there is one at a time."""
+        """The sizes of parts. On physical states, a layer is an observed step, and there is one at a time."""
         is_physical = self.states == "physical"
         return {
             "channels": num_targets if is_physical else self.hidden_channels,
@@ -337,8 +337,8 @@ class SeriesConfig:
 def upgrade_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings of a run folder or a result line of any version, as this version writes them.
 
-    Earlier versions had `attention` ("plain" or "gated") beside the system, spelled `by-node` with a space, and had no
-    parts of the user's own.
+    Earlier versions had `attention` ("plain" or "gated") in addition to the system, spelled `by-node` with a space, and
+    had no custom parts.
     """
     upgraded = {name: value for name, value in settings.items() if name != "attention"}
     if upgraded.get("skip") == "by node":

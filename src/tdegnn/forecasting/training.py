@@ -1,6 +1,6 @@
-"""How a forecaster is trained: on all but the held-out steps, measured on those, and again on all steps.
+"""Train a forecaster on all but the held-out steps, measure it on those, and train it again on all steps.
 
-What comes out is one value, a `FittedForecaster`. `train_further` makes another one from it and newer series.
+The result is one value, a `FittedForecaster`. `train_further` makes another one from it and newer series.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from tdegnn.training.devices import Placement, choose_placement
 from tdegnn.training.loop import Look, fit
 from tdegnn.training.order_choice import ChosenOrder
 
-# The most rows (windows times nodes) of a training step, if the user does not say: some milliseconds of work.
+# Maximum number of rows (windows times nodes) of a training step if `batch_size` is None: a few milliseconds of work.
 ROWS_PER_STEP = 2**14
-# The most windows of such a step: with more, steps cost more and learn no more (Chickenpox, tested to 440).
+# Maximum number of windows of such a step: with more, steps cost more and learn no more (Chickenpox, tested to 440).
 WINDOWS_PER_STEP = 64
 
 
 @dataclass(frozen=True, eq=False)
 class ForecastTask:
-    """What a forecaster is trained on, and what was decided before.
+    """The data of a training, and the choices made before it.
 
     Attributes:
         panel: The series.
         split: Steps to learn from, and those that are held out.
-        maker: How frames are made.
+        maker: Makes the frames.
         graph: The graph of the nodes.
-        node_features: What is known of each node, if anything.
-        order_choice: Length of the history, and why.
-        config: What a run folder says about the training.
+        node_features: Features of the nodes, if any.
+        order_choice: Length of the history, and the reason for it.
+        config: The settings of the run folder.
     """
 
     panel: Panel
@@ -57,16 +57,16 @@ class ForecastTask:
     config: Mapping[str, Any]
 
     def with_networks(self, networks: Sequence[ForecastNetwork]) -> Ensemble:
-        """Return networks with what they need to see the panel."""
+        """Return networks with everything that they need to forecast the panel."""
         return Ensemble(tuple(networks), self.maker, self.graph, self.node_features)
 
 
 class ForecasterTraining:
-    """The training of a forecaster. When it is made, all that may be wrong with settings has been checked.
+    """The training of a forecaster. Its constructor checks all settings.
 
     Args:
         settings: The settings of the forecaster.
-        task: What it is trained on.
+        task: The data of the training.
     """
 
     def __init__(self, settings: ForecasterSettings, task: ForecastTask) -> None:
@@ -133,7 +133,7 @@ class ForecasterTraining:
         return fitted
 
     def _learn_again(self, num_steps: int, on_refit: Callable[[int, int], object]) -> Ensemble:
-        """Train on all steps, for as many steps as were best: the newest data say most about what comes next."""
+        """Train on all steps, for the best number of steps: the newest data matter most for the future."""
         everything = self._windows.predicting(range(self._task.panel.num_steps))
         self._solve_skips(everything, self._penalties)
         again = self._start(everything)
@@ -173,13 +173,13 @@ class ForecasterTraining:
 def train_further(
     settings: ForecasterSettings, fitted: FittedForecaster, panel: Panel, num_steps: int
 ) -> FittedForecaster:
-    """Return a forecaster that went on learning, with new data.
+    """Return a forecaster whose training continued with new data.
 
     Args:
-        settings: How fast it learns, and where it computes.
-        fitted: What was learned before. It stays as it is.
-        panel: The series as far as they are known by now, in the steps of the training.
-        num_steps: Number of steps of the optimizer.
+        settings: Learning rates, device and precision.
+        fitted: The result of the training so far. It does not change.
+        panel: The series up to now, in the steps of the training.
+        num_steps: Number of optimizer steps.
     """
     placement = choose_placement(settings.device, settings.precision)
     windows = _windows_of(fitted.ensemble, panel, placement)

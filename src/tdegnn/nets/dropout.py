@@ -22,7 +22,7 @@ STIR = 0x7FEB352D
 STIR_AGAIN = 0x846CA68B
 ALL_BITS = 0xFFFFFFFF
 KEYS_AT_ONCE = 16
-# For up to so many numbers, masks of all keys are made at once: calls cost more than what they compute.
+# For up to this many numbers, masks of all keys are made at once: a call costs more than its computation.
 SMALL_MASK = 2**14
 
 

@@ -1,8 +1,8 @@
-"""What all networks for nodes share, ours and rivals: `network(features, graph) -> scores`, checks and dropout.
+"""Base class of all networks for nodes, ours and rivals: `network(features, graph) -> scores`, checks and dropout.
 
 Rates, seed and step of the dropout are buffers, so that networks that differ in them can be trained as one batch. The
 masks depend on them alone: a forward pass draws nothing. Each pass in training mode increases the step, and so has
-other masks. The file of each network says where it drops.
+other masks. The file of each network documents where it drops.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class PhysicalNetwork(nn.Module):
 
     @classmethod
     def of_order(cls, order: int, channels: int, hidden_channels: int, step_size: float) -> PhysicalNetwork:
-        """Make the usual one: a learned vector c of this length, and a spatial term with one hidden layer."""
+        """Make the usual network: a learned vector c of this length, and a spatial term with one hidden layer."""
         operator = HiddenDiffusionOperator(channels, hidden_channels)
         return cls(DirectCoefficients(order), operator, step_size)
 

@@ -1,6 +1,6 @@
-"""What all networks for series share, ours and rivals: `network(frames, graph) -> forecasts`, for a batch of windows.
+"""Base class of all networks for series, ours and rivals: `network(frames, graph) -> forecasts`, per batch of windows.
 
-Frames are scaled and filled before they come here, and forecasts are scaled back elsewhere. As for nodes, rate, seed
+Frames are scaled and filled before, and forecasts are scaled back elsewhere. As for nodes, rate, seed
 and step of the dropout are buffers, so that networks that differ in them can be trained as one batch. Each pass in
 training mode increases the step, and so has other masks.
 """
@@ -42,7 +42,7 @@ class SeriesSizes(NamedTuple):
         num_channels: Channels of a frame it sees, the targets first.
         num_known: Channels of a frame it forecasts that are known in advance.
         num_targets: Channels it forecasts.
-        num_waves: How many channels, the last ones of `num_channels` and of `num_known`, come from the calendar.
+        num_waves: Number of channels from the calendar, the last ones of `num_channels` and of `num_known`.
     """
 
     window: int
@@ -107,7 +107,7 @@ class SeriesNetwork(nn.Module, ABC):
         order, window = coefficients.order, self.sizes.window
         if order > window:
             raise InputError(
-                f"Expected an order of at most {window}, the frames of the window, got {order}. "
+                f"Expected an order of at most {window}, the number of frames in the window, got {order}. "
                 "Take a longer window or a lower order."
             )
 

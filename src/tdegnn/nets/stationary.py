@@ -152,8 +152,8 @@ class StationaryNetwork(NodeNetwork):
     def reset_parameters(self) -> None:
         """Draw all weights anew, and return c to where it starts.
 
-        What only some rules need is drawn last. So networks with the same seed and different rules start with the same
-        embedding, operator and readout, and a comparison does not depend on the draw.
+        Weights that only some rules need are drawn last. So networks with the same seed and different rules start with
+        the same embedding, operator and readout, and a comparison does not depend on the draw.
         """
         reset_parts(self.embedding, self.operator, self.readout, self.initial_states, self.coefficients)
 

@@ -2,7 +2,7 @@
 
 The newest frames are embedded and become the history. Layers integrate it, while the features of all frames enter the
 spatial term. A linear readout gives all steps of the horizon at once. Its parts decide what kind of network it is: the
-rule for c, the operator, and the skip beside the layers.
+rule for c, the operator, and the skip around the layers.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Classes and numbers at the nodes of a graph: `NodeClassifier`, `NodeRegressor` and what they are made of."""
+"""Classes and numbers at the nodes of a graph: `NodeClassifier`, `NodeRegressor` and their parts."""

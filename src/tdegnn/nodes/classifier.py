@@ -43,7 +43,7 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # sc
         return as_vector(self.fitted_.learned["classes"])
 
     def predict_proba(self, X: Any = None, *, graph: Any = None) -> Outputs:  # noqa: N803
-        """Return the probability of each class, one row per node. If `X` is None, for the nodes that `fit` saw."""
+        """Return the probability of each class, one row per node. If `X` is None, for the nodes of `fit`."""
         probabilities = torch.softmax(torch.as_tensor(self._outputs(X, graph)), dim=-1)
         return np.asarray(probabilities.numpy())
 
@@ -90,7 +90,7 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # sc
         known = [float(self.class_weight.get(name, 1.0)) for name in classes.tolist()]
         weights = torch.tensor(known, dtype=torch.float64)
         if not (weights.isfinite().all() and (weights >= 0).all() and weights[codes].sum() > 0):
-            raise InputError("Expected class weights that are not negative, and one above 0, got others.")
+            raise InputError("Expected class weights that are not negative, at least one above 0, got others.")
         return weights
 
     def _settings(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What node estimators share: settings, `fit`, `explain`, `save` and `load`.
+"""The base class of node estimators: settings, `fit`, `explain`, `save` and `load`.
 
 An estimator holds settings. `fit` adds one value, `fitted_` (`nodes/fitted.py`), and only when it is complete: after a
 `fit` that fails, an estimator predicts as before. A saved estimator is the run folder of its training.
@@ -37,7 +37,7 @@ USUAL_OPERATOR = Part("near-identity", batch_norm=True)
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn has no types
-    """Settings and work that `NodeClassifier` and `NodeRegressor` share.
+    """Base class of `NodeClassifier` and `NodeRegressor`.
 
     `coefficients`, `operator` and `initial_states` are parts: a name, a class of your own, a `Part` (a name or class
     with settings), or an object, which is copied.
@@ -70,8 +70,8 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             then be predicted.
         averaging: Weight of the past in the running mean of the weights that are kept. 0 keeps the last ones.
         num_steps: Maximum number of optimizer steps.
-        validate_every: Steps between two looks at validation.
-        patience: Training ends when validation has not improved for so many steps. If None, after `num_steps`.
+        validate_every: Steps between two validations.
+        patience: Steps without improvement on validation after which training ends. If None, it ends after `num_steps`.
         seed: Seed of weights, dropout, and the nodes held out for validation.
         device: `"auto"`, `"cpu"` or `"cuda"`.
         precision: `"32-true"` or `"64-true"`: numbers of 32 or of 64 bits.
@@ -130,16 +130,16 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
         Args:
             X: A `NodeDataset`, PyG data, or a matrix of features (NumPy, SciPy, torch, pandas), one row per node.
-            y: What is known about each node. None, NaN or -1 means unknown. If None, the labels that come with `X`.
+            y: The label of each node. None, NaN or -1 means unknown. If None, the labels that come with `X`.
             graph: Needed with a matrix: a `Graph`, an adjacency matrix, a networkx graph, or an edge_index of two rows.
             split: Which split to use, if `X` comes with splits and none of the three subsets is given.
             train: Nodes to train on, a mask or numbers. Default: all with a label that are in no other subset.
             validation: Nodes to choose the step by. Default: a fifth of the training nodes, of each class alike.
             test: Nodes on which the result is reported. They are used for nothing else.
             run: Folder to write to: settings, metrics, weights, checkpoints. A finished one can be loaded.
-            resume: Go on with the training in `run`. If there is none, begin it.
-            source: Where the data came from, kept in the settings of the run folder.
-            on_look: Called with what each look at validation saw.
+            resume: Whether to continue the training in `run`. If there is none, a new one begins.
+            source: Where the data came from, stored in the settings of the run folder.
+            on_look: Called with the result of each validation.
         """
         check_count_or_auto(order=self.order)
         check_count(minimum=0, seed=self.seed)
@@ -159,7 +159,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             **prepared.describe(dict(source or {})),
             **(order_choice.to_config() if self.order == AUTO else {}),
         }
-        # Before there is a folder: a mistake should leave none behind.
+        # Before the folder is created: a mistake should not leave one behind.
         training = trainer.start(settings)
         if run is None:
             fitted = trainer.train(training, settings, config, order_choice, None)
@@ -174,9 +174,9 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         return self
 
     def explain(self) -> CoefficientReport:
-        """Say what the learned coefficients mean, by their mean over the layers.
+        """Return the analysis of the learned coefficients, by their mean over the layers.
 
-        They combine latent states of the network, layer after layer. They say how it integrates, not how the data
+        They combine latent states of the network, layer after layer. They show how it integrates, not how the data
         evolve.
         """
         return replace(explain(self._checked().coefficients.mean(axis=0)), states="latent")
@@ -196,11 +196,11 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         operator: PartLike = None,
         initial_states: PartLike = None,
     ) -> Self:
-        """Read what `save`, or `fit` with a run folder, wrote. Data are not in it: `predict` needs them again.
+        """Read an estimator that `save`, or `fit` with a run folder, wrote. `predict` needs the data again.
 
         Args:
             path: The run folder.
-            coefficients: The class of the rule for c, if it is your own. A folder never says which code to import.
+            coefficients: The class of the rule for c, if it is your own. Code is never imported by a name in a folder.
             operator: The class of the spatial term, if it is your own.
             initial_states: The class of the initial states, if it is your own.
         """
@@ -216,7 +216,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
     @property
     def is_fitted(self) -> bool:
-        """Whether there is something to predict with."""
+        """Return whether the estimator was fitted or loaded."""
         return hasattr(self, "fitted_")
 
     @property
@@ -236,17 +236,17 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
     @property
     def history_(self) -> list[dict[str, Any]]:
-        """Step, loss and score of each look at validation."""
+        """Step, loss and score of each validation."""
         return self.fitted_.history
 
     @property
     def order_choice_(self) -> ChosenOrder:
-        """The order, and why it is this one."""
+        """The order, and the reason for it."""
         return self.fitted_.order_choice
 
     @property
     def order_(self) -> int:
-        """The length of the history, whoever chose it."""
+        """The length of the history, given or chosen."""
         return self.network_.coefficients.order
 
     @property
@@ -267,10 +267,10 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
     @abstractmethod
     def _ask(self, given: NodeInput, labels: Any, split: int, subsets: tuple[Any, Any, Any]) -> Question:
-        """Return what is to be learned about the nodes."""
+        """Return the task, and the nodes to learn from."""
 
     def _settings(self) -> dict[str, Any]:
-        """Return the settings as JSON keeps them."""
+        """Return the settings in types that JSON supports."""
         return parts_to_record(self.get_params())
 
     @classmethod
@@ -319,7 +319,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         )
 
     def _outputs(self, X: Any, graph: Any) -> Outputs:  # noqa: N803
-        """Return what the network says of nodes: of those of `fit`, if `X` is None."""
+        """Return the outputs of the network for nodes. If `X` is None, for the nodes of `fit`."""
         fitted = self._checked()
         if X is not None:
             nodes = fitted.as_trained(as_node_input(X, graph, fitted.config["settings"]["direction"]))

@@ -1,4 +1,4 @@
-"""What a node estimator has learned: one value, made completely before the estimator takes it.
+"""The fitted state of a node estimator: one value, complete before the estimator gets it.
 
 `NodeTrainer` makes a `FittedNodes` from prepared nodes, `FittedNodes.read` from a run folder. It holds everything that
 a prediction needs: settings that the user changes after `fit` do not change what a fitted estimator predicts.
@@ -36,14 +36,14 @@ OnLook = Callable[[Look], None]
 
 
 class Question(NamedTuple):
-    """What is to be learned about nodes.
+    """The task at some nodes.
 
     Attributes:
-        task: What the outputs of the network are measured by.
+        task: Computes losses and scores from the outputs of the network.
         num_outputs: Outputs per node.
         subsets: Masks of the training, validation and test nodes.
-        answers: What is known about the nodes, for the checksum.
-        learned: What is known before training and needed to predict, as JSON keeps it.
+        answers: The known labels or numbers of the nodes, for the checksum.
+        learned: Values found before training that predictions need, in types that JSON supports.
     """
 
     task: NodeTask
@@ -55,11 +55,11 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PreparedNodes:
-    """What a training needs besides settings.
+    """The nodes of a training, and its task.
 
     Attributes:
         nodes: Features, scaled, and graph.
-        question: What is to be learned.
+        question: The task.
         scaling: How the features were scaled. None if they were not.
         feature_names: The names of the features, if they have names.
     """
@@ -70,10 +70,10 @@ class PreparedNodes:
     feature_names: tuple[str, ...] | None
 
     def describe(self, source: dict[str, Any]) -> dict[str, Any]:
-        """Return what the settings of a run folder say about the data.
+        """Return the entry about the data in the settings of a run folder.
 
         Args:
-            source: What else to say about where they came from.
+            source: Where the data came from.
         """
         nodes = self.nodes
         data = {
@@ -104,17 +104,17 @@ class PreparedNodes:
 
 @dataclass(frozen=True, eq=False)
 class FittedNodes:
-    """What a training has learned, and with which settings.
+    """The result of a training, and its settings.
 
     Attributes:
         network: The trained network.
-        weights: Its weights on the CPU, as a run folder keeps them.
+        weights: Its weights on the CPU, as a run folder stores them.
         settings: The settings of the network, with the order that was used.
-        config: What the run folder says: settings of the estimator, the data.
+        config: The settings of the run folder: those of the estimator, and the data.
         coefficients: The learned c, layers x order.
-        history: Step, loss and score of each look at validation.
+        history: Step, loss and score of each validation.
         summary: Best step, scores at it, order.
-        order_choice: The order, and why it is this one.
+        order_choice: The order, and the reason for it.
         nodes: The nodes of the training, scaled. None after `load`: data are not saved.
     """
 
@@ -146,12 +146,12 @@ class FittedNodes:
 
     @classmethod
     def read(cls, folder: RunFolder, settings: NodeConfig, order_choice: ChosenOrder) -> FittedNodes:
-        """Read what a finished training learned.
+        """Read the result of a finished training.
 
         Args:
             folder: Its run folder.
             settings: The settings of the network.
-            order_choice: The order of `settings`, and why it is this one.
+            order_choice: The order of `settings`, and the reason for it.
         """
         config = folder.config
         data, estimator = config["data"], config["settings"]
@@ -172,7 +172,7 @@ class FittedNodes:
         )
 
     def write(self, folder: RunFolder) -> None:
-        """Write the last files of a training, which make its folder a finished one."""
+        """Write the last files of a training, which mark its folder as finished."""
         folder.write_weights(self.weights)
         folder.write_coefficients(self.coefficients)
         folder.finish(self.summary)
@@ -202,7 +202,7 @@ class FittedNodes:
         return nodes if scaling is None else replace(nodes, features=scaling.apply(nodes.features))
 
     def outputs(self, nodes: NodeDataset, device: DeviceName) -> Outputs:
-        """Return what the network says of nodes.
+        """Return the outputs of the network for nodes.
 
         Args:
             nodes: Nodes as in the training, see `as_trained`.
@@ -212,7 +212,7 @@ class FittedNodes:
         if self.settings.adjacency_features and nodes.num_nodes != num_nodes:
             raise InputError(
                 f"Expected the {num_nodes} nodes of the training, whose adjacency is a feature, got {nodes.num_nodes}. "
-                "Train without adjacency_features to predict others."
+                "Train without adjacency_features to predict other nodes."
             )
         placement = Placement(choose_device(device), placement_of(self.network).dtype)
         nodes = self.settings.prepare(nodes)
@@ -223,16 +223,16 @@ class FittedNodes:
 
 @dataclass(frozen=True)
 class NodeTrainer:
-    """How prepared nodes are trained on.
+    """Trains networks on prepared nodes.
 
     Attributes:
         prepared: The nodes.
         placement: Where to compute.
         seed: Seed of weights and dropout.
         num_steps: Maximum number of optimizer steps.
-        validate_every: Steps between two looks at validation.
-        patience: Training ends when validation has not improved for so many steps. If None, it does not end early.
-        on_look: Called with what each look at validation saw.
+        validate_every: Steps between two validations.
+        patience: Steps without improvement on validation after which training ends. If None, it does not end early.
+        on_look: Called with the result of each validation.
     """
 
     prepared: PreparedNodes
@@ -273,13 +273,13 @@ class NodeTrainer:
         order_choice: ChosenOrder,
         folder: RunFolder | None,
     ) -> FittedNodes:
-        """Train, and return what was learned.
+        """Train, and return the result.
 
         Args:
-            training: What `start` returned.
+            training: The result of `start`.
             settings: The settings of the network.
-            config: What a run folder says of the training.
-            order_choice: The order of `settings`, and why it is this one.
+            config: The settings of the run folder.
+            order_choice: The order of `settings`, and the reason for it.
             folder: The run folder to write to, if any.
         """
         history: list[dict[str, Any]] = [] if folder is None else folder.read_metrics()
@@ -292,7 +292,7 @@ class NodeTrainer:
         result = self._run(training, see, folder)
         if not result.best_scores.isfinite().all():
             raise TrainingError(
-                "Expected outputs that are numbers, got none from the first look on. "
+                "Expected outputs that are numbers, got none from the first validation on. "
                 "Lower the learning rates or the step size, or take an operator with batch_norm=True."
             )
         network = training.members.network(0)

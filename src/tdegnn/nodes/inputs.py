@@ -1,7 +1,7 @@
-"""Nodes as users have them in Python: a `NodeDataset`, PyG data, or a matrix of features with a graph of any kind.
+"""Check and convert nodes: a `NodeDataset`, PyG data, or a matrix of features with a graph of any kind.
 
-Also what is known about them: classes by any name, numbers, and which nodes are for training, validation and test.
-Everything is checked here, so that a training sees one form only.
+Likewise their classes (of any type), their numbers, and the nodes for training, validation and test. Everything is
+checked here, so that a training sees one form only.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ VALIDATION_SHARE = 0.2
 
 @dataclass(frozen=True, eq=False)
 class NodeInput:
-    """What a user gave.
+    """The nodes that a user passed.
 
     Attributes:
         nodes: Features and graph, without labels and splits.
-        labels: What is known about the nodes, as it came. None if it did not come with them.
+        labels: The labels of the nodes, unchanged. None if the data have none.
         masks: Training, validation and test nodes, one row per split. None if there are no splits.
         index: The names of the nodes, if features came as a frame.
         feature_names: The names of the features, if they came as a frame.
@@ -51,7 +51,7 @@ class NodeInput:
 
 
 def as_node_input(source: Any, graph: Any = None, direction: Direction | None = None) -> NodeInput:
-    """Take nodes in any form.
+    """Convert nodes of any form.
 
     Args:
         source: A `NodeDataset`, PyG data, or a matrix of features (NumPy, SciPy, torch, pandas), one row per node. The
@@ -73,7 +73,7 @@ def as_node_input(source: Any, graph: Any = None, direction: Direction | None = 
         return _from_pyg(source, graph, direction)
     features = _as_features(source)
     if graph is None:
-        raise InputError("Expected a graph beside the features, got none. Pass graph=, an adjacency matrix for one.")
+        raise InputError("Expected a graph with the features, got none. Pass graph=, for example an adjacency matrix.")
     index = source.index if isinstance(source, pd.DataFrame) else None
     nodes = _bare("", features, _as_graph(graph, features.shape[0], direction, index))
     names = None if index is None else tuple(map(str, source.columns))
@@ -107,7 +107,7 @@ def encode_classes(labels: Any, num_nodes: int) -> tuple[Int64[np.ndarray, " nod
         classes = list(dict.fromkeys(known))
     except TypeError as error:
         raise InputError(f"Expected labels that can be compared, such as text or whole numbers: {error}.") from error
-    with suppress(TypeError):  # classes of different types have no order but the one they came in
+    with suppress(TypeError):  # classes of different types cannot be sorted: they keep their order
         classes.sort()
     if len(classes) < 2:
         raise InputError(f"Expected nodes of at least two classes, got {len(classes)}. Give more labels.")
@@ -212,7 +212,7 @@ def _make_graph(graph: Any, names: tuple[str, ...], direction: Direction) -> Gra
     if scipy.sparse.issparse(graph):
         return Graph.from_scipy(graph, direction)
     array = np.asarray(_to_numpy(graph))
-    # With two nodes a square matrix could be either. Edges are what PyG users have.
+    # With two nodes, a square matrix could be either. It is read as edges, the form that PyG users have.
     is_matrix = array.ndim == 2 and array.shape[0] == array.shape[1] != 2
     return Graph.from_scipy(array, direction) if is_matrix else Graph(array, len(names), direction=direction)
 
@@ -280,7 +280,7 @@ def choose_subsets(
         num_splits = len(given.masks[0])
         if not 0 <= split < num_splits:
             raise InputError(f"Expected split to be from 0 to {num_splits - 1}, got {split}.")
-        # An empty subset is one that nobody has made.
+        # An empty subset of a split was never assigned.
         chosen = [masks[split] if masks[split].any() else None for masks in given.masks]
     training, validation, test = chosen
     test = np.zeros(num_nodes, dtype=bool) if test is None else test
@@ -320,7 +320,7 @@ def counted_nodes(is_known: Bool[np.ndarray, " nodes"], nodes: Any) -> Bool[np.n
 
 
 def labels_to_score(X: Any, y: Any) -> Any:  # noqa: N803
-    """Return what to score against: `y`, else what comes with `X`."""
+    """Return the labels to score against: `y`, or the labels that come with `X`."""
     if y is not None:
         return align(y, X.index if isinstance(X, pd.DataFrame) else None)
     labels: Any = getattr(X, "labels", getattr(X, "y", None))

@@ -21,8 +21,8 @@ from tdegnn.training.node_training import Regression
 class NodeRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc] # scikit-learn has no types
     """Predict numbers at the nodes of a graph.
 
-    The network sees targets that are centered and scaled by the training nodes, so that any unit will do. Validation
-    scores are minus the mean squared error in units of that variance.
+    The network sees targets that are centered and scaled by the training nodes, so that they may have any unit.
+    Validation scores are minus the mean squared error in units of that variance.
     """
 
     def predict(self, X: Any = None, *, graph: Any = None) -> Float[np.ndarray, " nodes"] | Outputs:  # noqa: N803

@@ -28,10 +28,10 @@ _MAKING = 2**32
 
 @dataclass(frozen=True)
 class NodeConfig:
-    """Everything that decides a training besides data, split and seed. The defaults are those of the paper.
+    """Everything that determines a training, except data, split and seed. The defaults are those of the paper.
 
     Attributes:
-        system: What tables call the network. If `coefficients` is None, it also names the rule for c.
+        system: Name of the network in tables. If `coefficients` is None, it also names the rule for c.
         hidden_channels: Channels of a state.
         num_layers: Number of layers.
         order: Length of the history, for rules that take one.
@@ -75,7 +75,7 @@ class NodeConfig:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """What configurations must share to be trained in one batch."""
+        """The settings that configurations must share to be trained in one batch."""
         return (
             self.system,
             self.hidden_channels,
@@ -143,7 +143,7 @@ class NodeConfig:
         return {"channels": self.hidden_channels, "num_layers": self.num_layers, "step_size": self.step_size}
 
     def to_record(self) -> dict[str, Any]:
-        """Return the settings as JSON keeps them."""
+        """Return the settings in types that JSON supports."""
         groups = {name: asdict(getattr(self, name)) for name in ("embedding", "temporal", "spatial")}
         return parts_to_record(vars(self)) | groups
 
@@ -156,17 +156,17 @@ def rule_of(system: str, rules: Mapping[Any, str]) -> str:
 
 
 def parts_to_record(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with their parts as JSON keeps them. A part that is None stays None."""
+    """Return settings with their parts in types that JSON supports. A part that is None stays None."""
     parts = {name: family.to_record(settings[name]) for name, family in FAMILIES.items() if settings[name] is not None}
     return {**settings, **parts}
 
 
 def parts_from_record(record: Mapping[str, Any], own: Mapping[str, PartLike]) -> dict[str, Any]:
-    """Return settings with the parts that a record keeps.
+    """Return settings with the parts of a record.
 
     Args:
-        record: What `parts_to_record` returned, perhaps without some of the parts.
-        own: Classes of the user's own, by the setting that takes them.
+        record: Result of `parts_to_record`, perhaps without some of the parts.
+        own: The user's own classes, by setting.
     """
     settings = dict(record)
     for name, family in FAMILIES.items():
@@ -183,10 +183,10 @@ _OLD_RULES = {"plain": "attention", "gated": "gated-attention"}
 
 
 def upgrade_settings(record: Mapping[str, Any], rules: Mapping[Any, str] = PAPER_RULES) -> dict[str, Any]:
-    """Return settings in their present form: with parts where there were words and switches.
+    """Return settings in their current form: with parts instead of words and switches.
 
-    Records that were written before had `attention`, `layer_maps` and `batch_norm`, and the initial states
-    `"newest unmapped"`. Records in the present form come back as they are.
+    Records of earlier versions had `attention`, `layer_maps` and `batch_norm`, and the initial states
+    `"newest unmapped"`. Records in the current form are returned unchanged.
 
     Args:
         record: Settings of a result line, a recipe, a trial or a run folder.

@@ -21,7 +21,7 @@ class ConvOperator(SpatialOperator):
     """Any PyG convolution as the spatial term, `s(F; G) = conv(F, edges)`.
 
     A node receives along the direction of the graph. Batch axes become one large graph of separate copies, so that
-    every convolution works, also one that does not know about batches.
+    every convolution works, including one that does not know about batches.
 
     Deviation: a convolution normalizes the graph as it does in PyG, not by the P of `Graph`.
 

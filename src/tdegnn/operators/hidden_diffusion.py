@@ -1,6 +1,6 @@
 """Diffusion with hidden channels inside s: `s(F; G) = relu(F W_s - (L F) W_d + b) W_o`.
 
-For physical states, of which one channel may be all there is. The context is handed on untouched.
+For physical states, which may have a single channel. The context is handed on untouched.
 """
 
 from __future__ import annotations

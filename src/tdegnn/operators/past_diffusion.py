@@ -22,7 +22,7 @@ class PastFeatures(NamedTuple):
     Attributes:
         features: Features of all frames of the window, which layers bring up to date.
         time: What is known about time.
-        own: What an operator that was given the features by `WithPastFeatures` keeps from layer to layer.
+        own: The context of the operator inside `WithPastFeatures`, from layer to layer.
     """
 
     features: State
@@ -31,7 +31,7 @@ class PastFeatures(NamedTuple):
 
 
 class PastFeaturesOperator(SpatialOperator):
-    """What operators that take past features share: the maps `F_past U_l`, and the update of `F_past`.
+    """Base of the operators that take past features: the maps `F_past U_l`, and the update of `F_past`.
 
     After each layer `F_past = relu(e_l [F_past, F, T])`, where T is what is known about time.
 

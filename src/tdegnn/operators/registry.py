@@ -1,4 +1,4 @@
-"""The spatial terms by name. To add one, write a file beside this one and a line here."""
+"""The spatial terms by name. To add one, write a file in this folder and add a line here."""
 
 from __future__ import annotations
 

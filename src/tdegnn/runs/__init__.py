@@ -1,1 +1,1 @@
-"""The folder of a training, and the files in it."""
+"""Run folders, and the files in them."""

@@ -1,9 +1,10 @@
-"""The folder of a training: its settings, its progress, its result.
+"""The run folder, which holds the settings, progress and result of one training.
 
-`config.json` says what is trained, `metrics.jsonl` grows by one line per validation, `weights.safetensors` and
-`coefficients.npz` are the best so far, `checkpoint.safetensors` is what a resumed training needs, and `summary.json`
-marks a finished training. A process killed at any moment leaves a folder that can be read and resumed, and a resumed
-training writes the same files as an uninterrupted one. A lock keeps a second process from writing.
+`config.json` holds the settings. `metrics.jsonl` grows by one line per validation. `weights.safetensors` and
+`coefficients.npz` hold the best weights and coefficients so far, `checkpoint.safetensors` holds the state to resume
+from, and `summary.json` marks a finished training. A process killed at any moment leaves a folder that can be read and
+resumed, and a resumed training writes the same files as an uninterrupted one. A lock keeps a second process from
+writing.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from tdegnn.version import __version__
 if TYPE_CHECKING:
     from torch import Tensor
 
-# The format that is written. Older ones are read: `RunFolder.format` tells, and estimators upgrade their settings.
+# The format of new folders. Older formats can be read: estimators check `RunFolder.format` and upgrade the settings.
 FORMAT = 2
 PACKAGES = ("torch", "torch-geometric", "numpy", "scipy")
 CONFIG = "config.json"
@@ -59,17 +60,17 @@ ELSEWHERE = "Choose another folder."
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a training needs to go on as if it had not been interrupted.
+    """The state from which a training continues as if it had not been interrupted.
 
     To keep one more tensor of a training, add it to the `state()` of the class that owns it: `Members`
     (`training/members.py`) for the optimizer, a trainee's `_numbers_to_resume` for its scores, `FitResult`
-    (`training/loop.py`) for the loop. Nothing else changes: `load_state` copies by name. To keep one more plain value,
-    pass it in `values` where `training/loop.py` writes the checkpoint, and read it in `resume` there.
+    (`training/loop.py`) for the loop. Nothing else needs to change: `load_state` copies by name. To keep one more plain
+    value, pass it in `values` where `training/loop.py` writes the checkpoint, and read it in `resume` there.
 
     Attributes:
         step: Number of finished steps.
-        tensors: Weights, moments, states of random generators.
-        values: Plain values, as JSON keeps them: tuples come back as lists.
+        tensors: Weights, moments and states of random generators.
+        values: Plain values, stored as JSON: tuples come back as lists.
     """
 
     step: int
@@ -84,8 +85,8 @@ class RunFolder:
 
     Attributes:
         path: The path of the folder.
-        config: What is trained, as JSON keeps it.
-        versions: The versions of packages with which the training was started.
+        config: The settings of the training, as stored in JSON.
+        versions: Versions of the packages when the training was started.
         format: The format of the folder: `FORMAT`, or an older one that can only be read.
     """
 
@@ -107,8 +108,8 @@ class RunFolder:
         """Begin a training in a new or empty folder.
 
         Args:
-            path: The folder. It is made if it does not exist.
-            config: Everything that decides what is trained: kind of model, settings, seed, checksum of the data.
+            path: The folder. It is created if it does not exist.
+            config: Everything that determines the training: kind of model, settings, seed, checksum of the data.
         """
         path, config, versions = Path(path), _plain(config), describe_versions()
         _check_free(path)
@@ -116,7 +117,7 @@ class RunFolder:
             path.mkdir(parents=True, exist_ok=True)
         run = cls(path, config, versions, lock=_acquire(path))
         try:
-            # Another process may have begun, and finished, between the first check and the lock.
+            # Another process may have started and finished a training between the first check and the lock.
             _check_free(path)
             remove_unfinished(path)
             content = {"format": FORMAT, "versions": versions, **config}
@@ -129,7 +130,7 @@ class RunFolder:
 
     @classmethod
     def begin(cls, path: Path | str, config: Mapping[str, Any], *, resume: bool) -> RunFolder:
-        """Resume the training in a folder if `resume` is set and there is one; otherwise begin it."""
+        """Resume the training in a folder if `resume` is set and there is one; otherwise begin a new one."""
         return cls.resume(path, config) if resume and cls.is_begun(path) else cls.create(path, config)
 
     @staticmethod
@@ -156,20 +157,20 @@ class RunFolder:
         folder = cls.open(path)
         found = folder.config.get("kind")
         if found != kind:
-            raise InputError(f"Expected the run folder of a {kind}, got {path} of a {found}. Choose another.")
+            raise InputError(f"Expected the run folder of a {kind}, got {path}, that of a {found}. Choose another.")
         if not folder.is_finished:
-            raise InputError(f"Expected a finished training, got {path}, which is not. Go on with --resume.")
+            raise InputError(f"Expected a finished training, got an unfinished one in {path}. Continue with --resume.")
         return folder
 
     @classmethod
     def resume(cls, path: Path | str, config: Mapping[str, Any]) -> RunFolder:
-        """Go on with a training from its last checkpoint, or from the start if there is none.
+        """Continue a training from its last checkpoint, or from the start if it has none.
 
-        Metrics written after the checkpoint are removed. A finished training stays as it is; see `is_finished`.
+        Metrics written after the checkpoint are removed. A finished training is not changed; see `is_finished`.
 
         Args:
             path: The folder.
-            config: The same settings as when it was created. Versions of packages may differ.
+            config: The settings with which the folder was created. Versions of packages may differ.
 
         Raises:
             InputError: The settings differ, another process is training there, or the folder has an older format.
@@ -215,18 +216,18 @@ class RunFolder:
         return read_tensors(self._existing(WEIGHTS))[0]
 
     def write_coefficients(self, coefficients: NDArray[Any], **others: NDArray[Any]) -> None:
-        """Write the learned coefficients, of shape (layers, order), and other arrays beside them."""
+        """Write the learned coefficients, of shape (layers, order), together with other arrays."""
         self._check_writable()
         if coefficients.ndim != 2:
             raise InputError(f"Expected coefficients of shape (layers, order), got {coefficients.shape}.")
         write_arrays(self.path / COEFFICIENTS, {"coefficients": coefficients, **others})
 
     def read_coefficients(self) -> dict[str, NDArray[Any]]:
-        """Return the learned coefficients and the arrays beside them, by name."""
+        """Return the learned coefficients and the arrays written with them, by name."""
         return read_arrays(self._existing(COEFFICIENTS))
 
     def append_metrics(self, record: Mapping[str, Any]) -> None:
-        """Add the line of a validation. Numbers that are not finite become null."""
+        """Append the line of one validation. Numbers that are not finite become null."""
         self._check_writable()
         append_whole(self.path / METRICS, to_json_line(record))
         self._num_metrics += 1
@@ -237,7 +238,7 @@ class RunFolder:
         return [from_json(line, f"{path}, line {number}") for number, line in enumerate(self._metric_lines(), start=1)]
 
     def write_checkpoint(self, checkpoint: Checkpoint) -> None:
-        """Write what is needed to go on from here. The metrics so far belong to it."""
+        """Write the state to resume from, and how many lines of metrics it includes."""
         self._check_writable()
         header = {"step": checkpoint.step, "num_metrics": self._num_metrics, "values": dict(checkpoint.values)}
         write_tensors(self.path / CHECKPOINT, checkpoint.tensors, header)
@@ -264,7 +265,7 @@ class RunFolder:
         path = self.path / name
         if not _is_file(path) and not self.is_finished:
             raise InputError(
-                f"Expected {name} in {self.path}, got a training that did not get that far. Go on with --resume."
+                f"Expected {name} in {self.path}, got a training that did not get that far. Continue with --resume."
             )
         return path
 
@@ -288,10 +289,10 @@ class RunFolder:
         lines = self._metric_lines()
         if len(lines) < num_metrics:
             raise InputError(
-                f"Expected at least {num_metrics} lines in {path}, which its checkpoint has seen, got {len(lines)}. "
+                f"Expected at least {num_metrics} lines in {path}, as in its checkpoint, got {len(lines)}. "
                 "Restore it from a copy or train again in another folder."
             )
-        append_whole(path, b"")  # makes the file if there is none
+        append_whole(path, b"")  # creates the file if it does not exist
         cut(path, sum(len(line) + 1 for line in lines[:num_metrics]))
         self._num_metrics = num_metrics
 
@@ -304,7 +305,7 @@ class RunFolder:
         if self._lock is None:
             raise InputError(f"Expected a run folder to write to, got {self.path} to read. Create or resume it.")
         if self.is_finished:
-            raise InputError(f"Expected a training to go on with, got the finished one in {self.path}. {ELSEWHERE}")
+            raise InputError(f"Expected an unfinished training, got the finished one in {self.path}. {ELSEWHERE}")
 
 
 def describe_versions() -> dict[str, str]:
@@ -348,7 +349,7 @@ def _acquire(path: Path) -> BaseFileLock:
             lock.acquire()
         except Timeout as error:
             raise InputError(
-                f"Expected to be alone in {path}, another process is training there. "
+                f"Expected no other process in {path}, got one that is training there. "
                 "Wait for it or choose another folder."
             ) from error
     return lock
@@ -368,19 +369,19 @@ def _read_object(path: Path) -> dict[str, Any]:
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    """What config.json says, of a format that this version knows."""
+    """Return the content of config.json. Raise an `InputError` unless this version can read its format."""
     advice = "Choose the folder of a training."
     if not _is_file(path / CONFIG):
-        what = f"{path} without {CONFIG}" if path.is_dir() else f"{path}, which is no folder"
+        what = f"{path} without {CONFIG}" if path.is_dir() else f"{path}, which is not a folder"
         raise InputError(f"Expected a run folder, got {what}. {advice}")
     config = _read_object(path / CONFIG)
     number, versions = config.get("format"), config.get("versions")
     if not isinstance(number, int) or not isinstance(versions, dict):
-        raise InputError(f"Expected a run folder, got {path} with the {CONFIG} of something else. {advice}")
+        raise InputError(f"Expected a run folder, got {path} with a {CONFIG} of another kind. {advice}")
     if number > FORMAT:
         raise InputError(
             f"Expected a run of format {FORMAT}, got {path}, written by tdegnn {versions.get('tdegnn')} with format "
-            f"{number}, this version reads up to {FORMAT}. Upgrade tdegnn."
+            f"{number}, but this version reads formats up to {FORMAT}. Upgrade tdegnn."
         )
     return config
 
@@ -400,13 +401,13 @@ def _check_same(path: Path, kept: Mapping[str, Any], given: Mapping[str, Any]) -
     if difference is not None:
         name, was, now = difference
         raise InputError(
-            f"Expected the settings that {path} was started with, got {name} = {now} in place of {was}. "
+            f"Expected the settings that {path} was started with, got {name} = {now} instead of {was}. "
             "Use the same settings or choose another folder."
         )
 
 
 def _first_difference(kept: Any, given: Any, name: str = "") -> tuple[str, str, str] | None:
-    """Return the name of the first setting that differs, what it was and what it is."""
+    """Return the name of the first setting that differs, its old value and its new value."""
     if not (isinstance(kept, dict) and isinstance(given, dict)):
         return None if kept == given else (name, to_json(kept), to_json(given))
     for key in [*kept, *(key for key in given if key not in kept)]:

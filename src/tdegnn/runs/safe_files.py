@@ -1,9 +1,9 @@
 """Files that are written completely or not at all, and that notice damage.
 
-A file is written beside its place, flushed to the disk and renamed, so a process killed meanwhile leaves the old file.
+A file is written under another name, flushed to disk and renamed, so a process killed meanwhile leaves the old file.
 Lines are appended under a lock, so several processes can share a file. Tensors and arrays carry their own SHA-256
 checksum, which is compared on reading. Reading never runs code: files are safetensors, JSON, or NumPy without pickles.
-Errors of the disk become an `InputError` of one line.
+System errors become an `InputError` with a message of one line.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ ZEROS = b"0" * 64
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn errors of the system about writing to `path` into an `InputError`."""
+    """Turn system errors about writing to `path` into an `InputError`."""
     try:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             message = (
-                f"Expected room on the disk for {path}, got none ({reason}). Free some, then start or resume again."
+                f"Expected free disk space for {path}, got none ({reason}). Free some, then start or resume again."
             )
         elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            message = f"Expected to be allowed to write {path}, got the answer {reason!r}. Choose another folder."
+            message = f"Expected permission to write {path}, got the error {reason!r}. Choose another folder."
         else:
-            message = f"Expected to write {path}, got an error of the system ({reason}). Choose another folder."
+            message = f"Expected to write {path}, got a system error ({reason}). Choose another folder."
         raise InputError(message) from error
 
 
@@ -98,7 +98,7 @@ def append_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     A last line without a line break is completed if it is a record, and removed if a killed process left it incomplete.
 
     Raises:
-        InputError: The file ends in something else than JSON lines.
+        InputError: The file does not end in JSON lines.
     """
     content = b"".join(to_json_line(record) for record in records)
     with locked(path):
@@ -108,7 +108,7 @@ def append_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Wait until no other process holds the lock of `path`, and hold it. The folder is made if there is none."""
+    """Wait for the lock of `path`, and hold it. The folder is created if it does not exist."""
     from filelock import FileLock
 
     with explained(path):
@@ -143,7 +143,7 @@ def _is_record(line: bytes) -> bool:
 
 
 def not_a_record(path: Path, line_number: int) -> InputError:
-    """The error for a file of JSON lines in which a line is something else."""
+    """Return the error for a file of JSON lines in which a line is not JSON."""
     return InputError(
         f"Expected result lines in {path}, got something else in line {line_number}. Choose another file."
     )
@@ -164,8 +164,8 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush the names in a folder. Only then is a file renamed or removed for good."""
-    if os.name == "nt":  # Windows cannot open folders, and needs no such call
+    """Flush the names in a folder to the disk: only then is renaming or removing a file permanent."""
+    if os.name == "nt":  # Windows cannot open folders, and does not need this
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -191,8 +191,8 @@ def to_json(value: Any, *, indent: int | None = None, is_strict: bool = True) ->
 
     Args:
         value: The value to write.
-        indent: Spaces per level. If None, all is written in one line.
-        is_strict: Whether to refuse infinite numbers and NaN, which Python can read and others cannot. Default: True.
+        indent: Spaces per level. If None, everything is written on one line.
+        is_strict: Whether to refuse infinite numbers and NaN, which many programs cannot read. Default: True.
     """
     try:
         return json.dumps(value, indent=indent, allow_nan=not is_strict, default=_plain_number)
@@ -206,7 +206,7 @@ def to_json_line(record: Mapping[str, Any]) -> bytes:
 
 
 def _plain_number(value: Any) -> Any:
-    """Return a number of NumPy as a number of Python."""
+    """Return a NumPy number as a Python number."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")

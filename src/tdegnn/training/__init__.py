@@ -1,1 +1,1 @@
-"""Training: the one loop, members that are trained together, and the device they are trained on."""
+"""Training: the loop, members that are trained together, and the device they are trained on."""

@@ -1,4 +1,4 @@
-"""Where to compute and in which numbers, how many CPU threads to use, and what to do with freed memory."""
+"""The device and precision of a computation, its number of CPU threads, and what happens to freed memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Precision = Literal["32-true", "64-true"]
 _TYPES: dict[str, torch.dtype] = {"32-true": torch.float32, "64-true": torch.float64}
 
 # The C library of Linux gives blocks larger than a limit back to the system as soon as they are free. The limit follows
-# the largest block that was freed, up to 32 MiB: a little less than that, once, and all smaller ones are kept.
+# the largest block that was freed, up to 32 MiB. Free a block of a little less once, and all smaller ones are kept.
 LARGEST_KEPT = 31 * 2**20
 
 
@@ -43,11 +43,11 @@ def choose_device(name: DeviceName) -> torch.device:
 
 
 def choose_placement(device: DeviceName = "auto", precision: Precision = "32-true") -> Placement:
-    """Return where a training computes.
+    """Return the device and the type of numbers of a training.
 
     Args:
         device: `"auto"`, `"cpu"` or `"cuda"`.
-        precision: Numbers of 32 or of 64 bits, `"32-true"` or `"64-true"`.
+        precision: `"32-true"` or `"64-true"`, for numbers of 32 or 64 bits.
     """
     if precision not in _TYPES:
         raise InputError(f"Expected precision to be one of {', '.join(_TYPES)}, got {precision!r}.")
@@ -55,21 +55,21 @@ def choose_placement(device: DeviceName = "auto", precision: Precision = "32-tru
 
 
 def placement_of(network: nn.Module) -> Placement:
-    """Return where a network already is."""
+    """Return the device of a network and the type of its weights."""
     parameter = next(network.parameters())
     return Placement(parameter.device, parameter.dtype)
 
 
 def place(network: nn.Module, placement: Placement) -> nn.Module:
     """Move a network, in place, and return it."""
-    # Not `to` for all: settings that are kept as buffers in 64 bits stay so.
+    # Only if needed: settings that are buffers of 64 bits keep them.
     if any(parameter.dtype != placement.dtype for parameter in network.parameters()):
         network.to(placement.dtype)
     return network.to(placement.device)
 
 
 class _ThreadGuard(local):
-    """How deep this Python thread is inside `single_thread`; of all threads, how many are, and what was before."""
+    """How often this Python thread is inside `single_thread`, how many threads are, and the number to restore."""
 
     lock, num_inside, before = Lock(), 0, 0
     depth = 0
@@ -80,11 +80,11 @@ _guard = _ThreadGuard()
 
 @contextmanager
 def single_thread() -> Iterator[None]:
-    """Compute with one CPU thread meanwhile.
+    """Compute with one CPU thread inside the `with` block.
 
-    For small problems: more threads gain nothing there, wait for each other for minutes where another program uses the
-    machine too, and add in an order that depends on their number. Several Python threads may be inside at once. The
-    number before the first of them came is what all of them return to: a later one would find 1.
+    Use it for small problems, where more threads gain nothing: they wait for each other for minutes if another program
+    uses the machine, and add numbers in an order that depends on how many they are. Several Python threads may be
+    inside at once. All of them restore the number that the first one found, because a later one finds 1.
     """
     shared = _ThreadGuard
     with shared.lock:
@@ -105,5 +105,5 @@ def single_thread() -> Iterator[None]:
 
 @cache
 def keep_freed_memory() -> None:
-    """Let the process keep the memory it frees, for the next tensor. Done once; harmless where it does nothing."""
+    """Let the process keep freed memory for the next tensor. Only the first call does anything, and only on Linux."""
     torch.empty(LARGEST_KEPT, dtype=torch.uint8)

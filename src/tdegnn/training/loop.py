@@ -1,9 +1,9 @@
-"""The only training loop in the library: it makes steps, looks at validation now and then, and keeps the best weights.
+"""The only training loop in the library: it makes steps, validates at intervals, and keeps the best weights.
 
-The loop does not know the model or its data, nor whether one network is trained or many at once: a `Trainee` makes
-steps, says how good each of its members is, and keeps the weights it is told to keep. `ClosureTrainee` is one network
-with losses as functions; `MembersTraining` is many networks. With a run folder, a training that was interrupted goes on
-as if it had not been.
+The loop does not know the model or its data, nor whether it trains one network or many at once. A `Trainee` makes
+steps, scores each of its members, and stores the weights that the loop selects. `ClosureTrainee` is one network with
+losses as functions; `MembersTraining` is many networks. With a run folder, an interrupted training continues as if it
+had not been interrupted.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from tdegnn.runs.run_folder import Checkpoint, RunFolder
 
 # Checkpoints must be rare enough to cost little, and frequent enough that a kill loses little.
 SAVE_SECONDS = 5.0
-# A member whose loss is so many times its lowest will not recover.
+# A member whose loss is this many times its lowest will not recover.
 EXPLODED = 1e6
 
 
 class Trainee(ABC):
-    """What is trained: one network, or several members that do not depend on each other."""
+    """One network, or several members that do not depend on each other, to be trained."""
 
     @abstractmethod
     def step(self) -> None:
@@ -40,34 +40,34 @@ class Trainee(ABC):
 
     @abstractmethod
     def last_losses(self) -> Float[Tensor, " members"]:
-        """Return the training losses that the last step saw."""
+        """Return the training losses of the last step."""
 
     @abstractmethod
     def validate(self) -> Float[Tensor, " members"]:
-        """Return how good each member is now. Higher is better; NaN means that it has diverged."""
+        """Return the current score of each member. Higher is better; NaN means that it has diverged."""
 
     @abstractmethod
     def keep(self, is_better: Bool[Tensor, " members"]) -> None:
-        """Keep the weights of these members as the best they had."""
+        """Store the current weights of these members as their best ones."""
 
     @abstractmethod
     def stop(self, is_finished: Bool[Tensor, " members"]) -> None:
-        """Leave these members as they are from now on."""
+        """Stop these members: later steps do not change them."""
 
     @abstractmethod
     def restore(self) -> None:
-        """Give every member the weights that were kept."""
+        """Restore the best weights of every member."""
 
     def best_weights(self) -> dict[str, Tensor]:
-        """Return the weights that were kept, by name, one row per member."""
+        """Return the best weights by name, one row per member."""
         raise _not_resumable(self)
 
     def state(self) -> dict[str, Tensor]:
-        """Return everything that decides how the training goes on."""
+        """Return everything that is needed to continue the training."""
         raise _not_resumable(self)
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:  # noqa: ARG002
-        """Go on from where `state` was taken."""
+        """Continue from where `state` was taken."""
         raise _not_resumable(self)
 
 
@@ -79,11 +79,11 @@ def _not_resumable(trainee: Trainee) -> InputError:
 
 @dataclass(frozen=True)
 class Look:
-    """What a look at validation saw.
+    """The result of one validation.
 
     Attributes:
         step: Number of finished steps.
-        losses: The training losses that the last step saw, one per member.
+        losses: The training losses of the last step, one per member.
         scores: The validation scores.
     """
 
@@ -99,7 +99,7 @@ class Look:
 
 @dataclass
 class FitResult:
-    """How a training went, for each member.
+    """The result of a training, per member.
 
     Attributes:
         best_scores: Highest validation score. The member has the weights that reached it.
@@ -118,7 +118,7 @@ class FitResult:
     scores: list[Float[Tensor, " members"]] = field(default_factory=list)
 
     def add(self, look: Look) -> Bool[Tensor, " members"]:
-        """Add what a look saw; return which members are better than ever before."""
+        """Add the result of a validation. Return which members are better than ever before."""
         is_better = look.scores > self.best_scores
         self.best_scores = torch.where(is_better, look.scores, self.best_scores)
         self.best_steps = torch.where(is_better, look.step, self.best_steps)
@@ -148,7 +148,7 @@ class FitResult:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Tensor], device: torch.device) -> FitResult:
-        """Return the result whose `state` was taken, on the device where the training goes on."""
+        """Return the result whose `state` was taken, on the device of the training."""
         on_device = {name: tensor.to(device) for name, tensor in state.items()}
         steps, scores = on_device.pop("steps").tolist(), list(on_device.pop("scores"))
         return cls(**on_device, steps=steps, scores=scores)
@@ -168,15 +168,15 @@ def fit(
     """Train for `num_steps` steps and give each member the best weights it had.
 
     Args:
-        trainee: What is trained.
+        trainee: The network or members to train.
         num_steps: Maximum number of steps.
-        validate_every: Steps between two looks at the validation score. There is always one after the last step.
-        patience: A member is finished when its score has not improved for so many steps. If None, it never is.
+        validate_every: Steps between two validations. The last step is always validated.
+        patience: Steps without improvement after which a member is finished. If None, it makes all steps.
         on_step: Called with the number of finished steps, for a progress bar.
-        on_look: Called with what each look at validation saw.
-        run: Folder that gets a line of metrics per look, and now and then the best weights and a checkpoint. If it has
-            a checkpoint already, training goes on from it.
-        save_every: Minimum seconds between two checkpoints. The first look and the last step always have one.
+        on_look: Called with the result of each validation.
+        run: Folder that gets a line of metrics per validation, and now and then the best weights and a checkpoint. If
+            it already has a checkpoint, training continues from it.
+        save_every: Minimum seconds between two checkpoints. The first validation and the last step always write one.
     """
     check_count(num_steps=num_steps, validate_every=validate_every, patience=1 if patience is None else patience)
     record = None if run is None else _Record(run, trainee, save_every)
@@ -199,9 +199,9 @@ def fit(
                 on_look(look)
         if on_step is not None:
             on_step(step)
-    assert result is not None  # the last step is always looked at
+    assert result is not None  # the last step is always validated
     if record is not None:
-        # Before the best weights are restored: a longer training goes on from the last ones.
+        # Before the best weights are restored: a longer training continues from the last ones.
         record.save(result)
     trainee.restore()
     return result
@@ -218,9 +218,10 @@ def _start(look: Look) -> FitResult:
 
 
 class _Record:
-    """What a training writes to its run folder while it goes on.
+    """Writes the progress of a training to its run folder.
 
-    The best weights are written before the checkpoint: after a kill between the two, the same weights are made again.
+    The best weights are written before the checkpoint. If the process is killed between the two, the resumed training
+    writes the same weights again.
     """
 
     def __init__(self, run: RunFolder, trainee: Trainee, save_every: float) -> None:
@@ -230,7 +231,7 @@ class _Record:
         self._saved_at = -math.inf
 
     def resume(self) -> FitResult | None:
-        """Bring the training to where its checkpoint was written. Return None if there is no checkpoint."""
+        """Continue from the checkpoint and return its result. Return None if there is no checkpoint."""
         checkpoint = self._run.read_checkpoint()
         if checkpoint is None:
             return None
@@ -264,7 +265,7 @@ class ClosureTrainee(Trainee):
     The score is minus the validation loss. A loss that is not a number is an error here: there are no other members.
 
     Args:
-        model: What is trained, in place.
+        model: The network, which is trained in place.
         training_loss: Computes the loss to descend.
         validation_loss: Computes the loss by which weights are chosen.
         optimizer: Any optimizer over parameters of the model.
@@ -316,7 +317,7 @@ class ClosureTrainee(Trainee):
         """Do nothing: the training ends when its only member is finished."""
 
     def restore(self) -> None:
-        """Give the network the best weights, and leave it in evaluation mode."""
+        """Restore the best weights, and leave the network in evaluation mode."""
         self._model.load_state_dict(self._best_weights)
         self._model.eval()
 

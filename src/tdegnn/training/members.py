@@ -2,8 +2,8 @@
 
 Splits, seeds and configurations of a sweep are members of one tensor program. Each member has its own weights, learning
 rates, decays and (as buffers of its network) dropout and step size, and gets the result it would get alone: members
-share nothing but the time. The networks do not know; `torch.func.vmap` adds the axis. `MembersTraining` is what the
-trainings on nodes and on series share.
+share nothing but the time. The networks know nothing about it: `torch.func.vmap` adds the axis.
+`MembersTraining` is what the trainings on nodes and on series share.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class GroupedAdam:
         embedding: How embeddings and readout learn.
         temporal: How the coefficients learn.
         spatial: How the spatial term learns.
-        averaging: Weight of the past in the running mean of the weights that networks answer with. 0: no mean.
+        averaging: Weight of the past in the running mean of the weights, which is used for predictions. If 0, there is
+            no mean.
         skip: How a linear skip learns, if the network has one. By default it stays as it was solved.
     """
 
@@ -102,7 +103,7 @@ class Members:
         self._mean, self._square = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
         self._num_steps = torch.zeros((), device=device, dtype=self.weights.dtype)
         self._averaging = torch.tensor([descent.averaging for descent in descents]).to(self.weights)
-        # What networks answer with: the running mean of weights and of what batch norm has seen, or the last ones.
+        # Used for predictions: the running mean of the weights and of the statistics of batch norm, or the last ones.
         is_averaging = bool(self._averaging.any())
         self.averaged_weights = self.weights.clone() if is_averaging else self.weights
         self.averaged_buffers = (
@@ -128,7 +129,7 @@ class Members:
         }
 
     def evaluate(self, *inputs: Any) -> Tensor:
-        """Return what the networks answer in evaluation mode, one row per member."""
+        """Return the outputs of the networks in evaluation mode, one row per member."""
         self._template.eval()
         with torch.no_grad():
             return self._answer(self.parameters(self.averaged_weights), self.averaged_buffers, inputs)
@@ -137,8 +138,8 @@ class Members:
         """Make one step of Adam for every active member; return the losses before it.
 
         Args:
-            losses: Computes one loss per member from the networks' answers.
-            inputs: What the networks get.
+            losses: Computes one loss per member from the outputs of the networks.
+            inputs: The inputs of the networks.
         """
         self._template.train()
         leaves = {name: view.detach().requires_grad_() for name, view in self.parameters().items()}
@@ -165,7 +166,7 @@ class Members:
         }
 
     def restore(self, weights: Float[Tensor, "members weights"], buffers: Mapping[str, Tensor]) -> None:
-        """Take these weights and buffers, to answer with and to go on from."""
+        """Use these weights and buffers, for predictions and for further steps."""
         for own in (self.weights, self.averaged_weights):
             own.copy_(weights)
         for name, buffer in buffers.items():
@@ -251,14 +252,14 @@ class MembersTraining(Trainee):
 
     @abstractmethod
     def _numbers_to_resume(self) -> dict[str, Tensor]:
-        """Return what else decides how the training goes on, or is reported at its end: the tensors, not copies."""
+        """Return other tensors, not copies, that are needed to continue the training or reported at its end."""
 
     def last_losses(self) -> Float[Tensor, " members"]:
-        """Return the training losses that the last step saw."""
+        """Return the training losses of the last step."""
         return self._losses
 
     def keep(self, is_better: Bool[Tensor, " members"]) -> None:
-        """Keep the weights of these members as the best they had."""
+        """Store the current weights of these members as their best ones."""
         self._best_weights = _keep_where(is_better, self.members.averaged_weights, self._best_weights)
         self._best_buffers = {
             name: _keep_where(is_better, buffer, self._best_buffers[name])
@@ -266,20 +267,20 @@ class MembersTraining(Trainee):
         }
 
     def stop(self, is_finished: Bool[Tensor, " members"]) -> None:
-        """Leave these members as they are."""
+        """Stop these members: later steps do not change them."""
         # In place: recorded steps read this very tensor.
         self.members.is_active.copy_(~is_finished)
 
     def restore(self) -> None:
-        """Give each member the weights that were kept."""
+        """Restore the best weights of each member."""
         self.members.restore(self._best_weights, self._best_buffers)
 
     def best_weights(self) -> dict[str, Tensor]:
-        """Return parameters and buffers that were kept, by name, one row per member."""
+        """Return the best parameters and buffers by name, one row per member."""
         return self.members.parameters(self._best_weights) | self._best_buffers
 
     def state(self) -> dict[str, Tensor]:
-        """Return everything that decides how the training goes on: the tensors themselves, not copies."""
+        """Return everything that is needed to continue the training: the tensors themselves, not copies."""
         return {
             **self.members.state(),
             "best_weights": self._best_weights,
@@ -289,7 +290,7 @@ class MembersTraining(Trainee):
         }
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from where `state` was taken."""
+        """Continue from where `state` was taken."""
         own = self.state()
         if {name: tensor.shape for name, tensor in own.items()} != {name: kept.shape for name, kept in state.items()}:
             raise InputError("Expected the checkpoint of this training, got that of another. Choose another folder.")

@@ -1,4 +1,4 @@
-"""Trainings on the nodes of one graph: what is asked about a node, and the members that learn to answer.
+"""Trainings on the nodes of one graph: the task, and the members that learn it.
 
 A task, `Classification` or `Regression`, turns the outputs of networks into losses and scores. Outputs have one row per
 member, and a mask says which nodes count for it. Both tasks average over these nodes; higher scores are better.
@@ -26,7 +26,7 @@ from tdegnn.training.replay import Replayed
 
 
 class NodeTask(ABC):
-    """What the outputs of networks are measured by."""
+    """Computes losses and scores from the outputs of networks."""
 
     @abstractmethod
     def to(self, device: torch.device, dtype: torch.dtype) -> NodeTask:
@@ -42,7 +42,7 @@ class NodeTask(ABC):
     def scores(
         self, outputs: Float[Tensor, "members nodes outputs"], mask: Bool[Tensor, "members nodes"]
     ) -> Float[Tensor, " members"]:
-        """Return how good each member is. NaN if no node counts."""
+        """Return the score of each member. NaN if no node counts."""
 
 
 class Classification(NodeTask):
@@ -55,7 +55,7 @@ class Classification(NodeTask):
 
     def __init__(self, labels: Int[Tensor, " nodes"], class_weights: Float[Tensor, " classes"] | None = None) -> None:
         self._labels, self._class_weights = labels, class_weights
-        self._known = labels.clamp(min=0)  # unknown ones count nowhere, but cannot be an index
+        self._known = labels.clamp(min=0)  # unknown classes never count, but -1 cannot be an index
 
     def to(self, device: torch.device, dtype: torch.dtype) -> Classification:
         """Return the task on another device, with its weights in another type."""
@@ -87,7 +87,7 @@ class Regression(NodeTask):
     """
 
     def __init__(self, targets: Float[Tensor, "nodes targets"]) -> None:
-        self._targets = targets.nan_to_num()  # a NaN would come through a mask: NaN times zero is NaN
+        self._targets = targets.nan_to_num()  # a mask would not remove NaN: NaN times zero is NaN
 
     def to(self, device: torch.device, dtype: torch.dtype) -> Regression:
         """Return the task on another device, with its numbers in another type."""
@@ -122,8 +122,8 @@ class TaskTraining(MembersTraining):
     Args:
         networks: The members, as they start.
         descents: How each of them learns.
-        inputs: What the networks get: features and graph.
-        task: What is asked about the nodes.
+        inputs: The inputs of the networks: features and graph.
+        task: Computes losses and scores.
         subsets: Which nodes each member is trained, validated and tested on.
         placement: Where to compute. Default: on the CPU.
     """

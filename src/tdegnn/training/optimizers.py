@@ -1,4 +1,4 @@
-"""Ways to descend, as values: what an experiment may choose from and write to its records.
+"""Optimizers as values, which an experiment can choose from and write to its records.
 
 They train one network with an optimizer of torch. Members are trained by `GroupedAdam` (`training/members.py`).
 """

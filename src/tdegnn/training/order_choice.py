@@ -1,4 +1,4 @@
-"""`order="auto"`: the length of the history, found from the data."""
+"""Choose the length of the history from the data, for `order="auto"`."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ CHOSEN = "chosen_order"
 
 @dataclass(frozen=True)
 class ChosenOrder:
-    """An order, and why it is this one.
+    """An order, and the reason for it.
 
     Attributes:
         order: Length of the history.
         reason: One sentence. Empty if the user chose.
-        details: What the choice was based on, as JSON keeps it.
+        details: The numbers behind the choice, as stored in JSON.
     """
 
     order: int
@@ -40,12 +40,12 @@ class ChosenOrder:
 
     @staticmethod
     def kept_in(config: Mapping[str, Any]) -> ChosenOrder | None:
-        """Return what was found, from the settings of a run folder. None if nothing was searched for."""
+        """Return the choice in the settings of a run folder. None if the user chose the order."""
         return ChosenOrder(**config[CHOSEN]) if CHOSEN in config else None
 
     @staticmethod
     def kept_by(run: str | Path | None, *, resume: bool) -> ChosenOrder | None:
-        """Return what a training that is resumed has found.
+        """Return the choice of a training that is resumed.
 
         The order is not searched for again: another machine may find the same order by slightly different numbers.
         """
@@ -54,12 +54,12 @@ class ChosenOrder:
         return ChosenOrder.kept_in(RunFolder.open(Path(run)).config)
 
     def to_config(self) -> dict[str, Any]:
-        """Return settings that keep what was found."""
+        """Return the settings together with the choice."""
         return {CHOSEN: asdict(self)}
 
 
 def order_of_series(panel: Panel, window: int) -> ChosenOrder:
-    """Find the order in time of the equation that series follow. If they cannot tell, take the usual one.
+    """Find the order in time of the equation that series follow. If they do not show it, return the usual one.
 
     Args:
         panel: The series, without the steps that are held out.
@@ -69,7 +69,7 @@ def order_of_series(panel: Panel, window: int) -> ChosenOrder:
     try:
         found = find_order(panel, max_order=usual)
     except InputError as error:
-        return ChosenOrder(usual, f"The order could not be looked for, {usual} was taken. {error}", {})
+        return ChosenOrder(usual, f"The order could not be searched for, so {usual} was taken. {error}", {})
     details: dict[str, Any] = finite_or_null(found.to_dict())
     if found.order is None:
         return ChosenOrder(usual, f"{found.verdict} The history has the usual length, {usual}.", details)
@@ -77,7 +77,7 @@ def order_of_series(panel: Panel, window: int) -> ChosenOrder:
 
 
 def order_by_score(score_of: Callable[[int], float], orders: Iterable[int] = TRIED_ORDERS) -> ChosenOrder:
-    """Find the order whose training has the highest score on validation; of equals, the smallest.
+    """Find the order whose training has the highest validation score; of several, the smallest.
 
     Args:
         score_of: Trains with an order and returns its score.

@@ -23,7 +23,7 @@ def file(server, files):
 
 
 def kept(cache):
-    """What is in the cache, besides locks."""
+    """Return the files in the cache, except locks."""
     return sorted(path.name for path in cache.rglob("*") if path.is_file() and not path.name.endswith(".lock"))
 
 

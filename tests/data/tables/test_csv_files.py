@@ -10,13 +10,13 @@ from tdegnn.data.tables.csv_files import check_file
 
 def test_a_file_that_is_not_there_is_guessed(tmp_path):
     (tmp_path / "cases.csv").write_text("a,b\n")
-    with pytest.raises(InputError, match=r"a file at .*casess.csv, there is none. Did you mean .*/cases.csv\?"):
+    with pytest.raises(InputError, match=r"a file at .*casess.csv, got none. Did you mean .*/cases.csv\?"):
         check_file(tmp_path / "casess.csv")
     for near in ("cases", "CASES.CSV", "Cases"):
         with pytest.raises(InputError, match=r"Did you mean .*/cases.csv\?"):
             check_file(tmp_path / near)
     for missing in ("borders.parquet", "nowhere/cases.csv"):
-        with pytest.raises(InputError, match="there is none. Check the path."):
+        with pytest.raises(InputError, match="got none. Check the path."):
             check_file(tmp_path / missing)
 
 

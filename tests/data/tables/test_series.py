@@ -89,7 +89,7 @@ def test_row_numbers_are_no_data(tmp_path):
 def test_the_usual_name_of_a_value_is_the_target_and_the_choice_is_told(tmp_path):
     panel = read_panel(write(tmp_path, "unique_id,ds,price,y\na,1,5,1\na,2,6,2\n"))
     assert panel.channels == ("y", "price")
-    assert panel.notes[0] == "The column 'y' is forecast, the other columns only help. Pass another with value=."
+    assert panel.notes[0] == "The column 'y' is forecast; the other columns only help. Pass another with value=."
 
 
 def test_a_usual_name_comes_before_a_type():

@@ -299,7 +299,7 @@ def test_methods_that_lack_something_say_so():
         RidgeForecast((KnownChannels(),)).fit(bare, range(3, 40), range(40, 50))
     with pytest.raises(InputError, match="Expected observed validation steps to choose lambda by, got none"):
         RidgeForecast((OwnLags(1),)).fit(bare, range(3, 40), range(40, 40))
-    with pytest.raises(InputError, match="Expected something observed of every target"):
+    with pytest.raises(InputError, match="Expected observed values of every target"):
         MeanForecast().fit(SeriesInputs(np.full((9, 1, 1), np.nan)), range(5), range(5, 7))
     known = noisy_series()
     fitted = RidgeForecast((KnownChannels(),)).fit(known, range(3, 40), range(40, 50), horizon=7)

@@ -1,4 +1,4 @@
-"""`tdegnn reproduce stable-pendulum | depth`: what stable coefficients change, on the pendulum and in deep networks."""
+"""`tdegnn reproduce stable-pendulum | depth`: effects of stable coefficients, on the pendulum and in deep networks."""
 
 from __future__ import annotations
 

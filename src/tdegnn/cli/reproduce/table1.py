@@ -1,4 +1,4 @@
-"""`tdegnn reproduce table1 | runtimes`: node classification and its runtimes, beside the paper's numbers."""
+"""`tdegnn reproduce table1 | runtimes`: node classification and its runtimes, next to the paper's numbers."""
 
 from __future__ import annotations
 

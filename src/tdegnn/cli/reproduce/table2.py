@@ -1,4 +1,4 @@
-"""`tdegnn reproduce table2`: forecasting under two protocols, beside the paper's numbers."""
+"""`tdegnn reproduce table2`: forecasting under two protocols, next to the paper's numbers."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The benchmarks of the paper: which there are, where their files come from, how they are read."""
+"""The benchmarks of the paper: their catalogue, where their files come from, and how they are read."""

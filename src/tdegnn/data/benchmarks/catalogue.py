@@ -31,7 +31,7 @@ UPSTREAM = {
     "temporal/": "https://raw.githubusercontent.com/benedekrozemberczki/pytorch_geometric_temporal/master/dataset/",
 }
 MIRROR_ONLY = "temporal/wikimath_reconstructed.npz"
-# Of this file, only the hash that git gives its content is known.
+# The only known checksum of this file is the hash that git gives its content.
 GIT_BLOBS = {"temporal/wikivital_mathematics.json": "28aefd607de34627e194f40a80fb50cf549904f4"}
 
 GEOM_GCN = "Pei et al., Geom-GCN: Geometric Graph Convolutional Networks, ICLR 2020"
@@ -75,7 +75,7 @@ class Benchmark:
         description: What it is, in one line.
         paths: Its files, relative to a mirror.
         license: License of the repository that publishes the files.
-        citation: Whom to cite.
+        citation: Publications to cite.
         statistics: What loading must find.
         stand_in: A file that replaces `paths` if they are not available.
     """
@@ -113,7 +113,7 @@ class Benchmark:
             try:
                 return _fetch_all((data_file(self.stand_in),), on_file)
             except DownloadError:
-                # The message about the original is of more use than that about its replacement.
+                # The message about the original is more useful than the one about its replacement.
                 raise error from None
 
 

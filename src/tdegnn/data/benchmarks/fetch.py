@@ -39,7 +39,7 @@ class DataFile:
     Attributes:
         path: Its path, relative to the cache and to a mirror.
         checksum: `sha256:...`, or `git-blob:...`, the hash that git gives the content.
-        address: Where it was published. None if only a mirror has it.
+        address: URL at which it was published. None if only a mirror has it.
     """
 
     path: str
@@ -220,7 +220,7 @@ def _write(response: requests.Response, partial: Path, mode: Literal["ab", "wb"]
 
 
 def _reason(error: requests.RequestException, file: DataFile, partial: Path) -> str:
-    """Return what went wrong, in words that follow `got`."""
+    """Return what went wrong, as the end of a message after `got`."""
     import requests
     from urllib3.exceptions import ReadTimeoutError
 

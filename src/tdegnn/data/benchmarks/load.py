@@ -1,4 +1,4 @@
-"""Load a benchmark by name: get its files, read them, and check that the statistics are those published."""
+"""Load a benchmark by name: get its files, read them, and check its statistics against the published ones."""
 
 from __future__ import annotations
 

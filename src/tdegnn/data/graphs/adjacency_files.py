@@ -20,7 +20,7 @@ from tdegnn.errors import InputError
 
 
 def looks_like_matrix(first: TableStart, nodes: tuple[str, ...]) -> bool:
-    """Return whether a table holds only numbers, with one row per node. Refuse what could also be edges."""
+    """Return whether a table holds only numbers, with one row per node. Refuse a table that could also hold edges."""
     header = tuple(cell.strip() for cell in first.rows[0])
     has_header = set(header) == set(nodes) and not are_whole_numbers(header)
     num_rows = len(first.rows) - has_header

@@ -1,4 +1,4 @@
-"""The graph of some nodes, read from a list of edges by name, a matrix, networkx, PyG data or a `Graph`.
+"""Read the graph of some nodes from a list of edges by name, a matrix, networkx, PyG data or a `Graph`.
 
 Edges use the names of the nodes. A name that no node has is an error; a node without edges gives a note. `neighbors.py`
 makes a graph for users who have none.
@@ -131,7 +131,7 @@ def _read_csv(path: Path, nodes: tuple[str, ...], direction: Direction, csv_form
 
 
 def _has_names(header: tuple[str, ...], nodes: tuple[str, ...], path: Path) -> bool:
-    """Return whether the first line of a list of edges holds names of columns. Many lists have no such line."""
+    """Return whether the first line of a list of edges holds the names of its columns. In many lists it does not."""
     ends = header[:2]
     num_known = len(set(ends) & set(nodes))
     is_usual = find_named(header, SOURCE_NAMES) is not None and find_named(header, TARGET_NAMES) is not None
@@ -178,7 +178,7 @@ class _EdgeColumns:
 
 
 def _find_columns(start: TableStart) -> _EdgeColumns:
-    """Columns of source, target and weight: by name, else the first, the second, and a third that holds numbers."""
+    """The columns of sources, targets and weights, found by name, or else the first, second and (numeric) third."""
     names = start.names
     source, target, weight = (find_named(names, usual) for usual in (SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAMES))
     if source is None or target is None:
@@ -256,7 +256,7 @@ def _notes_on_graph(graph: Graph, nodes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _is_networkx_graph(edges: object) -> TypeGuard[networkx.Graph]:
-    """Return whether an object is a networkx graph, without importing networkx: whoever has one has imported it."""
+    """Return whether an object is a networkx graph, without importing networkx: such a graph implies the import."""
     module = sys.modules.get("networkx")
     return module is not None and isinstance(edges, module.Graph)
 

@@ -34,7 +34,7 @@ def neighbor_graph(coordinates: ArrayLike, num_neighbors: int = 5, metric: Metri
 
     Args:
         coordinates: One row per node: x, y, ... for `euclidean`; latitude and longitude in degrees for `haversine`.
-        num_neighbors: Number of nodes to which each is linked.
+        num_neighbors: Number of nodes to which each node is linked.
         metric: How to measure distance: `euclidean` in a plane, `haversine` on the globe.
     """
     from sklearn.neighbors import NearestNeighbors
@@ -95,7 +95,7 @@ def correlation_graph(panel: Panel, num_training_steps: int, num_neighbors: int 
     Args:
         panel: The series.
         num_training_steps: Number of training steps, from the first. Later steps are not used.
-        num_neighbors: Maximum number of nodes to which each is linked. Only positive correlations make edges.
+        num_neighbors: Maximum number of nodes to which each node is linked. Only positive correlations make edges.
     """
     check_count(num_training_steps=num_training_steps, minimum=FEWEST_SHARED_STEPS)
     if num_training_steps > panel.num_steps:
@@ -122,7 +122,7 @@ def _find_axes(names: Sequence[str]) -> tuple[int, list[int], Metric]:
     others = plane or [position for position in range(len(names)) if position != node]
     if not 1 <= len(others) <= 3:
         raise InputError(
-            f"Expected columns latitude and longitude, or x and y, beside the nodes, got {', '.join(names)}."
+            f"Expected columns latitude and longitude, or x and y, next to the nodes, got {', '.join(names)}."
         )
     return node, others, "euclidean"
 

@@ -1,1 +1,1 @@
-"""Tables of the user: series, nodes, and features of nodes, from CSV, Parquet and frames."""
+"""Read users' tables of series, nodes and node features from CSV files, Parquet files and frames."""

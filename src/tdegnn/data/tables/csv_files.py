@@ -1,8 +1,8 @@
-"""Files with tables: whether a file can be read, and CSV: its separator, its encoding, and errors with their line.
+"""Check that files can be read, and read CSV files: their separator, their encoding, and errors that name the line.
 
-Arrow reads a CSV file quickly and is told beforehand which columns hold text. Only if it fails, the file is read again
-cell by cell, to find the line and to explain what is wrong. Arrow is imported when a file is read: the command line
-checks names of files before.
+Arrow reads a CSV file quickly, given the columns that hold text. Only if it fails, the file is read again cell by cell,
+to find the line and to explain the error. Arrow is imported only when a file is read, because the command line checks
+file names before that.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Kind = Literal["text", "number"]
-# Says what each column holds, given the start of a table.
+# Returns the kind of each column, given the start of a table.
 ChooseKinds: TypeAlias = Callable[["TableStart"], Sequence[Kind]]
 
 SEPARATORS = (",", ";", "\t", "|")
-# What people and programs write for a missing number.
+# Texts that stand for a missing number.
 MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "None")
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 OTHER_FILES = {b"PK\x03\x04": "a spreadsheet or a zip archive", b"\x1f\x8b": "a gzip archive", b"SQLi": "a database"}
 LARGEST_FIELD = 2**31 - 1
-# Rows by which it is decided what a column holds.
+# Number of rows from which the kind of a column is decided.
 NUM_PEEKED = 200
-# Names in a folder that are compared with one that does not exist.
+# Number of names in a folder that are compared with the name of a missing file.
 MOST_NAMES = 1_000
 NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE)
 
 
 def check_file(source: str | os.PathLike[str]) -> Path:
-    """Return the path of a file that can be read and is not empty. Raise an `InputError` for any other."""
+    """Return the path of a file that can be read and is not empty. Otherwise, raise an `InputError`."""
     path = Path(source)
     if path.is_dir():
         raise InputError(f"Expected a file, got the folder {path}. Name a file in it.")
     if not path.exists():
         near = find_similar(path)
         hint = "Check the path." if near is None else f"Did you mean {near}?"
-        raise InputError(f"Expected a file at {path}, there is none. {hint}")
+        raise InputError(f"Expected a file at {path}, got none. {hint}")
     if not os.access(path, os.R_OK):
-        raise InputError(f"Expected to be allowed to read {path}, but permission is denied. Change its permissions.")
+        raise InputError(f"Expected permission to read {path}, got none. Change its permissions.")
     if not path.is_file():
         raise InputError(f"Expected a file, got {path}, which is a pipe or a device. Write it to a file first.")
     if path.stat().st_size == 0:
@@ -82,7 +82,7 @@ def find_similar(path: Path) -> Path | None:
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """How a CSV file is written.
+    """The format of a CSV file.
 
     Attributes:
         separator: The character between columns. If None, found among comma, semicolon, tab and bar.
@@ -113,7 +113,7 @@ class CsvFormat:
 
 @dataclass(frozen=True)
 class TableStart:
-    """Names of the columns and the first rows of a table, which tell what the columns hold.
+    """Names of the columns and the first rows of a table, which show the kind of each column.
 
     Attributes:
         names: Names of the columns.
@@ -189,7 +189,7 @@ def peek_csv(path: Path, csv_format: CsvFormat, *, has_header: bool = True) -> t
 
 @dataclass(frozen=True)
 class _CsvFile:
-    """A CSV file read cell by cell, which is slow: only done to explain an error."""
+    """A CSV file read cell by cell. This is slow, so it is only done to explain an error."""
 
     path: Path
     csv_format: CsvFormat

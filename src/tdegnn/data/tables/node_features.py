@@ -1,7 +1,8 @@
-"""What is known of a node and does not change, such as its population or its height, read by the names of nodes.
+"""Features of nodes that do not change in time, such as a population or a height, read by the names of the nodes.
 
-A panel has no place for it: a channel that is constant at each node has no spread there, and scaled by node it would be
-zero. So it is kept apart, and joined to the frames of a panel when windows are made (`forecasting/frames.py`).
+They are not channels of a panel: a channel that is constant at each node has no spread there and, scaled per node,
+would be zero. They are stored separately, and joined to the frames of a panel when windows are made
+(`forecasting/frames.py`).
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ NUMBER_HINT = "Node features are numbers: write one, or leave the column out."
 
 @dataclass(frozen=True, eq=False)
 class NodeFeatures:
-    """Numbers that belong to nodes, whatever the time. Made by `read_node_features`.
+    """Features of nodes that do not change in time. Made by `read_node_features`.
 
     Attributes:
         values: One row per node, in the order of the panel and in the units of the user.
         names: Names of the features.
-        notes: What a user should know about the reading.
+        notes: Remarks on the table for the user.
     """
 
     values: Float[np.ndarray, "nodes features"]
@@ -37,12 +38,12 @@ class NodeFeatures:
     notes: tuple[str, ...] = field(default=())
 
 
-# What users give: a file, a frame with nodes in its index or in a column, or {"Paris": {"population": 2.1}, ...}.
+# What users may pass: a file, a frame with nodes in its index or in a column, or {"Paris": {"population": 2.1}, ...}.
 NodeFeaturesSource: TypeAlias = Any
 
 
 def read_node_features(source: NodeFeaturesSource, panel: Panel, csv_format: CsvFormat = PLAIN_CSV) -> NodeFeatures:
-    """Read what is known of each node of a panel, by name. Other nodes are left out, with a note.
+    """Read the features of the nodes of a panel, by name. Other nodes are left out, with a note.
 
     Args:
         source: A CSV or Parquet file with one row per node, a frame with the nodes in its index or in a column, or a
@@ -62,10 +63,10 @@ def read_node_features(source: NodeFeaturesSource, panel: Panel, csv_format: Csv
     columns = [position for position in range(len(table.names)) if position != node_column]
     names = tuple(table.names[position].strip() for position in columns)
     if not columns:
-        raise InputError(f"Expected a column of numbers beside the nodes in {table.source}, got none. Add one.")
+        raise InputError(f"Expected a column of numbers next to the nodes in {table.source}, got none. Add one.")
     taken = [name for name in names if name in panel.channels]
     if taken:
-        raise InputError(f"Expected node features with names of their own, got {taken[0]!r}, a channel. Rename one.")
+        raise InputError(f"Expected node features with other names than the channels, got {taken[0]!r}. Rename one.")
     rows, notes = _rows_of(table, node_column, panel.nodes)
     values = np.stack([table.numbers(position)[rows] for position in columns], axis=1)
     if np.isnan(values).any():
@@ -92,7 +93,7 @@ def _rows_of(table: Table, node_column: int, nodes: Sequence[str]) -> tuple[list
     others = sorted(rows.keys() - set(nodes), key=rows.__getitem__)
     notes: tuple[str, ...] = ()
     if others:
-        notes = (f"{table.source} has nodes that the series have not, {others[0]!r} first; they are left out.",)
+        notes = (f"{table.source} has nodes that are not in the series, {others[0]!r} first; they are left out.",)
     return [rows[node] for node in nodes], notes
 
 

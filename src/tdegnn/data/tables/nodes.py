@@ -1,4 +1,4 @@
-"""Nodes in the files of users: a table of features, a table of labels, and edges as `edges.py` reads them.
+"""Read nodes from users' files: a table of features, a table of labels, and edges (`edges.py`).
 
 The first column of the features names the node. Labels and edges use these names. Errors name file, line and column.
 """
@@ -38,13 +38,13 @@ SUBSET_WORDS = {
 
 @dataclass(frozen=True, eq=False)
 class NodeTables:
-    """What was in the files.
+    """The content of the files.
 
     Attributes:
         names: The names of the nodes, in the order of the features.
         features: One row per node.
         graph: Their graph.
-        notes: What the user should know.
+        notes: Remarks for the user.
         feature_names: The names of the features. None if the file has none.
     """
 
@@ -63,7 +63,7 @@ class NodeTables:
 
 @dataclass(frozen=True, eq=False)
 class NodeLabels:
-    """What was in the table of labels, in the order of the nodes.
+    """The content of the table of labels, in the order of the nodes.
 
     Attributes:
         labels: The label of each node; None if it is empty or not listed.
@@ -84,7 +84,7 @@ def read_node_tables(
             a matrix saved by SciPy. Nodes without names are called 0, 1, ...
         edges: Anything that `read_graph` takes.
         direction: Whose states a node receives, see `Graph`.
-        csv_format: How CSV files are written.
+        csv_format: Separator, decimal sign and encoding of CSV files.
     """
     path = check_file(features)
     is_npz = path.suffix == ".npz"

@@ -1,8 +1,8 @@
-"""Series in tables, to and from a `Panel`.
+"""Read a `Panel` from tables of series, and write it to them.
 
 There are two layouts. Wide: a column of times and one column per node. Long: one row per node and time, with columns
-for node, time and one or more values. The names of the columns, or the user, tell which one a table has. All checks of
-a user's table are made here and in the functions that this file calls.
+for node, time and one or more values. The names of the columns, or the user, decide which layout a table has. All
+checks of a user's table are made here and in the functions that this file calls.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Layout = Literal["wide", "long"]
 
 @dataclass(frozen=True)
 class _Said:
-    """What the user said about the columns. None or empty: find out."""
+    """The columns that the user named. Columns that are None or empty are found."""
 
     time: str | None
     node: str | None
@@ -87,8 +87,8 @@ def read_panel(
         node: Column of node names, for a long table. Default: a column with a usual name (`node`, `id`, ...).
         value: Column(s) of a long table to forecast. Default: a column with a usual name (`value`, `y`, `target`), else
             the first one that is left.
-        exogenous: Column(s) of a long table that only help. Default: if `value` is not given, all columns that are
-            left.
+        exogenous: Column(s) of a long table that help but are not forecast. Default: if `value` is not given, all
+            columns that are left.
         time_zone: Name of a time zone, for example Europe/Berlin. Times without a UTC offset are local times of this
             zone, other times are converted to it.
         time_format: How times are written, for example %d/%m/%Y, if the table does not show it.
@@ -193,7 +193,7 @@ def _find_values(names: tuple[str, ...], left: list[int], said: _Said) -> tuple[
         return tuple(_position(name, names) for name in said.value + said.exogenous), ()
     if not left or said.exogenous:
         raise InputError(
-            f"Expected a column of values beside node and time, got the columns {list_some(names)}. Name it with ",
+            f"Expected a column of values next to node and time, got the columns {list_some(names)}. Name it with ",
             Argument("value"),
             ".",
         )
@@ -201,7 +201,7 @@ def _find_values(names: tuple[str, ...], left: list[int], said: _Said) -> tuple[
     target = left[0] if usual is None else left[usual]
     others = [position for position in left if position != target]
     note = Message(
-        f"The column {names[target]!r} is forecast, the other columns only help. Pass another with ",
+        f"The column {names[target]!r} is forecast; the other columns only help. Pass another with ",
         Argument("value"),
         ".",
     )
@@ -271,7 +271,7 @@ class _TimeColumn:
         return typed
 
     def place(self, rows: Int[np.ndarray, " rows"]) -> Place:
-        """Return a function that says where the time of the i-th of these rows stands."""
+        """Return a function that returns the place of the time of the i-th of these rows."""
         return lambda position: self.table.place(int(rows[position]))
 
     @property

@@ -1,7 +1,7 @@
-"""Tables of users: CSV and Parquet files, pandas and polars frames, all read into Arrow columns.
+"""Read users' tables, CSV and Parquet files, pandas and polars frames, into Arrow columns.
 
 Nothing is guessed about a cell: the caller says which columns hold text and which hold numbers, so that a node called
-007 keeps its zeros. Errors name file, line and column. A `Table` is all that the rest of the library sees of a file.
+007 keeps its zeros. Errors name file, line and column. The rest of the library sees only the `Table`.
 """
 
 from __future__ import annotations
@@ -147,9 +147,9 @@ def read_table(
 
     Args:
         source: Path of a file, or a frame.
-        choose_kinds: Says what each column holds, given the start of the table. Parquet files and frames keep their
+        choose_kinds: Returns the kind of each column, given the start of the table. Parquet files and frames keep their
             types.
-        csv_format: How a CSV file is written.
+        csv_format: Separator, decimal sign and encoding of a CSV file.
         has_header: Whether the first line of a CSV file holds the names of the columns. If not, they are 0, 1, ...
         number_hint: The end of the message about text in a column of numbers.
     """

@@ -1,1 +1,1 @@
-"""Times: how they are written, how far apart they are, and which seasons they have."""
+"""Times: read them from text, find their step, and find their seasons."""

@@ -1,6 +1,6 @@
 """The calendar as channels: hour, weekday and week of year, each as a sine and a cosine.
 
-They are known for the future too. If times have a time zone, local time counts: eight o'clock is what the clocks show.
+They are known for the future too. If times have a time zone, features follow local time.
 """
 
 from __future__ import annotations

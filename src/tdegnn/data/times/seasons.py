@@ -15,9 +15,9 @@ from jaxtyping import Float
 from tdegnn.errors import InputError, check_count, check_finite
 
 DAYS_IN_A_YEAR = 365.2425
-# Length of each season in days, and its number of waves if the steps can tell so many apart. Add a season here.
+# Length of each season in days, and its number of waves if the steps are short enough. Add a season here.
 KNOWN_SEASONS = {"day": (1.0, 4), "week": (7.0, 3), "year": (DAYS_IN_A_YEAR, 3)}
-# Cycles that a series must have seen for a season to be learned.
+# Number of cycles in a series that are needed to learn a season.
 FEWEST_ROUNDS = 2
 
 
@@ -39,7 +39,7 @@ def season_waves(
     """Return the sines and cosines of a season: of `period` steps, of half as many, of a third, ...
 
     Args:
-        steps: At which steps, counted from any fixed origin.
+        steps: The steps, counted from any fixed origin.
         period: Length of the season in steps, for example 52.1775 weeks for a year.
         num_waves: Number of sines, and of cosines.
     """

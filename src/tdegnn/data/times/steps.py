@@ -2,8 +2,8 @@
 
 Each function tries one kind of step and returns how many steps each time lies after the first, or None; `times.py`
 tries them in turn. Whole numbers come first, then decimal numbers, which may be rounded, then dates. Days and months
-are counted in local time, in which an hour may be skipped or occur twice; fixed durations are counted in time that
-passes.
+are counted in local time, in which an hour may be skipped or occur twice; fixed durations are counted in elapsed
+time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LARGEST_INTEGER = 2**62
 
 
 def most_common(differences: Int[np.ndarray, " differences"]) -> int:
-    """Return the most frequent difference, the smallest if several are."""
+    """Return the most frequent difference; of several, the smallest."""
     values, counts = np.unique(differences, return_counts=True)
     return int(values[np.argmax(counts)])
 
@@ -180,7 +180,7 @@ def has_known_step(times: pd.DatetimeIndex) -> bool:
         return False
     hours = clock_hours_of(offset)
     if hours:
-        # pandas may also have counted these hours in time that passes.
+        # pandas may also have counted these hours in elapsed time.
         wall = None if times.tz is None else wall_times(times, hours * HOUR)
         return wall is not None and bool((np.diff(wall.asi8) == hours * HOUR).all())
     return is_fixed(offset) or isinstance(offset, (pd.offsets.Day, pd.offsets.BusinessDay)) or months_of(offset) > 0

@@ -2,7 +2,7 @@
 
 Text may be ISO 8601 (`2024-03-01`, `2024-03-01 13:00`, `2024-03-01T13:00+01:00`), numbers, `20240301`, or dates such as
 `31.12.2024` if the column itself shows which number is the day. `03/04/2024` alone does not show it: then the user has
-to say so. Dates, periods and numbers of any type are read too. One column has one time zone.
+to pass the format. Dates, periods and numbers of any type are read too. One column has one time zone.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def read_times(
 
     Args:
         texts: The cells of the column.
-        place: Says where the i-th cell stands, for messages.
+        place: Returns the place of the i-th cell, for messages.
         time_format: How times are written, as for `strptime`. If None, found in the column.
         time_zone: Name of a time zone. Times without a UTC offset are local times of it, other times are converted.
     """
@@ -67,7 +67,7 @@ def as_times(
 
     Args:
         values: One-dimensional: text, dates of Python, NumPy, pandas or Arrow, periods (their start counts), numbers.
-        place: Says where the i-th value stands, for messages.
+        place: Returns the place of the i-th value, for messages.
         time_format: How text and numbers are written, see `read_times`.
         time_zone: Name of a time zone, see `in_zone`.
     """
@@ -80,7 +80,7 @@ def as_times(
     if not isinstance(index.dtype, np.dtype) or index.dtype == object:
         return _from_objects(index.tolist(), place, time_format, time_zone)
     if index.dtype.kind not in "iuf":
-        return index  # durations and the like, which `regularize` refuses
+        return index  # durations and other types, which `regularize` refuses
     if time_format is not None:
         return _read_with(time_format, [_shortest(number) for number in index], place, time_zone)
     if isinstance(index, pd.RangeIndex) and time_zone is None:

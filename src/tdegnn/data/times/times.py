@@ -1,4 +1,4 @@
-"""When values were observed: equally spaced times, made from the times of a table, which may have gaps.
+"""Make equally spaced times from the times of a table, which may have gaps.
 
 A step may be a fixed time (an hour), calendar days (23 hours when the clocks go forward), months, business days, hours
 on the clock (00:00, 06:00, ... in summer and winter), or a number. `regularize` finds the step, sorts the times and
@@ -41,7 +41,7 @@ from tdegnn.data.times.steps import (
 )
 from tdegnn.errors import Argument, InputError, Message
 
-# Says where in the user's table the i-th time stands, for example "line 7 of cases.csv".
+# Returns the place of the i-th time in the user's table, for example "line 7 of cases.csv".
 Place: TypeAlias = Callable[[int], str]
 
 # If there are more steps than this per observed one, a year is mistyped or there is no common step. A stock exchange
@@ -60,7 +60,7 @@ class RegularTimes:
     Attributes:
         times: All times from the first to the last, without gaps.
         positions: Index in `times` of each given time, in the given order.
-        notes: What the user should know.
+        notes: Remarks for the user.
     """
 
     times: pd.Index
@@ -73,7 +73,7 @@ def regularize(given: pd.Index, place: Place = "entry {}".format) -> RegularTime
 
     Args:
         given: Dates or numbers, in any order, without duplicates.
-        place: Says where the i-th time stands, for messages.
+        place: Returns the place of the i-th time, for messages.
     """
     if len(given) == 0:
         raise InputError("Expected at least one time, got none.")
@@ -122,7 +122,7 @@ def future_times(times: pd.Index, horizon: int) -> pd.Index:
     if isinstance(times, pd.DatetimeIndex):
         offset = times.freq
         if offset is None:
-            raise InputError("Expected at least two times to know what comes next, got one.")
+            raise InputError("Expected at least two times to continue them, got one.")
         start = times[-1] if is_fixed(offset) else wall_times_of_step(times, offset)[-1]
         return date_range(start, horizon + 1, offset, times.tz)[1:]
     if isinstance(times, pd.RangeIndex):

@@ -1,7 +1,7 @@
-"""Classical forecasts: series up to an origin in, the `horizon` steps after it out; and the naive ones among them.
+"""Classical forecasts, which see a series up to an origin and forecast the `horizon` steps after it; naive ones.
 
-A forecast is named by its first target step. Its origin is the step before, and it depends on no value after that.
-`ForecastMethod.fit` returns what was learned as a new object, so one method serves many series. Methods forecast in the
+A forecast is identified by its first target step. Its origin is the step before, and it depends on no value after that.
+`ForecastMethod.fit` returns a new object, so one method serves many series. Methods forecast in the
 units they are given. Scale series of different sizes first if a method learns from all nodes together.
 """
 
@@ -23,7 +23,7 @@ Predictions: TypeAlias = Float[np.ndarray, "windows horizon nodes targets"]
 
 @dataclass(frozen=True, eq=False)
 class SeriesInputs:
-    """Series to forecast and what may help.
+    """Series to forecast, with channels known ahead and a graph.
 
     Attributes:
         values: What was observed, oldest first. NaN if not observed.
@@ -101,7 +101,7 @@ class SeriesInputs:
 
 @runtime_checkable
 class FittedForecast(Protocol):
-    """What a method learned from one series."""
+    """A method fitted to one series."""
 
     def predict(self, series: SeriesInputs, first_target_steps: range) -> Predictions:
         """Forecast the steps from each first target step on.
@@ -116,7 +116,7 @@ class FittedForecast(Protocol):
 
 @runtime_checkable
 class ForecastMethod(Protocol):
-    """A way to forecast, not yet fitted."""
+    """A forecasting method before it is fitted."""
 
     def fit(
         self, series: SeriesInputs, training_steps: range, validation_steps: range, horizon: int = 1
@@ -126,7 +126,7 @@ class ForecastMethod(Protocol):
         Args:
             series: What was observed.
             training_steps: Steps to predict while fitting. Forecasts of them may see earlier steps.
-            validation_steps: Steps to choose by, after those for training. After the choice, both are learned from.
+            validation_steps: Steps to choose by, after the training steps. Then the method learns from both.
             horizon: Number of steps to forecast from an origin.
         """
 
@@ -145,7 +145,7 @@ def node_means(values: Float[np.ndarray, "time nodes targets"]) -> Float[np.ndar
     totals = counts.sum(axis=0)
     if not totals.all():
         raise InputError(
-            "Expected something observed of every target in the training steps, got nothing of target "
+            "Expected observed values of every target in the training steps, got none of target "
             f"{int(np.argmin(totals))} (counted from 0). Take more training steps."
         )
     return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1), sums.sum(axis=0) / totals))

@@ -1,7 +1,7 @@
 """Ridge regression of each step ahead on lags of the node, lags of others, and channels known ahead.
 
-A feature gives its columns for many origins at once. Columns hold nothing from after the origin but what is known
-ahead. A missing value is replaced by the last one before it, or by the center, which is zero, if there is none.
+A feature computes its columns for many origins at once. Columns hold no values from after the origin, except channels
+known ahead. A missing value is replaced by the last one before it or, if there is none, by the center, which is zero.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Columns: TypeAlias = Float[np.ndarray, "windows nodes columns"]
 
 @dataclass(frozen=True, eq=False)
 class CenteredSeries:
-    """One target of some series, less a center.
+    """One target of some series, minus a center.
 
     Attributes:
-        values: What was observed, less the center. NaN if not observed.
+        values: Observed values minus the center. NaN if not observed.
         known: Channels that are known ahead.
         graph: The graph the nodes live on.
     """
@@ -62,7 +62,7 @@ class CenteredSeries:
 
 @runtime_checkable
 class Feature(Protocol):
-    """Some columns of a regression."""
+    """A feature: some columns of a regression."""
 
     @property
     def num_seen(self) -> int:
@@ -143,9 +143,9 @@ Per = Literal["node", "all"]
 Products: TypeAlias = Float[np.ndarray, "groups columns columns"]
 Weights: TypeAlias = Float[np.ndarray, "groups weights"]
 
-# The most numbers in a block of rows: some 32 MB.
+# Maximum number of values in a block of rows: about 32 MB.
 NUMBERS_AT_ONCE = 2**22
-# A variance of at most this share of the mean square is what rounding leaves of zero.
+# A variance of at most this share of the mean square is zero up to rounding.
 ROUNDING = 1e-12
 
 
@@ -224,7 +224,7 @@ class RidgeForecast:
         return products
 
     def _choose(self, training: Products, validation: Products) -> float:
-        """Return the lambda with the smallest validation error. Of equals, the smallest."""
+        """Return the lambda with the smallest validation error; of several, the smallest."""
         if not training[:, 0, 0].any():
             raise InputError(
                 f"Expected training steps that were observed and have {self.num_seen} steps before them, got none. "

@@ -12,7 +12,7 @@ from tdegnn.nets.node_network import NodeNetwork
 class RivalNodeNetwork(NodeNetwork):
     """A published network for nodes.
 
-    Its weights are drawn from torch's generator. The classes say where they drop, and list their own settings.
+    Its weights are drawn from torch's generator. Each class documents where it drops, and its own settings.
 
     Args:
         num_features: Features per node.

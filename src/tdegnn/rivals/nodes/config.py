@@ -1,4 +1,4 @@
-"""All settings of a rival for nodes, as `NodeConfig` has those of our systems: sizes, dropout, how it learns."""
+"""All settings of a rival for nodes (sizes, dropout, how it learns), the counterpart of `NodeConfig`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tdegnn.training.members import GroupDescent, GroupedAdam
 
 @dataclass(frozen=True)
 class RivalConfig:
-    """Everything that decides the training of a rival, except data, split and seed.
+    """Everything that determines the training of a rival, except data, split and seed.
 
     Attributes:
         system: Name of the rival in `rivals/nodes/registry.py`.
@@ -27,8 +27,8 @@ class RivalConfig:
         hidden_dropout: Fraction of the hidden layers that is dropped in training.
         embedding: How the weights learn.
         spatial: How the weights of graph layers learn, in rivals that treat them differently (GCNII, FAGCN).
-        num_steps: Largest number of steps of the optimizer.
-        own_settings: Settings of this rival only (alpha and theta of GCNII, eps of FAGCN) that are not as published.
+        num_steps: Maximum number of optimizer steps.
+        own_settings: Settings of this rival only (alpha and theta of GCNII, eps of FAGCN), if not as published.
     """
 
     system: str

@@ -1,7 +1,7 @@
 """LINK-ridge: `scores = A' W`, `W = argmin |A'_train W - Y_train|^2 + lambda |W|^2`, Y being one-hot labels.
 
-It sees whom a node receives from, and nothing else: no features, no network, no randomness (LINK: Zheleva & Getoor,
-2009, with a ridge in place of a logistic loss). Solved in closed form, in the dual,
+It sees only which nodes a node receives from: no features, no network, no randomness (LINK: Zheleva & Getoor,
+2009, with a ridge instead of a logistic loss). Solved in closed form, in the dual,
 `W = A'_train^T (K + lambda I)^-1 Y_train` with `K = A'_train A'_train^T`; lambda is chosen on validation.
 """
 

@@ -1,4 +1,4 @@
-"""The rivals for node classification, by their names in tables. A new rival has a file of its own and a line here.
+"""The rivals for node classification, by their names in tables. To add a rival, write a file and add a line here.
 
 `NODE_NETWORKS["GCN"](num_features, num_outputs, num_nodes, hidden_channels=64, num_layers=2)` makes any of them.
 """

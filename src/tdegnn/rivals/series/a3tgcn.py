@@ -3,8 +3,8 @@
 `sum_t softmax(a)_t H_t`, `H_t = T-GCN(X_t, H_(t-1))`, with the recurrence of `tgcn.py`. The scores a are learned, one
 per frame, and start equal.
 
-Deviation: the paper gets the scores from the states by a perceptron. One number per frame is what the forecasting runs
-of others have; there, however, every frame starts from a state of zeros.
+Deviation: the paper gets the scores from the states by a perceptron. Published forecasting runs have one number per
+frame, as here; there, however, every frame starts from a state of zeros.
 """
 
 from __future__ import annotations

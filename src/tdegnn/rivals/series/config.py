@@ -19,14 +19,14 @@ from tdegnn.training.members import GroupDescent, GroupedAdam
 
 @dataclass(frozen=True)
 class SeriesRivalConfig:
-    """Everything that decides the training of a rival, except data, windows and seed.
+    """Everything that determines the training of a rival, except data, windows and seed.
 
     Attributes:
         system: Name of the rival in `rivals/series/registry.py`.
         hidden_channels: Channels of a state.
         dropout: Fraction of the states that is dropped in training.
         embedding: How the weights learn.
-        num_steps: Largest number of steps of the optimizer.
+        num_steps: Maximum number of optimizer steps.
         batch_size: Windows per step. If None, all windows.
     """
 

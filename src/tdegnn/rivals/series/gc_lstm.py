@@ -4,7 +4,7 @@
 that of `chebyshev.py`. The graph is seen only through the state.
 
 Deviation: the paper convolves the cell state too, and its frames are adjacency rows, because it predicts edges. Here
-the cell state stays with its node, as in the forecasting runs of others.
+the cell state stays with its node, as in published forecasting runs.
 """
 
 from __future__ import annotations

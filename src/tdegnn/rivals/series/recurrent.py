@@ -4,8 +4,8 @@ GRU: `z, r = s(X_t + G(H))`, `C = tanh(X_t + K(r . H))`, `H' = z . H + (1 - z) .
 `c' = f . c + i . tanh(X_t + G(H))`, `H' = o . tanh(c')`.
 
 X_t is what a network makes of frame t, one block of channels per gate, biases included. It needs no state, so it is
-computed for all frames at once. G and K are products of the state with weights or with any kind of convolution; they
-are what the networks differ in.
+computed for all frames at once. G and K are products of the state with weights or with any kind of convolution; the
+networks differ only in them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rivals for forecasting, by their names in tables. A new rival has a file of its own and a line here.
+"""The rivals for forecasting, by their names in tables. To add a rival, write a file and add a line here.
 
 `SERIES_NETWORKS["DCRNN"](sizes, hidden_channels=32)` makes any of them.
 """
