@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from tdegnn.core.coefficients import (
     AttentionCoefficients,
@@ -12,7 +12,6 @@ from tdegnn.core.coefficients import (
     TemporalCoefficients,
 )
 from tdegnn.core.stable import StableAttention, StableCoefficients
-from tdegnn.errors import InputError
 from tdegnn.parts import Family, Part
 
 COEFFICIENTS = Family(
@@ -39,27 +38,3 @@ RULE_OF_SYSTEM: dict[System, str] = {
     "TDE-GNN_A": "gated-attention",
     "TDE-GNN_S": "stable",
 }
-
-# --- to be removed with the settings that use it
-Attention = Literal["plain", "gated"]
-
-_ATTENTIONS: dict[Attention, type[AttentionCoefficients]] = {"plain": AttentionCoefficients, "gated": GatedAttention}
-
-
-def make_rule(system: System, order: int, channels: int, attention: Attention) -> TemporalCoefficients:
-    """The rule for c of a system: c = [1], a learned or a stable vector, attention over states of so many channels."""
-    if system == "DE-GNN":
-        return FixedCoefficients([1.0])
-    if system == "TDE-GNN_D":
-        return DirectCoefficients(order)
-    if system == "TDE-GNN_S":
-        return StableCoefficients(order)
-    return _ATTENTIONS[attention](order, channels)
-
-
-def check_choices(settings: object, **kinds: Any) -> None:
-    """Raise an `InputError` where a setting is not one of the values that its `Literal` names."""
-    for name, kind in kinds.items():
-        came, known = getattr(settings, name), get_args(kind)
-        if came not in known:
-            raise InputError(f"Expected {name} to be one of {', '.join(known)}, got {came!r}.")
