@@ -7,6 +7,7 @@ the folder of its training: it knows the graph and the last window, so that it c
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from tdegnn.data.panel import Panel
 from tdegnn.data.scalers import Per
 from tdegnn.data.tables.node_features import NodeFeatures, NodeFeaturesSource, read_node_features
 from tdegnn.data.times.seasons import Season, seasons_of
-from tdegnn.errors import Argument, InputError, NotFittedError, check_count
+from tdegnn.errors import Argument, InputError, NotFittedError, check_count, check_finite
 from tdegnn.forecasting.backtest import Backtest, run_backtest
 from tdegnn.forecasting.fitted import FittedForecaster, ForecastNetwork, describe_data, graph_of
 from tdegnn.forecasting.forecast import Forecast
@@ -88,7 +89,7 @@ class Forecaster(ForecasterSettings):
         features = self._read_features(node_features, panel)
         with threads_for(panel):
             kept = ChosenOrder.kept_by(run, resume=resume) if self.order == AUTO else None
-            task = self._prepare(panel, features, kept, source or {})
+            task = self._prepare(panel, features, kept, copy.deepcopy(dict(source or {})))
             # Before there is a folder: a mistake should leave none behind.
             training = ForecasterTraining(self, task)
             if run is None:
@@ -121,12 +122,13 @@ class Forecaster(ForecasterSettings):
         if future is not None:
             check_is_panel(future)
         with threads_for(seen):
-            return fitted.predict(seen, horizon, future, self.lowest)
+            return fitted.predict(seen, horizon, future, self._checked_lowest())
 
     def update(self, panel: Panel, num_steps: int = 30) -> Self:
         """Go on learning with new data, from the present weights.
 
-        Scales, window, intervals and a linear skip stay as they are.
+        Scales, window, intervals, precision and a linear skip stay as they are. Learning rates, batch size and device
+        are those of the settings as they are now.
 
         Args:
             panel: The series as far as they are known by now, including old steps. The more of them, the less is
@@ -134,6 +136,7 @@ class Forecaster(ForecasterSettings):
             num_steps: Number of steps of the optimizer.
         """
         fitted = self._check_fitted()
+        self.check_settings()
         check_count(num_steps=num_steps)
         panel = check_seen(panel, fitted.tail, fitted.ensemble.maker.window)
         check_goes_on(panel, fitted.tail)
@@ -190,7 +193,7 @@ class Forecaster(ForecasterSettings):
     def save(self, path: str | Path) -> None:
         """Write the forecaster to a new run folder, which `load` reads."""
         fitted = self._check_fitted()
-        with RunFolder.create(path, fitted.to_config(self.lowest)) as folder:
+        with RunFolder.create(path, fitted.to_config(self._checked_lowest())) as folder:
             for line in fitted.history:
                 folder.append_metrics(line)
             fitted.write(folder)
@@ -233,7 +236,7 @@ class Forecaster(ForecasterSettings):
     @property
     def coefficients_(self) -> Float[np.ndarray, "layers order"]:
         """The learned c, averaged over the networks."""
-        return self._check_fitted().coefficients
+        return self._check_fitted().coefficients.copy()
 
     @property
     def order_(self) -> int:
@@ -248,7 +251,7 @@ class Forecaster(ForecasterSettings):
     @property
     def summary_(self) -> dict[str, Any]:
         """Best step, window, order, held-out errors beside those of naive forecasts, and notes."""
-        return self._check_fitted().summary
+        return copy.deepcopy(self._check_fitted().summary)
 
     @property
     def notes_(self) -> list[str]:
@@ -265,7 +268,7 @@ class Forecaster(ForecasterSettings):
     @property
     def history_(self) -> list[dict[str, Any]]:
         """Step, loss and score of each look at the held-out windows."""
-        return self._check_fitted().history
+        return copy.deepcopy(self._check_fitted().history)
 
     @property
     def intervals_(self) -> Intervals | None:
@@ -329,6 +332,11 @@ class Forecaster(ForecasterSettings):
                 " out.",
             )
         return read_node_features(source, panel)
+
+    def _checked_lowest(self) -> float | None:
+        if self.lowest is not None:
+            check_finite(lowest=self.lowest)
+        return self.lowest
 
     def _check_fitted(self) -> FittedForecaster:
         """Return what was learned."""
