@@ -1,6 +1,8 @@
 """A node estimator keeps what it learned, through a `fit` that fails, other settings and saving; no digits are lost."""
 
+import copy
 import json
+import pickle
 from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
@@ -23,6 +25,7 @@ from tdegnn import (
     TemporalCoefficients,
     TrainingError,
 )
+from tdegnn.errors import NotFittedError
 from tdegnn.nets.stationary import MappedStates
 
 NODES = 40
@@ -99,7 +102,7 @@ FAILURES = {
 def test_a_fit_that_fails_leaves_the_model_as_it_was(failure):
     error, settings, arguments = FAILURES[failure]
     model = fit()
-    before = {name: getattr(model, name) for name in LEARNED}
+    fitted, shown = model.fitted_, {name: repr(getattr(model, name)) for name in LEARNED}
     classes, probabilities = model.classes_, model.predict_proba(FEATURES, graph=EDGES)
     others = np.random.default_rng(1).random((30, 5)) * 100
     model.set_params(**settings)
@@ -110,7 +113,8 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(failure):
     np.testing.assert_array_equal(model.predict_proba(FEATURES, graph=EDGES), probabilities)
     np.testing.assert_array_equal(model.predict_proba(), probabilities)
     np.testing.assert_array_equal(model.classes_, classes)
-    assert all(getattr(model, name) is value for name, value in before.items())
+    assert model.fitted_ is fitted
+    assert {name: repr(getattr(model, name)) for name in LEARNED} == shown
 
 
 def test_a_regressor_that_fails_to_fit_stays_as_it_was_too():
@@ -347,3 +351,49 @@ def test_settings_of_earlier_versions_are_read(tmp_path):
         loaded = NodeClassifier.load(path)
         np.testing.assert_array_equal(*both(model, loaded))
         assert loaded.operator == Part("diffusion", batch_norm=True)
+
+
+def test_what_is_handed_out_or_was_given_may_be_changed():
+    features, source = FEATURES.copy(), {"file": {"name": "a.csv"}}
+    model = NodeClassifier(**SMALL, standardized_features=False).fit(features, CODES, graph=EDGES, source=source)
+    probabilities, coefficients = model.predict_proba(), model.coefficients_.copy()
+    features[:] = 0.0
+    source["file"]["name"] = "b.csv"
+    model.history_.clear()
+    model.summary_.clear()
+    model.coefficients_[:] = 0.0
+    np.testing.assert_array_equal(model.predict_proba(), probabilities)
+    np.testing.assert_array_equal(model.coefficients_, coefficients)
+    assert model.history_
+    assert model.summary_["order"] == 2
+    assert model.fitted_.config["data"]["file"] == {"name": "a.csv"}
+
+
+def test_copies_and_pickles_of_a_fitted_classifier_predict_the_same():
+    model = fit(operator=Repulsion)
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(other.predict_proba(), model.predict_proba())
+
+
+@pytest.mark.parametrize("name", [*LEARNED, "classes_"])
+def test_what_is_not_learned_yet_says_so(name):
+    assert not hasattr(NodeClassifier(), name)
+    with pytest.raises(NotFittedError, match="Expected a NodeClassifier that has been trained, got one that has not"):
+        getattr(NodeClassifier(), name)
+
+
+@pytest.mark.parametrize("order", [2, "auto"])
+def test_a_rule_of_one_order_says_so(order, tmp_path):
+    model = fit(coefficients="euler", order=order)
+    assert model.order_ == model.order_choice_.order == model.summary_["order"] == 1
+    model.save(tmp_path / "run")
+    assert NodeClassifier.load(tmp_path / "run").order_choice_.order == 1
+
+
+def test_an_object_is_loaded_from_an_object(tmp_path):
+    model = fit(operator=Repulsion(8))
+    model.save(tmp_path / "run")
+    loaded = NodeClassifier.load(tmp_path / "run", operator=Repulsion(8))
+    np.testing.assert_array_equal(loaded.predict_proba(FEATURES, graph=EDGES), model.predict_proba())
+    with pytest.raises(InputError, match="Expected operator to be a Repulsion object, as in the training, got Rep"):
+        NodeClassifier.load(tmp_path / "run", operator=Repulsion)

@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import RLock
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 from torch import nn
@@ -21,9 +21,14 @@ from tdegnn.errors import InputError
 
 # What a user may give for a part: a name, a class, a function, a `Part` of these with settings, or an object.
 PartLike: TypeAlias = Any
-# How a run folder or a recipe keeps a part: a name, or a name (of the family, or of a class) and settings.
+# How a run folder or a recipe keeps a part: a name, or a name (of the family, or of a class) and settings. Of an object
+# it keeps the class, and that it was an object.
 PartRecord: TypeAlias = str | dict[str, Any]
+Network = TypeVar("Network", bound=nn.Module)
 
+# Parts that cannot be drawn anew keep what they drew when they were made. That must not be what the embedding draws.
+# Far from the seeds that people use, and below 2**32: torch's generator on the CPU ignores higher bits.
+_MAKING = 0x9E3779B9
 _drawing = RLock()
 
 
@@ -43,14 +48,25 @@ class Part:
         self.kind, self.settings = kind, settings
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Part) and (self.kind, self.settings) == (other.kind, other.settings)
+        if not isinstance(other, Part):
+            return NotImplemented
+        return self.kind == other.kind and _plain(self.settings) == _plain(other.settings)
 
     def __hash__(self) -> int:
-        return hash((self.kind, repr(sorted(self.settings.items()))))
+        return hash((self.kind, repr(sorted(_plain(self.settings).items()))))
 
     def __repr__(self) -> str:
         kind = repr(self.kind) if isinstance(self.kind, str) else _name_of(self.kind)
-        return f"Part({', '.join([kind, *(f'{name}={value!r}' for name, value in self.settings.items())])})"
+        return f"Part({', '.join([kind, *_shown(self.settings)])})"
+
+    def check_settings(self, made_by: Callable[..., Any]) -> None:
+        """Raise an `InputError` for a setting that is no argument of the function that takes them."""
+        arguments = inspect.signature(made_by).parameters
+        has_any = any(argument.kind is argument.VAR_KEYWORD for argument in arguments.values())
+        unknown = [name for name in self.settings if name not in arguments and not has_any]
+        if unknown:
+            known = f"among {', '.join(arguments)}" if arguments else "to be none"
+            raise InputError(f"Expected settings of {_name_of(self.kind)} {known}, got {unknown[0]!r}.")
 
 
 class Family:
@@ -82,12 +98,8 @@ class Family:
             return self._check(copy.deepcopy(given))
         part = self.resolve(given)
         assert not isinstance(part.kind, str)  # resolved
+        part.check_settings(part.kind)
         arguments = inspect.signature(part.kind).parameters
-        has_any = any(argument.kind is argument.VAR_KEYWORD for argument in arguments.values())
-        unknown = [name for name in part.settings if name not in arguments and not has_any]
-        if unknown:
-            known = f"among {', '.join(arguments)}" if arguments else "to be none"
-            raise InputError(f"Expected settings of {_name_of(part.kind)} {known}, got {unknown[0]!r}.")
         variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         named = [name for name, argument in arguments.items() if argument.kind not in variadic]
         needed = [
@@ -115,6 +127,19 @@ class Family:
         argument = inspect.signature(part.kind).parameters.get(size)
         return argument is not None and argument.default is argument.empty and size not in part.settings
 
+    def own_size(self, given: PartLike, size: str, **sizes: Any) -> Any:
+        """Return a size that a part has whatever the network says. None if the network decides.
+
+        Args:
+            given: What the user gave.
+            size: The name of the size, which is an attribute of the part.
+            sizes: What the network knows, as in `make`.
+        """
+        if self.takes(given, size):
+            return None
+        with drawing_weights(0):
+            return getattr(self.make(given, **sizes), size)
+
     def name_of(self, given: PartLike) -> str:
         """Return the name of a part for tables and messages: its name in the family, or that of the user's class."""
         record = self.to_record(given)
@@ -122,15 +147,17 @@ class Family:
 
     def to_record(self, given: PartLike) -> PartRecord:
         """Return what a run folder stores about a part: its name and settings, or the name of the user's class."""
+        if isinstance(given, nn.Module):
+            return {"class": _name_of(given), "is_object": True}
         part = given if isinstance(given, Part) else Part(given)
         # A class of the library is stored by its name in the family.
         names = [name for name, known in self._members.items() if known == Part(part.kind)]
         name = part.kind if isinstance(part.kind, str) else next(iter(names), None)
+        settings = {"settings": _plain(part.settings)} if part.settings else {}
         if name is None:
-            own = {"class": _name_of(part.kind)}
-            return {**own, "settings": part.settings} if part.settings else dict(own)
+            return {"class": _name_of(part.kind), **settings}
         self.check(Part(name))
-        return {"name": name, "settings": part.settings} if part.settings else name
+        return {"name": name, **settings} if settings else name
 
     def from_record(self, record: PartRecord, given: PartLike = None) -> PartLike:
         """Return the part that a run folder keeps.
@@ -139,7 +166,8 @@ class Family:
 
         Args:
             record: What `to_record` returned.
-            given: The user's class or object, if the part is one. A class takes the settings of the record.
+            given: The user's class or object, if the part is one. A class takes the settings of the record. An object
+                must have been made as the one of the training was: a record does not keep what is in it.
         """
         if isinstance(record, str):
             record = {"name": record}
@@ -148,16 +176,22 @@ class Family:
             if given is not None and self.to_record(given) != self.to_record(Part(record["name"], **settings)):
                 raise InputError(f"Expected no {self.noun}: the folder has {record['name']!r}. Leave it out.")
             return Part(record["name"], **settings) if settings else record["name"]
-        own = record["class"]
+        own, is_object = record["class"], record.get("is_object", False)
         # A lambda has no name that could be typed.
-        advice = f"In Python: load(path, {self.noun}={own if own.isidentifier() else '...'})."
+        example = (f"{own}(...)" if is_object else own) if own.isidentifier() else "..."
+        advice = f"In Python: load(path, {self.noun}={example})."
         if given is None:
-            raise InputError(f"Expected {self.noun}=, the class {own} of the training, got none. {advice}")
-        if isinstance(given, str) or _name_of(given.kind if isinstance(given, Part) else given) != own:
-            came = repr(given) if isinstance(given, str) else self.name_of(given)
-            raise InputError(f"Expected {self.noun} to be a {own}, as in the training, got {came}. {advice}")
-        if settings and not isinstance(given, nn.Module | Part):
-            return Part(given, **settings)
+            what = f"an object of {own} as in" if is_object else f"the class {own} of"
+            raise InputError(f"Expected {self.noun}=, {what} the training, got none. {advice}")
+        came = self.to_record(given)
+        if came == {"class": own} and not is_object:
+            return Part(given.kind if isinstance(given, Part) else given, **settings) if settings else given
+        if came != record:
+            hint = " Make it as it was made then: a record does not keep what is in an object." if is_object else ""
+            raise InputError(
+                f"Expected {self.noun} to be a {_describe(record)}, as in the training, got {_describe(came)}. "
+                f"{advice}{hint}"
+            )
         return given
 
     def resolve(self, given: PartLike) -> Part:
@@ -200,12 +234,56 @@ class Family:
         )
 
 
+def parts_to_record(families: Mapping[str, Family], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with their parts as JSON keeps them. A part that is None stays None.
+
+    Args:
+        families: The settings that are parts, and where each is found by name.
+        settings: All settings.
+    """
+    parts = {name: family.to_record(settings[name]) for name, family in families.items() if settings[name] is not None}
+    return {**settings, **parts}
+
+
+def parts_from_record(
+    families: Mapping[str, Family], record: Mapping[str, Any], own: Mapping[str, PartLike]
+) -> dict[str, Any]:
+    """Return settings with the parts that a record keeps.
+
+    Args:
+        families: The settings that are parts, and where each is found by name.
+        record: What `parts_to_record` returned, perhaps without some of the parts.
+        own: Parts of the user's own, by the setting that takes them.
+    """
+    settings = dict(record)
+    for name, family in families.items():
+        kept, given = settings.get(name), own.get(name)
+        if kept is not None:
+            settings[name] = family.from_record(kept, given)
+        elif given is not None:
+            raise InputError(f"Expected no {name}: the training had the default. Leave it out.")
+    return settings
+
+
 def reset_parts(*parts: nn.Module | None) -> None:
     """Draw the weights of parts anew, in this order. Parts without weights, such as fixed coefficients, are skipped."""
     for part in parts:
         reset = getattr(part, "reset_parameters", None)
         if reset is not None:
             reset()
+
+
+def draw_network(make: Callable[[], Network], seed: int) -> Network:
+    """Make a network, with weights drawn from the seed.
+
+    Weights are drawn again once all parts are made: some rules draw more than others when they are made, and what the
+    other parts start with must not depend on it.
+    """
+    with drawing_weights(seed + _MAKING):
+        network = make()
+    with drawing_weights(seed):
+        reset_parts(network)
+    return network
 
 
 @contextmanager
@@ -245,3 +323,24 @@ def _name_of(kind: object) -> str:
     if isinstance(kind, nn.Module):
         return type(kind).__name__
     return getattr(kind, "__name__", type(kind).__name__)
+
+
+def _describe(record: PartRecord) -> str:
+    """Return a record for a message."""
+    if isinstance(record, str):
+        return record
+    settings = f" with {', '.join(_shown(record['settings']))}" if "settings" in record else ""
+    return f"{record.get('name') or record['class']}{' object' if 'is_object' in record else ''}{settings}"
+
+
+def _shown(settings: Mapping[str, Any]) -> list[str]:
+    return [f"{name}={value!r}" for name, value in settings.items()]
+
+
+def _plain(value: Any) -> Any:
+    """Return a copy of settings as JSON gives them back: lists in place of tuples and arrays."""
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value.tolist() if hasattr(value, "tolist") else value

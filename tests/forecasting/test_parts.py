@@ -148,7 +148,7 @@ def test_a_folder_says_which_class_it_needs_and_never_imports_it(name, tmp_path)
 
 def test_a_part_that_the_training_had_not_is_refused(tmp_path):
     Forecaster(**SMALL | dict(num_steps=1), skip="linear").fit(PANEL, run=tmp_path / "run")
-    with pytest.raises(InputError, match="no operator: the folder was trained with the default. Leave it out"):
+    with pytest.raises(InputError, match="no operator: the training had the default. Leave it out"):
         Forecaster.load(tmp_path / "run", operator=Repulsion)
     with pytest.raises(InputError, match="Expected no skip: the folder has 'linear'. Leave it out"):
         Forecaster.load(tmp_path / "run", skip=LastValue)
@@ -208,6 +208,63 @@ def test_intervals_that_are_no_class_are_refused():
         Forecaster(**SMALL, intervals=3).fit(PANEL)
     with pytest.raises(InputError, match="intervals to be a name or a class, got .*. Pass a class of Intervals"):
         Forecaster(**SMALL, intervals=lambda: None).fit(PANEL)
+
+
+@pytest.mark.parametrize("intervals", [lambda: None, Part("conformal", factor=2.0)])
+def test_wrong_intervals_are_refused_before_the_training(intervals):
+    looks = []
+    with pytest.raises(InputError, match="intervals to be a name or a class|settings of ConformalIntervals among"):
+        Forecaster(**SMALL, intervals=intervals).fit(PANEL, on_look=looks.append)
+    assert not looks
+
+
+class Narrow(Widest):
+    """One up and one down. Nothing is learned."""
+
+    @classmethod
+    def fit(cls, residuals, coverage=0.9, *, scale=None):
+        return cls(1.0, coverage)
+
+    def to_arrays(self):
+        return {}
+
+    @classmethod
+    def from_arrays(cls, arrays, coverage):
+        return cls(1.0, coverage)
+
+
+class Number(Narrow):
+    """One up and one down, kept as a number."""
+
+    def to_arrays(self):
+        return {"largest": np.array(self.largest)}
+
+    @classmethod
+    def from_arrays(cls, arrays, coverage):
+        assert arrays["largest"].shape == ()
+        return cls(arrays["largest"], coverage)
+
+
+@pytest.mark.parametrize("intervals", [Narrow, Number])
+def test_intervals_that_keep_little_are_there_after_load(intervals, tmp_path):
+    model = Forecaster(**SMALL, intervals=intervals).fit(PANEL)
+    model.save(tmp_path / "run")
+    loaded = Forecaster.load(tmp_path / "run", intervals=intervals)
+    assert np.isfinite(loaded.predict().low).all()
+    assert_same(loaded.predict(), model.predict())
+
+
+class OfTwoOrMore(Momentum):
+    """A rule that refuses an order it cannot have."""
+
+    def __init__(self, order):
+        if order < 2:
+            raise InputError(f"Expected an order of at least 2, got {order}.")
+        super().__init__()
+
+
+def test_a_rule_is_only_made_to_the_order_that_is_asked_for():
+    assert Forecaster(**SMALL | dict(num_steps=1), coefficients=OfTwoOrMore).fit(PANEL).order_ == 2
 
 
 def test_pooled_intervals_are_a_setting(tmp_path):

@@ -1,5 +1,7 @@
 """Threads of the CPU. Apart from other tests of the forecaster, which all run with one thread."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -41,3 +43,18 @@ def test_small_panels_are_computed_with_one_thread(monkeypatch):
     Forecaster(**SMALL, device="cpu").fit(PANEL, on_look=see, on_refit=see)
     assert set(seen) == {2}
     assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("_two_threads")
+def test_trainings_in_python_threads_give_the_numbers_that_each_gives_alone():
+    jobs = [
+        lambda: Forecaster(**SMALL, device="cpu").fit(PANEL).predict(3).values,
+        lambda: Forecaster(**SMALL, device="cpu", coefficients="attention", seed=1).fit(PANEL).predict(3).values,
+    ]
+    alone, state = [job() for job in jobs], torch.get_rng_state()
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda job: job(), jobs * 4))
+    for number, values in enumerate(together):
+        np.testing.assert_array_equal(values, alone[number % 2])
+    assert torch.get_num_threads() == 2
+    assert torch.equal(torch.get_rng_state(), state)

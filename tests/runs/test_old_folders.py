@@ -93,3 +93,25 @@ def test_old_lines_of_table_two_are_summarized():
     assert set(cells) == {("pedalme", system, "honest", 4) for system in ("TDE-GNN_A", "DCRNN")}
     for line in lines:
         assert cells["pedalme", line["system"], "honest", 4] == (line["test_mse"], 0.0, 1)
+
+
+@pytest.mark.parametrize("folder", CLASSIFIERS, indirect=True)
+def test_a_folder_of_format_1_is_saved_in_the_present_form(folder, tmp_path):
+    model = NodeClassifier.load(folder)
+    model.save(tmp_path / "again")
+    settings = RunFolder.open(tmp_path / "again").config["settings"]
+    assert set(settings) == set(model.get_params())
+    features, edges = nodes()
+    check(
+        folder.name, NodeClassifier.load(tmp_path / "again").predict_proba(features, graph=edges), model.coefficients_
+    )
+
+
+@pytest.mark.parametrize("folder", ["classifier"], indirect=True)
+def test_a_folder_of_format_1_is_not_resumed_and_this_is_said_before_the_training(folder):
+    looks, (features, edges) = [], nodes()
+    with pytest.raises(InputError, match="training of format 2, got .* of format 1, .* Load it, or start it again"):
+        NodeClassifier(order="auto").fit(
+            features, np.arange(len(features)) % 2, graph=edges, run=folder, resume=True, on_look=looks.append
+        )
+    assert not looks

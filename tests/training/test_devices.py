@@ -110,3 +110,10 @@ def test_python_threads_that_overlap_leave_the_process_as_it_was(three_threads, 
             assert jobs[number].result() == [1, 1, three_threads]
     assert torch.get_num_threads() == three_threads
     assert in_new_thread(torch.get_num_threads) == three_threads
+
+
+def test_new_python_threads_begin_as_if_no_other_computed_with_one(three_threads):
+    with single_thread():
+        assert in_new_thread(torch.get_num_threads) == three_threads
+        assert torch.get_num_threads() == 1
+    assert in_new_thread(torch.get_num_threads) == three_threads

@@ -16,8 +16,8 @@ from typing import Any
 
 from tdegnn.errors import InputError
 from tdegnn.experiments.node_systems import AnyConfig
-from tdegnn.nodes.settings import NodeConfig, parts_from_record, upgrade_settings
-from tdegnn.parts import PartLike
+from tdegnn.nodes.settings import FAMILIES, NodeConfig, upgrade_settings
+from tdegnn.parts import PartLike, parts_from_record
 from tdegnn.rivals.nodes.config import RivalConfig
 from tdegnn.rivals.nodes.registry import NODE_NETWORKS
 from tdegnn.runs.safe_files import explained
@@ -77,7 +77,7 @@ def config_from_record(settings: Mapping[str, Any], **own: PartLike) -> AnyConfi
     if unknown:
         raise InputError(f"Expected settings among {', '.join(sorted(known))}, got {sorted(unknown)[0]!r}.")
     groups = {group: _as_typed(GroupDescent, settings[group]) for group in GROUPS if group in settings}
-    parts = parts_from_record(settings, own) if kind is NodeConfig else settings
+    parts = parts_from_record(FAMILIES, settings, own) if kind is NodeConfig else settings
     config: AnyConfig = _as_typed(kind, {**parts, **groups})
     return config
 

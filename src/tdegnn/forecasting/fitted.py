@@ -39,6 +39,8 @@ from tdegnn.training.order_choice import ChosenOrder
 
 # Prefix of the names of arrays stored with the weights, and the prefix that follows it for those of the intervals.
 KEPT, OF_INTERVALS = "kept.", "intervals."
+# Marks that there are intervals, because a method may store nothing else.
+HAS_INTERVALS = "has_intervals"
 # Minimum number of steps stored of the end of the series: fewer cannot tell days from business days.
 FEWEST_KEPT = 16
 
@@ -170,8 +172,9 @@ class FittedForecaster:
             arrays["node_features"] = features.values
         if self.intervals is not None:
             arrays |= {f"{OF_INTERVALS}{name}": array for name, array in self.intervals.to_arrays().items()}
-        # One row each, as weights have one row per network.
-        kept = {f"{KEPT}{name}": torch.from_numpy(np.ascontiguousarray(each))[None] for name, each in arrays.items()}
+            arrays[HAS_INTERVALS] = np.array(True)
+        # One row each, as weights have one row per network. Not `ascontiguousarray`, which adds an axis to a number.
+        kept = {f"{KEPT}{name}": torch.from_numpy(np.array(each, order="C"))[None] for name, each in arrays.items()}
         folder.write_weights(self.ensemble.weights() | kept)
         folder.write_coefficients(self.coefficients)
         folder.finish(self.summary)
@@ -261,7 +264,9 @@ def describe_data(
 
 def tail_of(panel: Panel, window: int) -> Panel:
     """Return the end of a panel that a forecast needs."""
-    return panel[-max(window, FEWEST_KEPT) :]
+    tail = panel[-max(window, FEWEST_KEPT) :]
+    # A copy: what the user does to the panel later must not change the forecasts.
+    return replace(tail, values=tail.values.copy())
 
 
 def graph_of(panel: Panel) -> Graph:
@@ -321,7 +326,8 @@ def _read_kept_intervals(settings: ForecasterSettings, kept: Mapping[str, np.nda
     arrays = {name.removeprefix(OF_INTERVALS): each for name, each in kept.items() if name.startswith(OF_INTERVALS)}
     if "widths" in kept:  # the form of earlier versions
         arrays["widths"] = kept["widths"]
-    return read_intervals(settings.intervals, arrays, settings.coverage) if arrays else None
+    has_intervals = HAS_INTERVALS in kept or bool(arrays)  # earlier versions kept the arrays only
+    return read_intervals(settings.intervals, arrays, settings.coverage) if has_intervals else None
 
 
 def _texts_of(tail: Panel) -> list[str]:

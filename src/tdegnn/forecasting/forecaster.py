@@ -7,6 +7,7 @@ the folder of its training: it holds the graph and the last window, so that fore
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from tdegnn.data.panel import Panel
 from tdegnn.data.scalers import Per
 from tdegnn.data.tables.node_features import NodeFeatures, NodeFeaturesSource, read_node_features
 from tdegnn.data.times.seasons import Season, seasons_of
-from tdegnn.errors import Argument, InputError, NotFittedError, check_count
+from tdegnn.errors import Argument, InputError, NotFittedError, check_count, check_finite
 from tdegnn.forecasting.backtest import Backtest, run_backtest
 from tdegnn.forecasting.fitted import FittedForecaster, ForecastNetwork, describe_data, graph_of
 from tdegnn.forecasting.forecast import Forecast
@@ -88,7 +89,7 @@ class Forecaster(ForecasterSettings):
         features = self._read_features(node_features, panel)
         with threads_for(panel):
             kept = ChosenOrder.kept_by(run, resume=resume) if self.order == AUTO else None
-            task = self._prepare(panel, features, kept, source or {})
+            task = self._prepare(panel, features, kept, copy.deepcopy(dict(source or {})))
             # Before the folder is created: a mistake should not leave one behind.
             training = ForecasterTraining(self, task)
             if run is None:
@@ -121,18 +122,20 @@ class Forecaster(ForecasterSettings):
         if future is not None:
             check_is_panel(future)
         with threads_for(seen):
-            return fitted.predict(seen, horizon, future, self.lowest)
+            return fitted.predict(seen, horizon, future, self._checked_lowest())
 
     def update(self, panel: Panel, num_steps: int = 30) -> Self:
         """Continue training with new data, from the current weights.
 
-        Scales, window, intervals and a linear skip stay as they are.
+        Scales, window, intervals, precision and a linear skip stay as they are. Learning rates, batch size and device
+        are those of the settings as they are now.
 
         Args:
             panel: The series up to now, including old steps. The more old steps, the less is forgotten.
             num_steps: Number of optimizer steps.
         """
         fitted = self._check_fitted()
+        self.check_settings()
         check_count(num_steps=num_steps)
         panel = check_seen(panel, fitted.tail, fitted.ensemble.maker.window)
         check_goes_on(panel, fitted.tail)
@@ -189,7 +192,7 @@ class Forecaster(ForecasterSettings):
     def save(self, path: str | Path) -> None:
         """Write the forecaster to a new run folder, which `load` reads."""
         fitted = self._check_fitted()
-        with RunFolder.create(path, fitted.to_config(self.lowest)) as folder:
+        with RunFolder.create(path, fitted.to_config(self._checked_lowest())) as folder:
             for line in fitted.history:
                 folder.append_metrics(line)
             fitted.write(folder)
@@ -232,7 +235,7 @@ class Forecaster(ForecasterSettings):
     @property
     def coefficients_(self) -> Float[np.ndarray, "layers order"]:
         """The learned c, averaged over the networks."""
-        return self._check_fitted().coefficients
+        return self._check_fitted().coefficients.copy()
 
     @property
     def order_(self) -> int:
@@ -247,7 +250,7 @@ class Forecaster(ForecasterSettings):
     @property
     def summary_(self) -> dict[str, Any]:
         """Best step, window, order, held-out errors of the forecaster and of naive forecasts, and notes."""
-        return self._check_fitted().summary
+        return copy.deepcopy(self._check_fitted().summary)
 
     @property
     def notes_(self) -> list[str]:
@@ -264,7 +267,7 @@ class Forecaster(ForecasterSettings):
     @property
     def history_(self) -> list[dict[str, Any]]:
         """Step, loss and score of each validation on the held-out windows."""
-        return self._check_fitted().history
+        return copy.deepcopy(self._check_fitted().history)
 
     @property
     def intervals_(self) -> Intervals | None:
@@ -328,6 +331,11 @@ class Forecaster(ForecasterSettings):
                 " out.",
             )
         return read_node_features(source, panel)
+
+    def _checked_lowest(self) -> float | None:
+        if self.lowest is not None:
+            check_finite(lowest=self.lowest)
+        return self.lowest
 
     def _check_fitted(self) -> FittedForecaster:
         """Return `fitted_`. Raise an `InputError` if there is none."""

@@ -161,6 +161,11 @@ def fit_intervals(
     return kind.fit(residuals, coverage, scale=scale, **settings)
 
 
+def check_intervals(method: PartLike) -> None:
+    """Raise an `InputError` for what is no method, and for a setting that it does not have."""
+    _resolve(method)
+
+
 def read_intervals(method: PartLike, arrays: Mapping[str, np.ndarray], coverage: float) -> Intervals:
     """Make intervals from the arrays in a run folder."""
     return _resolve(method)[0].from_arrays(arrays, coverage)
@@ -170,7 +175,9 @@ def _resolve(method: PartLike) -> tuple[type[Intervals], dict[str, Any]]:
     part = INTERVALS.resolve(method)
     if not isinstance(part.kind, type):
         raise InputError(f"Expected intervals to be a name or a class, got {part.kind!r}. Pass a class of Intervals.")
-    return part.kind, part.settings
+    kind: type[Intervals] = part.kind
+    part.check_settings(kind.fit)
+    return kind, part.settings
 
 
 @dataclass(frozen=True, eq=False)

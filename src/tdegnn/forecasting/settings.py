@@ -11,13 +11,13 @@ from sklearn.base import BaseEstimator
 from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, SYSTEMS, System
 from tdegnn.data.panel import Panel
 from tdegnn.errors import Argument, InputError, check_count, check_count_or_auto, check_finite
-from tdegnn.forecasting.intervals import INTERVALS, fewest_residuals
+from tdegnn.forecasting.intervals import INTERVALS, check_intervals, fewest_residuals
 from tdegnn.forecasting.linear_skip import SKIPS, fits_by_node, is_solved, make_skip
 from tdegnn.nets.physical_series import PhysicalSeriesNetwork
 from tdegnn.nets.series_network import SeriesSizes
 from tdegnn.nets.temporal import TemporalNetwork
 from tdegnn.operators.registry import OPERATORS
-from tdegnn.parts import Family, PartLike, drawing_weights
+from tdegnn.parts import Family, PartLike, draw_network, parts_from_record, parts_to_record
 from tdegnn.training.devices import DeviceName, Precision
 from tdegnn.training.members import GroupDescent, GroupedAdam
 from tdegnn.training.order_choice import AUTO, USUAL_ORDER, ChosenOrder, Order, order_of_series
@@ -33,7 +33,9 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
     """The settings of a forecaster.
 
     Parts (`coefficients`, `operator`, `skip`, `intervals`) are given by name, as a class of your own, or as a
-    `tdegnn.parts.Part` of these with settings. All but `intervals` may also be objects, which are copied.
+    `tdegnn.parts.Part` of these with settings. All but `intervals` may also be objects, which are copied. Weights are
+    drawn anew for each network. An object without `reset_parameters` keeps those it has, so that all networks start
+    with them.
 
     Attributes:
         system: A short name for a rule that gives c: `"DE-GNN"` is c = [1], `"TDE-GNN_D"` a learned vector (the
@@ -138,6 +140,7 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
         for name, family in FAMILIES.items():
             if getattr(self, name) is not None:
                 family.check(getattr(self, name))
+        check_intervals(self.intervals)
         check_count_or_auto(order=self.order)
         check_count(
             horizon=self.horizon,
@@ -192,9 +195,7 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
 
     def to_record(self) -> dict[str, Any]:
         """Return all settings, as a run folder stores them."""
-        record = dict(self.get_params(deep=False)) | {"known": list(self.known)}
-        parts = {name: family.to_record(record[name]) for name, family in FAMILIES.items() if record[name] is not None}
-        return record | parts
+        return parts_to_record(FAMILIES, self.get_params(deep=False) | {"known": list(self.known)})
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], **given: PartLike) -> Self:
@@ -204,16 +205,10 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
             record: The settings of a run folder.
             given: The user's own parts, by argument: code is never imported by a name in a folder.
         """
-        settings = upgrade_settings(record)
+        settings = parts_from_record(FAMILIES, upgrade_settings(record), given)
         settings["known"] = tuple(settings["known"])
         if settings.get("coefficients") is not None:
             settings["system"] = None  # an earlier version had both
-        for name, family in FAMILIES.items():
-            kept = settings.get(name)
-            if kept is not None:
-                settings[name] = family.from_record(kept, given.get(name))
-            elif given.get(name) is not None and name in settings:
-                raise InputError(f"Expected no {name}: the folder was trained with the default. Leave it out.")
         return cls(**settings)
 
 
@@ -280,20 +275,14 @@ class SeriesConfig:
 
     def only_order(self, num_targets: int) -> int | None:
         """Return the order of a rule that has only one, such as c = [1]. None if the rule may have any."""
-        with drawing_weights(0):
-            made = [COEFFICIENTS.make(self.rule, **self._sizes(num_targets, 1) | {"order": order}) for order in (1, 2)]
-        return made[0].order if made[0].order == made[1].order else None
+        order: int | None = COEFFICIENTS.own_size(self.rule, "order", **self._sizes(num_targets, 1))
+        return order
 
     def build(self, sizes: SeriesSizes, seed: int) -> TemporalNetwork | PhysicalSeriesNetwork:
         """Return a network of these sizes, its weights drawn from the seed."""
         if self.states not in get_args(States):
             raise InputError(f"Expected states to be one of {', '.join(get_args(States))}, got {self.states!r}.")
-        with drawing_weights(seed):
-            network = self._make(sizes, seed)
-        # Drawn again from the same seed: parts draw weights when they are made, some rules more than others.
-        with drawing_weights(seed):
-            network.reset_parameters()
-        return network
+        return draw_network(lambda: self._make(sizes, seed), seed)
 
     def _make(self, sizes: SeriesSizes, seed: int) -> TemporalNetwork | PhysicalSeriesNetwork:
         known = self._sizes(sizes.num_targets, sizes.num_nodes)

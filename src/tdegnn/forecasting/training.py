@@ -149,8 +149,8 @@ class ForecasterTraining:
         return start_at_ridge(self._networks, learned, self._held_out, self._task.graph, units, penalties)
 
     def _start(self, learned: WindowSet) -> SeriesTraining:
-        ensemble, order = self._task.with_networks(self._networks), self._task.order_choice.order
-        return start_training(self._settings, ensemble, order, learned, self._held_out, self._placement)
+        ensemble = self._task.with_networks(self._networks)
+        return start_training(self._settings, ensemble, learned, self._held_out, self._placement)
 
     def _summarize(self, best_step: int, measured: HeldOut) -> dict[str, Any]:
         task, features = self._task, self._task.node_features
@@ -181,10 +181,11 @@ def train_further(
         panel: The series up to now, in the steps of the training.
         num_steps: Number of optimizer steps.
     """
-    placement = choose_placement(settings.device, settings.precision)
+    # The precision of the training, which a run folder keeps, though the settings may have changed since.
+    placement = choose_placement(settings.device, fitted.config["settings"]["precision"])
     windows = _windows_of(fitted.ensemble, panel, placement)
     learned = windows.predicting(range(panel.num_steps))
-    training = start_training(settings, fitted.ensemble, fitted.order_choice.order, learned, learned, placement)
+    training = start_training(settings, fitted.ensemble, learned, learned, placement)
     for _ in range(num_steps):
         training.step()
     _check_numbers(training, "new steps")
@@ -196,7 +197,6 @@ def train_further(
 def start_training(
     settings: ForecasterSettings,
     ensemble: Ensemble,
-    order: int,
     learned: WindowSet,
     held_out: WindowSet,
     placement: Placement,
@@ -206,16 +206,18 @@ def start_training(
     Args:
         settings: How they learn.
         ensemble: The networks, as they start.
-        order: Length of their history.
         learned: Windows to learn from.
         held_out: Windows to choose the step by.
         placement: Device and precision.
     """
     num_nodes = ensemble.graph.num_nodes
-    config = settings.network_config(order, ensemble.maker.sizes(num_nodes))
+    # The skip is that of the networks: the settings may have changed since they were made.
+    skip = getattr(ensemble.networks[0], "skip", None)
+    config = settings.network_config(1, ensemble.maker.sizes(num_nodes))
+    descent = replace(config, skip="none" if skip is None else skip).descent
     return SeriesTraining(
         ensemble.networks,
-        [config.descent] * len(ensemble.networks),
+        [descent] * len(ensemble.networks),
         ensemble.graph,
         learned,
         held_out,

@@ -40,7 +40,7 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # sc
     @property
     def classes_(self) -> Shaped[np.ndarray, " classes"]:
         """The classes, in the order of `predict_proba`."""
-        return as_vector(self.fitted_.learned["classes"])
+        return as_vector(self._checked().learned["classes"])
 
     def predict_proba(self, X: Any = None, *, graph: Any = None) -> Outputs:  # noqa: N803
         """Return the probability of each class, one row per node. If `X` is None, for the nodes of `fit`."""

@@ -6,6 +6,7 @@ An estimator holds settings. `fit` adds one value, `fitted_` (`nodes/fitted.py`)
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,13 +20,13 @@ from sklearn.base import BaseEstimator
 from tdegnn.analysis.report import CoefficientReport, explain
 from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, System
 from tdegnn.data.nodes import FeatureScaling
-from tdegnn.errors import InputError, check_count, check_count_or_auto
+from tdegnn.errors import InputError, NotFittedError, check_count, check_count_or_auto
 from tdegnn.graph import Direction
 from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.nodes.fitted import FittedNodes, NodeTrainer, OnLook, Outputs, PreparedNodes, Question
 from tdegnn.nodes.inputs import NodeInput, align, as_node_input
-from tdegnn.nodes.settings import NodeConfig, parts_from_record, parts_to_record, rule_of, upgrade_settings
-from tdegnn.parts import Part, PartLike, drawing_weights
+from tdegnn.nodes.settings import FAMILIES, NodeConfig, rule_of, upgrade_settings
+from tdegnn.parts import Part, PartLike, parts_from_record, parts_to_record
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import DeviceName, Precision, choose_placement
 from tdegnn.training.members import GroupDescent
@@ -40,7 +41,8 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     """Base class of `NodeClassifier` and `NodeRegressor`.
 
     `coefficients`, `operator` and `initial_states` are parts: a name, a class of your own, a `Part` (a name or class
-    with settings), or an object, which is copied.
+    with settings), or an object, which is copied. Weights are drawn from the seed. An object without `reset_parameters`
+    keeps those it has.
 
     Attributes:
         system: Short name of a rule for c: `"DE-GNN"` is c = [1], `"TDE-GNN_D"` a learned vector, `"TDE-GNN_A"`
@@ -151,12 +153,12 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             prepared, placement, self.seed, self.num_steps, self.validate_every, self.patience, on_look
         )
         kept = ChosenOrder.kept_by(run, resume=resume) if self.order == AUTO else None
-        order_choice = kept or self._choose_order(trainer)
+        order_choice = kept or self._given_order() or self._search_order(trainer)
         settings = self._node_config(order_choice.order)
         config = {
             "kind": type(self).__name__,
             "settings": self._settings(),
-            **prepared.describe(dict(source or {})),
+            **prepared.describe(copy.deepcopy(dict(source or {}))),
             **(order_choice.to_config() if self.order == AUTO else {}),
         }
         # Before the folder is created: a mistake should not leave one behind.
@@ -207,11 +209,11 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         folder = RunFolder.open_finished(Path(path), kind=cls.__name__)
         own = {"coefficients": coefficients, "operator": operator, "initial_states": initial_states}
         loaded = cls(**cls._settings_of(folder.config["settings"], own))
-        order_choice = ChosenOrder.kept_in(folder.config)
-        if order_choice is None:
-            assert loaded.order != AUTO  # a finished training has chosen
-            order_choice = ChosenOrder(loaded.order)
-        loaded.fitted_ = FittedNodes.read(folder, loaded._node_config(order_choice.order), order_choice)
+        order_choice = ChosenOrder.kept_in(folder.config) or loaded._given_order()
+        assert order_choice is not None  # a finished training has chosen
+        fitted = FittedNodes.read(folder, loaded._node_config(order_choice.order), order_choice)
+        # The folder may have the settings of an earlier version.
+        loaded.fitted_ = replace(fitted, config={**fitted.config, "settings": loaded._settings()})
         return loaded
 
     @property
@@ -222,27 +224,27 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     @property
     def network_(self) -> StationaryNetwork:
         """The trained network."""
-        return self.fitted_.network
+        return self._checked().network
 
     @property
     def coefficients_(self) -> Float[np.ndarray, "layers order"]:
         """The learned c, layers x order."""
-        return self.fitted_.coefficients
+        return self._checked().coefficients.copy()
 
     @property
     def summary_(self) -> dict[str, Any]:
         """Best step, scores on validation and test at it, order."""
-        return self.fitted_.summary
+        return copy.deepcopy(self._checked().summary)
 
     @property
     def history_(self) -> list[dict[str, Any]]:
         """Step, loss and score of each validation."""
-        return self.fitted_.history
+        return copy.deepcopy(self._checked().history)
 
     @property
     def order_choice_(self) -> ChosenOrder:
         """The order, and the reason for it."""
-        return self.fitted_.order_choice
+        return self._checked().order_choice
 
     @property
     def order_(self) -> int:
@@ -252,7 +254,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     @property
     def n_features_in_(self) -> int:
         """Features per node."""
-        return self.fitted_.num_features
+        return self._checked().num_features
 
     def _prepare(self, X: Any, y: Any, graph: Any, split: int, subsets: tuple[Any, Any, Any]) -> PreparedNodes:  # noqa: N803
         given = as_node_input(X, graph, self.direction)
@@ -262,8 +264,9 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         is_scaled = self.standardized_features and not self.normalized_features
         scaling = FeatureScaling.of(given.nodes.features) if is_scaled else None
         question = self._ask(given, labels, split, subsets)
-        nodes = given.nodes if scaling is None else replace(given.nodes, features=scaling.apply(given.nodes.features))
-        return PreparedNodes(nodes, question, scaling, given.feature_names)
+        # A copy: what the user does to X after `fit` must not change what is predicted for the nodes of the training.
+        features = given.nodes.features.copy() if scaling is None else scaling.apply(given.nodes.features)
+        return PreparedNodes(replace(given.nodes, features=features), question, scaling, given.feature_names)
 
     @abstractmethod
     def _ask(self, given: NodeInput, labels: Any, split: int, subsets: tuple[Any, Any, Any]) -> Question:
@@ -271,22 +274,24 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
     def _settings(self) -> dict[str, Any]:
         """Return the settings in types that JSON supports."""
-        return parts_to_record(self.get_params())
+        return parts_to_record(FAMILIES, self.get_params(deep=False))
 
     @classmethod
     def _settings_of(cls, record: Mapping[str, Any], own: Mapping[str, PartLike]) -> dict[str, Any]:
         """Return the settings that `_settings` of this or an earlier version gave."""
-        settings = parts_from_record(upgrade_settings(record, RULE_OF_SYSTEM), own)
+        settings = parts_from_record(FAMILIES, upgrade_settings(record, RULE_OF_SYSTEM), own)
         # An earlier version could say both.
         return settings | ({} if settings.get("coefficients") is None else {"system": None})
 
-    def _choose_order(self, trainer: NodeTrainer) -> ChosenOrder:
-        if self.order != AUTO:
-            return ChosenOrder(self.order)
+    def _given_order(self) -> ChosenOrder | None:
+        """Return the order that the rule or the user decides. None if it is to be searched for."""
+        only = self._node_config(1).only_order()
+        if only is not None:
+            return ChosenOrder(only)
+        return None if self.order == AUTO else ChosenOrder(self.order)
+
+    def _search_order(self, trainer: NodeTrainer) -> ChosenOrder:
         settings = self._node_config(1)
-        if not COEFFICIENTS.takes(settings.rule, "order"):
-            with drawing_weights(self.seed):
-                return ChosenOrder(settings.make_rule(1).order)
         return order_by_score(lambda order: trainer.score(replace(settings, order=order)))
 
     def _node_config(self, order: int) -> NodeConfig:
@@ -332,7 +337,9 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     def _checked(self) -> FittedNodes:
         if not self.is_fitted:
             name = type(self).__name__
-            raise InputError(f"Expected a {name} that has been trained, got one that has not. Call fit, or load one.")
+            raise NotFittedError(
+                f"Expected a {name} that has been trained, got one that has not. Call fit, or load one."
+            )
         return self.fitted_
 
 

@@ -25,7 +25,7 @@ from tdegnn.nodes.inputs import NodeInput
 from tdegnn.nodes.settings import NodeConfig
 from tdegnn.parts import parts_must_fit
 from tdegnn.runs.run_folder import RunFolder
-from tdegnn.training.devices import DeviceName, Placement, choose_device, choose_placement, place, placement_of
+from tdegnn.training.devices import DeviceName, Placement, choose_placement, place
 from tdegnn.training.loop import FitResult, Look, fit
 from tdegnn.training.members import take_weights
 from tdegnn.training.node_training import NodeSubsets, NodeTask, TaskTraining, as_input
@@ -214,7 +214,7 @@ class FittedNodes:
                 f"Expected the {num_nodes} nodes of the training, whose adjacency is a feature, got {nodes.num_nodes}. "
                 "Train without adjacency_features to predict other nodes."
             )
-        placement = Placement(choose_device(device), placement_of(self.network).dtype)
+        placement = choose_placement(device, self.config["settings"]["precision"])
         nodes = self.settings.prepare(nodes)
         with torch.no_grad():
             outputs = place(self.network, placement).eval()(as_input(nodes, placement), nodes.graph)

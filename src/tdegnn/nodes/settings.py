@@ -9,21 +9,18 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tdegnn.core.coefficients import TemporalCoefficients
 from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, System
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError
 from tdegnn.nets.stationary import INITIAL_STATES, StationaryNetwork
 from tdegnn.operators.registry import OPERATORS
-from tdegnn.parts import Family, PartLike, drawing_weights
+from tdegnn.parts import Family, PartLike, draw_network, parts_to_record
 from tdegnn.training.members import GroupDescent, GroupedAdam
 
 # The settings that are parts, and where each is found by name.
 FAMILIES: dict[str, Family] = {"coefficients": COEFFICIENTS, "operator": OPERATORS, "initial_states": INITIAL_STATES}
 # Paper: the attention of TDE-GNN_A has no gate.
 PAPER_RULES: dict[System, str] = {**RULE_OF_SYSTEM, "TDE-GNN_A": "attention"}
-# Parts that cannot be drawn anew keep what they drew when they were made. That must not be what the embedding draws.
-_MAKING = 2**32
 
 
 @dataclass(frozen=True)
@@ -112,10 +109,11 @@ class NodeConfig:
             num_outputs: Outputs per node.
             seed: Seed of weights and dropout. Torch's global generator is left as it was.
         """
-        with drawing_weights(seed + _MAKING):
-            coefficients = self.make_rule(self.order)
+
+        def make() -> StationaryNetwork:
+            coefficients = COEFFICIENTS.make(self.rule, order=self.order, **self._sizes)
             sizes = self._sizes | {"order": coefficients.order}
-            network = StationaryNetwork(
+            return StationaryNetwork(
                 num_features,
                 num_outputs,
                 self.hidden_channels,
@@ -128,15 +126,13 @@ class NodeConfig:
                 hidden_dropout=self.hidden_dropout,
                 seed=seed,
             )
-        # Only now: parts have drawn weights when they were made, some rules more than others.
-        with drawing_weights(seed):
-            network.reset_parameters()
-        return network
 
-    def make_rule(self, order: int) -> TemporalCoefficients:
-        """Make the rule for c, of this order unless it has its own."""
-        made: TemporalCoefficients = COEFFICIENTS.make(self.rule, order=order, **self._sizes)
-        return made
+        return draw_network(make, seed)
+
+    def only_order(self) -> int | None:
+        """Return the order of a rule that has only one, such as c = [1]. None if the rule may have any."""
+        order: int | None = COEFFICIENTS.own_size(self.rule, "order", **self._sizes)
+        return order
 
     @property
     def _sizes(self) -> dict[str, Any]:
@@ -145,7 +141,7 @@ class NodeConfig:
     def to_record(self) -> dict[str, Any]:
         """Return the settings in types that JSON supports."""
         groups = {name: asdict(getattr(self, name)) for name in ("embedding", "temporal", "spatial")}
-        return parts_to_record(vars(self)) | groups
+        return parts_to_record(FAMILIES, vars(self)) | groups
 
 
 def rule_of(system: str, rules: Mapping[Any, str]) -> str:
@@ -153,29 +149,6 @@ def rule_of(system: str, rules: Mapping[Any, str]) -> str:
     if system not in rules:
         raise InputError(f"Expected system to be one of {', '.join(rules)}, got {system!r}.")
     return rules[system]
-
-
-def parts_to_record(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with their parts in types that JSON supports. A part that is None stays None."""
-    parts = {name: family.to_record(settings[name]) for name, family in FAMILIES.items() if settings[name] is not None}
-    return {**settings, **parts}
-
-
-def parts_from_record(record: Mapping[str, Any], own: Mapping[str, PartLike]) -> dict[str, Any]:
-    """Return settings with the parts of a record.
-
-    Args:
-        record: Result of `parts_to_record`, perhaps without some of the parts.
-        own: The user's own classes, by setting.
-    """
-    settings = dict(record)
-    for name, family in FAMILIES.items():
-        kept, given = settings.get(name), own.get(name)
-        if kept is not None:
-            settings[name] = family.from_record(kept, given)
-        elif given is not None:
-            raise InputError(f"Expected no {name}: the folder was trained with the default. Leave it out.")
-    return settings
 
 
 _OLD_OPERATORS = {"free": "diffusion", "near identity": "near-identity"}

@@ -141,7 +141,9 @@ class RunFolder:
     @classmethod
     def check_free(cls, path: Path | str, *, resume: bool) -> None:
         """Raise an `InputError` if `begin` would. Call it before any long work."""
-        if not (resume and cls.is_begun(path)):
+        if resume and cls.is_begun(path):
+            _check_current(cls.open(path))
+        else:
             _check_free(Path(path))
 
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from threading import Lock, local
+from threading import Lock, Thread
 from typing import Literal, NamedTuple, get_args
 
 import torch
@@ -54,12 +54,6 @@ def choose_placement(device: DeviceName = "auto", precision: Precision = "32-tru
     return Placement(choose_device(device), _TYPES[precision])
 
 
-def placement_of(network: nn.Module) -> Placement:
-    """Return the device of a network and the type of its weights."""
-    parameter = next(network.parameters())
-    return Placement(parameter.device, parameter.dtype)
-
-
 def place(network: nn.Module, placement: Placement) -> nn.Module:
     """Move a network, in place, and return it."""
     # Only if needed: settings that are buffers of 64 bits keep them.
@@ -68,39 +62,35 @@ def place(network: nn.Module, placement: Placement) -> nn.Module:
     return network.to(placement.device)
 
 
-class _ThreadGuard(local):
-    """How often this Python thread is inside `single_thread`, how many threads are, and the number to restore."""
-
-    lock, num_inside, before = Lock(), 0, 0
-    depth = 0
-
-
-_guard = _ThreadGuard()
+_changing_threads = Lock()
 
 
 @contextmanager
 def single_thread() -> Iterator[None]:
-    """Compute with one CPU thread inside the `with` block.
+    """Compute with one CPU thread inside the `with` block, in this Python thread.
 
     Use it for small problems, where more threads gain nothing: they wait for each other for minutes if another program
-    uses the machine, and add numbers in an order that depends on how many they are. Several Python threads may be
-    inside at once. All of them restore the number that the first one found, because a later one finds 1.
+    uses the machine, and add numbers in an order that depends on how many they are.
     """
-    shared = _ThreadGuard
-    with shared.lock:
-        if shared.num_inside == 0:
-            shared.before = torch.get_num_threads()
-        shared.num_inside += 1
-        _guard.depth += 1
-        torch.set_num_threads(1)
+    before = _use_threads(1)
     try:
         yield
     finally:
-        with shared.lock:
-            shared.num_inside -= 1
-            _guard.depth -= 1
-            if _guard.depth == 0:
-                torch.set_num_threads(shared.before)
+        _use_threads(before)
+
+
+def _use_threads(number: int) -> int:
+    """Compute with this number of CPU threads in this Python thread. Return the number before."""
+    with _changing_threads:
+        before = torch.get_num_threads()
+        if before != number:
+            torch.set_num_threads(number)
+            # torch keeps the number per Python thread, and lets new Python threads begin with the last one that was
+            # set anywhere. They are to begin with the larger one: what they compute has nothing to do with this.
+            beginner = Thread(target=torch.set_num_threads, args=(max(before, number),))
+            beginner.start()
+            beginner.join()
+    return before
 
 
 @cache
