@@ -61,6 +61,7 @@ def test_imports_point_one_way(path):
     assert set(imported_parts(path)) <= ALLOWED[part] | {part}
 
 
+@pytest.mark.slow
 def test_integrate_is_the_only_loop_over_layers():
     loops = [
         path.name

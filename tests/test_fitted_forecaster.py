@@ -91,6 +91,7 @@ def test_an_update_that_loses_its_weights_is_an_error_and_changes_nothing():
     assert_unchanged(before, model)
 
 
+@pytest.mark.slow
 def test_an_update_that_ends_well_is_another_value():
     model = Forecaster(**SMALL).fit(PANEL)
     before = model.predict().values
@@ -162,6 +163,7 @@ def test_settings_that_change_after_fit_change_neither_forecasts_nor_the_folder(
     np.testing.assert_array_equal(Forecaster.load(tmp_path / "run").predict(3).values, forecast)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changed", [dict(precision="64-true"), dict(skip="none"), dict(num_layers=5, order="auto")])
 def test_settings_that_change_after_fit_do_not_change_an_update(changed, tmp_path):
     one, other = (Forecaster(**SMALL).fit(PANEL) for _ in range(2))
@@ -187,6 +189,7 @@ def test_what_is_handed_out_or_was_given_may_be_changed(tmp_path):
     assert json.loads((tmp_path / "run" / "config.json").read_text())["data"]["file"] == {"name": "a.csv"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lowest", [np.nan, "none"])
 def test_a_lowest_value_that_is_changed_is_checked(lowest, tmp_path):
     model = Forecaster(**SMALL).fit(PANEL).set_params(lowest=lowest)

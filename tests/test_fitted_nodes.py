@@ -246,6 +246,7 @@ OWN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", OWN)
 def test_a_part_of_ones_own_works_from_fit_to_load(tmp_path, family):
     kind = OWN[family]
@@ -319,6 +320,7 @@ def test_the_order_is_that_of_the_rule():
     assert fixed.order_ == 3
 
 
+@pytest.mark.slow
 def test_what_a_rule_of_ones_own_anchors_decays_to_where_it_starts():
     strong = dict(temporal_learning_rate=0.05, temporal_weight_decay=1e6, num_steps=60, validate_every=60)
     shares = {}

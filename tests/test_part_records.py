@@ -76,7 +76,7 @@ def test_a_class_with_the_name_of_a_class_of_the_library_is_another_class():
 
 
 def test_settings_go_with_classes_not_with_objects():
-    with pytest.raises(InputError, match="Expected operator to be a name .* or a SpatialOperator, got Part"):
+    with pytest.raises(InputError, match="Expected Part to hold a name or a class, got an object of Scaled"):
         OPERATORS.make(Part(Scaled(), scale=2.0))
 
 

@@ -165,7 +165,7 @@ RECORDS = [
     (Anything, {"class": "Anything"}),
     (Part(Anything, color="red"), {"class": "Anything", "settings": {"color": "red"}}),
     (make_box, {"class": "make_box"}),
-    (Anything(3), {"class": "Anything"}),
+    (Anything(3), {"class": "Anything", "is_object": True}),
 ]
 
 
@@ -204,20 +204,25 @@ def test_a_class_of_the_users_own_must_be_given_again():
     pass_it = r"In Python: load\(path, shape=Anything\)"
     with pytest.raises(InputError, match=f"shape=, the class Anything of the training, got none. {pass_it}"):
         SHAPES.from_record(record)
-    others = [(Ball, "ball"), ("Anything", "'Anything'"), (make_box, "make_box"), (Box(2), "box|Box")]
-    for other, came in others:
-        with pytest.raises(InputError, match=f"shape to be a Anything, as in the training, got ({came}). {pass_it}"):
+    wanted = "shape to be a Anything with color='red', as in the training"
+    others = [(Ball, "ball"), (make_box, "make_box"), (Box(2), "Box object"), (Anything(3), "Anything object")]
+    for other, came in [*others, (Part(Anything, color="blue"), "Anything with color='blue'")]:
+        with pytest.raises(InputError, match=f"{wanted}, got {came}. {pass_it}"):
             SHAPES.from_record(record, other)
+    with pytest.raises(InputError, match="shape to be one of box, full-box, ball, or a class of your own"):
+        SHAPES.from_record(record, "Anything")
     with pytest.raises(InputError, match=r"In Python: load\(path, shape=\.\.\.\)"):
         SHAPES.from_record({"class": "<lambda>"})
 
 
-def test_settings_of_a_record_go_to_a_class_and_those_of_a_part_stay():
+def test_a_class_takes_the_settings_of_the_record_and_an_object_stands_for_an_object():
     record = {"class": "Anything", "settings": {"color": "red"}}
     assert SHAPES.from_record(record, Anything) == Part(Anything, color="red")
-    assert SHAPES.from_record(record, Part(Anything, color="blue")) == Part(Anything, color="blue")
+    assert SHAPES.from_record(record, Part(Anything, color="red")) == Part(Anything, color="red")
     given = Anything(3)
-    assert SHAPES.from_record(record, given) is given
+    assert SHAPES.from_record({"class": "Anything", "is_object": True}, given) is given
+    with pytest.raises(InputError, match=r"Anything object, as in the training, got Anything. .*shape=Anything\(...\)"):
+        SHAPES.from_record({"class": "Anything", "is_object": True}, Anything)
 
 
 def test_the_families_of_the_library_make_all_their_parts():

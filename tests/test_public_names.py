@@ -43,6 +43,7 @@ def test_importing_the_package_does_not_import_torch():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_reading_a_table_does_not_import_torch(tmp_path):
     (tmp_path / "a.csv").write_text("time,A,B\n2024-01-01,1,2\n2024-01-02,2,3\n")
     code = "import sys; from tdegnn import read_panel; read_panel('a.csv'); sys.exit('torch' in sys.modules)"

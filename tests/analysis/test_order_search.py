@@ -95,6 +95,7 @@ def test_chance_on_one_long_series_has_no_order():
         assert find_order(series, random_graph(20), **FAST).order is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wave", "heat"])
 def test_scale_and_levels_do_not_matter(name):
     simulation = {"wave": simulate_wave, "heat": simulate_heat}[name](seed=1)
@@ -414,6 +415,7 @@ def test_all_systems_of_the_experiment_can_be_observed():
         assert observed.states.shape[2] == observed.graph.num_nodes
 
 
+@pytest.mark.slow
 def test_the_step_of_numbered_times_is_that_of_the_equation():
     data = simulate_wave(damping=0.3)
     states = data.states[0, :, :, 0].numpy()
@@ -424,6 +426,7 @@ def test_the_step_of_numbered_times_is_that_of_the_equation():
     assert find_order(panel, step_size=2.0).step_size == 2.0
 
 
+@pytest.mark.slow
 def test_a_found_order_is_printed_in_words():
     data = simulate_wave(damping=0.3)
     found = find_order(data.states, data.graph, step_size=data.step_size)

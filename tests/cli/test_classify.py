@@ -278,6 +278,7 @@ def test_a_damaged_or_strange_run_is_one_line(run, files, tmp_path):
     assert not (tmp_path / "predictions.csv").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

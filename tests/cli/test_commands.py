@@ -50,6 +50,7 @@ def test_explain_takes_a_vector_that_starts_with_a_minus(capsys):
     assert out.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_explain_as_json_with_pictures(capsys, tmp_path):
     code, out, _ = run(
         capsys, "explain", "0.975,0.675,-0.25,-0.4", "--tolerance", "0.02", "--json", "--out", str(tmp_path)

@@ -206,6 +206,7 @@ def test_a_bar_for_each_of_two_trainings(monkeypatch, run, tmp_path):
     assert second[1:-1] == ["again, with the held-out steps"] * best_step
 
 
+@pytest.mark.slow
 def test_fit_prints_errors_beside_naive_ones(run, tmp_path):
     code, out, err = run("fit", SERIES, *EDGES, *SMALL, "--window", "5", "--order", "3", "--out", tmp_path / "run")
     assert (code, err) == (0, "")
@@ -480,6 +481,7 @@ def test_a_run_is_explained_as_latent(run, trained):
         assert line in out
 
 
+@pytest.mark.slow
 def test_a_run_on_physical_states_is_said_to_be_physical(run, tmp_path):
     panel = read_panel(SERIES, EDGES[1])
     Forecaster.physical(num_steps=5, hidden_channels=4).fit(panel, run=tmp_path / "run")

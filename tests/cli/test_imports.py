@@ -85,6 +85,7 @@ def test_a_vector_is_explained_with_numpy_alone():
     assert imported("explain", "2,-1", "--json") == {"numpy"}
 
 
+@pytest.mark.slow
 def test_a_run_is_explained_without_torch(run_folder):
     assert imported("explain", run_folder) == {"numpy"}
 

@@ -63,6 +63,7 @@ def test_without_edges_nodes_are_judged_alone(run, tables):
     assert "Note: No edges are known" in out
 
 
+@pytest.mark.slow
 def test_json_and_the_folder_hold_the_same(run, tables, tmp_path):
     series, edges = tables
     folder = tmp_path / "new" / "folder"

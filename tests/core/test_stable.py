@@ -177,6 +177,7 @@ def extreme_parameters(num_free):
     return np.concatenate([random_parameters(DRAWS_PER_ORDER, num_free), worst_parameters(num_free)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 def test_free_runs_with_a_small_margin_stay_bounded_in_exact_numbers(order):
     """What float64 makes of a dozen roots on one spot is rounding; with 150 digits the bound itself is seen."""

@@ -174,6 +174,7 @@ def test_an_unknown_rival_is_refused():
         RivalConfig("GPN")
 
 
+@pytest.mark.slow
 def test_only_lines_of_the_recipe_count(made_up, tmp_path, monkeypatch):
     path = tmp_path / "table1.jsonl"
     for config in (SMALL, replace(SMALL, step_size=0.1)):

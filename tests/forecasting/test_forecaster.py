@@ -226,6 +226,7 @@ def test_intervals_hold_what_they_promise_on_stationary_series():
     assert 0.88 <= np.mean(reached) <= 0.92
 
 
+@pytest.mark.slow
 def test_intervals_are_those_of_the_held_out_residuals(one_step):
     split = split_for_forecast(STEPS, 3, 1)
     # The networks that were measured are gone, so only the number of residuals can be seen from here.
@@ -251,6 +252,7 @@ def test_too_few_held_out_steps_give_a_note_and_no_intervals(num_targets):
 # What comes in.
 
 
+@pytest.mark.slow
 def test_missing_values_come_in_and_forecasts_come_out():
     draw = np.random.default_rng(0)
     values = 100 + simulate()
@@ -264,6 +266,7 @@ def test_missing_values_come_in_and_forecasts_come_out():
     assert np.isfinite(model.summary_["held_out"]["forecaster"]["mse"])
 
 
+@pytest.mark.slow
 def test_without_a_graph_there_is_a_note_and_nodes_do_not_reach_each_other():
     panel = make_panel(graph=None)
     model = Forecaster(**SMALL, skip="none").fit(panel)
@@ -311,6 +314,7 @@ def test_what_is_known_ahead_helps_where_it_decides():
         model.predict(future=panel[85:])
 
 
+@pytest.mark.slow
 def test_what_is_known_ahead_is_needed_for_the_steps_asked_for_alone():
     panel = with_weather(60)
     model = Forecaster(**SMALL | dict(horizon=4), known=["weather"]).fit(panel[:50])
@@ -337,6 +341,7 @@ def test_what_is_known_ahead_is_needed_for_the_steps_asked_for_alone():
         model.predict(1, future=replace(panel[50:], channels=("cases", "rain")))
 
 
+@pytest.mark.slow
 def test_gaps_in_what_is_known_ahead_do_no_harm():
     panel = with_weather()
     panel.values[10:14, :, 1] = np.nan
@@ -429,6 +434,7 @@ def test_a_forecaster_no_better_than_a_naive_one_says_so():
     assert held_out["the last value"]["mae"] == pytest.approx(np.abs(errors).mean())
 
 
+@pytest.mark.slow
 def test_a_forecaster_that_is_better_says_nothing():
     model = Forecaster(**SMALL | dict(learning_rate=0.1, num_steps=40, validate_every=10, dropout=0.0))
     steps = np.arange(120)[:, None]

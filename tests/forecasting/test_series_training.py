@@ -364,6 +364,7 @@ def test_a_resumed_training_is_the_uninterrupted_one(tmp_path, seeds, options):
         assert torch.equal(resumed.state()[name], tensor), name
 
 
+@pytest.mark.slow
 def test_the_weights_that_are_kept_are_those_of_the_best_step(tmp_path):
     with RunFolder.create(tmp_path, CONFIG) as run:
         training = make_training((0, 1))

@@ -45,6 +45,7 @@ def test_small_panels_are_computed_with_one_thread(monkeypatch):
     assert torch.get_num_threads() == 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_two_threads")
 def test_trainings_in_python_threads_give_the_numbers_that_each_gives_alone():
     jobs = [

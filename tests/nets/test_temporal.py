@@ -192,6 +192,7 @@ def train(networks, device, num_steps=4):
     return members, frames
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
 def test_members_trained_together_get_what_they_get_alone(rule, device):
     networks = [

@@ -72,6 +72,7 @@ def test_every_form_of_input_gives_the_same(fitted):
     assert sparse.score(FEATURES, LABELS, graph=EDGES) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unknown", [None, float("nan"), -1])
 def test_nodes_without_a_label_are_predicted(unknown):
     codes = [unknown if node % 4 == 0 else node % 3 for node in range(NODES)]
@@ -80,6 +81,7 @@ def test_nodes_without_a_label_are_predicted(unknown):
     assert (model.predict() == np.arange(NODES) % 3).mean() > 0.9
 
 
+@pytest.mark.slow
 def test_splits_of_a_dataset_are_used():
     parts = np.stack([np.arange(NODES) % 4, np.arange(NODES)[::-1] % 4])
     masks = (parts <= 1, parts == 2, parts == 3)
@@ -188,6 +190,7 @@ def test_other_nodes_are_predicted(fitted):
         fixed.predict(features[:30], graph=np.zeros((2, 0), dtype=int))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_targets", [None, 2])
 def test_numbers_are_learned_in_any_unit(tmp_path, num_targets):
     targets = 1000 + 500 * FEATURES[:, 0].astype(float)

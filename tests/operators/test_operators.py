@@ -52,6 +52,7 @@ def test_operator_keeps_the_contract(make, device):
     assert operator(state, small_graph(), 0, context_like(operator, state))[0].isfinite().all()
 
 
+@pytest.mark.slow
 def test_the_operator_of_the_guide_keeps_the_contract():
     guide = Path(__file__).parents[2] / "docs" / "your_own_operator.md"
     names = {}

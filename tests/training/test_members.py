@@ -81,6 +81,7 @@ def test_steps_are_those_of_adam():
         torch.testing.assert_close(parameter, dict(twin.named_parameters())[name], atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_networks_answer_with_the_running_mean_of_their_weights():
     networks = [make_network("direct", seed, batch_norm=True) for seed in (0, 1)]
     training = NodeTraining(networks, [replace(FAST, averaging=0.4), FAST], make_dataset(), [0, 1])

@@ -114,7 +114,7 @@ def test_a_training_that_goes_on_does_not_choose_again(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         NodeClassifier(order="auto", **NODES).fit(dataset, run=path, on_look=stop)
     whole = NodeClassifier(order="auto", **NODES).fit(dataset)
-    monkeypatch.setattr(NodeClassifier, "_choose_order", None)
+    monkeypatch.setattr("tdegnn.nodes.estimator.order_by_score", None)
     resumed = NodeClassifier(order="auto", **NODES).fit(dataset, run=path, resume=True)
     assert resumed.order_choice_ == whole.order_choice_
     np.testing.assert_array_equal(resumed.predict_proba(), whole.predict_proba())

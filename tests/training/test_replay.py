@@ -237,6 +237,7 @@ def test_networks_for_nodes_learn_the_same(name, num_members, monkeypatch):
         assert torch.equal(tensor, recorded.state()[name_of]), name_of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_members", [1, 2])
 @pytest.mark.parametrize("states", ["latent", "physical"])
 @pytest.mark.parametrize("system", ["TDE-GNN_D", "TDE-GNN_A"])

@@ -177,6 +177,7 @@ def test_loops_of_a_matrix_are_told(matrix):
     assert notes == ("Edges from a node to itself are left out: 4 of 7 in the matrix.",)
 
 
+@pytest.mark.slow
 def test_many_nodes_take_no_time():
     nodes = tuple(f"n{number}" for number in range(20_000))
     started = time.perf_counter()
