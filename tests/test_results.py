@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tdegnn.experiments.records import read_lines
@@ -244,3 +245,20 @@ def test_the_stable_pendulum_is_as_its_readme_says():
             assert all(line["is_bounded"] is (rule != "printed") for line in own)
             if rule.startswith("stable"):
                 assert all(line["max_root_modulus"] <= 1 + 1e-6 for line in own)
+
+
+def test_rooms_changed_no_number_and_cost_no_time():
+    compared = json.loads((RESULTS / "before_after.json").read_text())
+    cells = compared["cells_cpu"]["cells"] | {
+        name: cell for name, cell in compared["cells_h200"]["cells"].items() if "cora" not in name
+    }
+    assert len(cells) == 6
+    for cell in cells.values():
+        np.testing.assert_allclose(cell["after"], cell["before"], rtol=1e-12)
+    for walk in compared["modules_crossed"].values():
+        assert walk["after"] <= walk["before"] * 2 / 3
+    # Ratios within one run, the best of several: single runs on two cores differ by a third.
+    for speed in (compared["speed_cpu"], compared["speed_h200"]):
+        ratios = {name: line for name, line in speed["lines"].items() if " / " in name}
+        assert len(ratios) >= 4
+        assert all(min(line["after"]) <= 1.1 * min(line["before"]) for line in ratios.values()), ratios
