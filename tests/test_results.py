@@ -257,8 +257,8 @@ def test_rooms_changed_no_number_and_cost_no_time():
         np.testing.assert_allclose(cell["after"], cell["before"], rtol=1e-12)
     for walk in compared["modules_crossed"].values():
         assert walk["after"] <= walk["before"] * 2 / 3
-    # Ratios within one run, the best of several: single runs on two cores differ by a third.
+    # Ratios within one run, the median of several: single runs on two cores differ by a third.
     for speed in (compared["speed_cpu"], compared["speed_h200"]):
         ratios = {name: line for name, line in speed["lines"].items() if " / " in name}
         assert len(ratios) >= 4
-        assert all(min(line["after"]) <= 1.1 * min(line["before"]) for line in ratios.values()), ratios
+        assert all(np.median(line["after"]) <= 1.1 * np.median(line["before"]) for line in ratios.values()), ratios
