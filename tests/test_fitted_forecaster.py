@@ -151,6 +151,7 @@ def test_before_fit_no_attribute_is_there_and_afterwards_none_can_be_set(name):
         setattr(model, name, 1)
 
 
+@pytest.mark.slow
 def test_settings_that_change_after_fit_change_neither_forecasts_nor_the_folder(tmp_path):
     model = Forecaster(**SMALL).fit(PANEL)
     forecast = model.predict(3).values
@@ -174,6 +175,7 @@ def test_settings_that_change_after_fit_do_not_change_an_update(changed, tmp_pat
     np.testing.assert_array_equal(Forecaster.load(tmp_path / "run").predict(3).values, one.predict(3).values)
 
 
+@pytest.mark.slow
 def test_what_is_handed_out_or_was_given_may_be_changed(tmp_path):
     panel, source = make_panel(), {"file": {"name": "a.csv"}}
     model = Forecaster(**SMALL).fit(panel, source=source)
@@ -200,6 +202,7 @@ def test_a_lowest_value_that_is_changed_is_checked(lowest, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_copies_and_pickles_of_a_fitted_forecaster_forecast_the_same():
     model = Forecaster(**SMALL).fit(PANEL)
     for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):

@@ -98,6 +98,7 @@ FAILURES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failure", FAILURES)
 def test_a_fit_that_fails_leaves_the_model_as_it_was(failure):
     error, settings, arguments = FAILURES[failure]
@@ -117,6 +118,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(failure):
     assert {name: repr(getattr(model, name)) for name in LEARNED} == shown
 
 
+@pytest.mark.slow
 def test_a_regressor_that_fails_to_fit_stays_as_it_was_too():
     model = NodeRegressor(**SMALL).fit(FEATURES, 7 * FEATURES[:, 0], graph=EDGES)
     before = model.predict()
@@ -125,6 +127,7 @@ def test_a_regressor_that_fails_to_fit_stays_as_it_was_too():
     np.testing.assert_array_equal(model.predict(), before)
 
 
+@pytest.mark.slow
 def test_before_fit_there_are_no_learned_attributes_and_afterwards_none_can_be_set():
     model = NodeClassifier(**SMALL)
     assert not any(hasattr(model, name) for name in (*LEARNED, "classes_", "fitted_"))
@@ -152,6 +155,7 @@ def test_settings_that_change_after_fit_change_no_prediction():
 # --- random numbers of the user's own
 
 
+@pytest.mark.slow
 def test_fit_and_load_leave_the_global_generator_alone(tmp_path):
     torch.manual_seed(7)
     expected = torch.rand(3)
@@ -169,6 +173,7 @@ def test_fit_and_load_leave_the_global_generator_alone(tmp_path):
 # --- digits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset", [1e6, 1e9])
 def test_an_offset_of_the_features_costs_no_accuracy(offset):
     features = FEATURES.astype(float) + offset
@@ -290,6 +295,7 @@ def test_a_part_may_be_a_name_a_class_with_settings_or_an_object(tmp_path):
         NodeClassifier.load(tmp_path / "named", operator=Repulsion)
 
 
+@pytest.mark.slow
 def test_another_class_than_that_of_the_training_is_refused(tmp_path):
     fit(operator=Repulsion).save(tmp_path / "run")
     with pytest.raises(InputError, match="operator to be a Repulsion, as in the training, got diffusion"):
@@ -355,6 +361,7 @@ def test_settings_of_earlier_versions_are_read(tmp_path):
         assert loaded.operator == Part("diffusion", batch_norm=True)
 
 
+@pytest.mark.slow
 def test_what_is_handed_out_or_was_given_may_be_changed():
     features, source = FEATURES.copy(), {"file": {"name": "a.csv"}}
     model = NodeClassifier(**SMALL, standardized_features=False).fit(features, CODES, graph=EDGES, source=source)
@@ -371,6 +378,7 @@ def test_what_is_handed_out_or_was_given_may_be_changed():
     assert model.fitted_.config["data"]["file"] == {"name": "a.csv"}
 
 
+@pytest.mark.slow
 def test_copies_and_pickles_of_a_fitted_classifier_predict_the_same():
     model = fit(operator=Repulsion)
     for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):

@@ -271,6 +271,7 @@ def test_two_classes_take_one_score_or_two():
     assert roc_auc(scores[:, 1], labels + 6, mask) == expected
 
 
+@pytest.mark.slow
 @given(arrays.arrays(int, 12, elements=st.integers(0, 3)), arrays.arrays(int, 12, elements=st.integers(0, 3)))
 def test_accuracy_and_f1_are_those_of_plain_loops(predicted, labels):
     assert accuracy(predicted, labels) == pytest.approx(

@@ -30,6 +30,7 @@ def test_an_unknown_name_is_an_attribute_error():
         tdegnn.Grpah  # noqa: B018
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", EXAMPLES)
 def test_examples_in_docstrings_are_true(module):
     names = {name: getattr(tdegnn, name) for name in tdegnn.__all__} | {"torch": torch}

@@ -183,6 +183,7 @@ def test_depth_has_all_rules_and_tasks_as_its_readme_says():
                 assert {len(norms) for norms in line[when].values()} == {layers + 1}
 
 
+@pytest.mark.slow
 def test_every_setting_of_depth_was_trained_on_every_split():
     from tdegnn.experiments.depth import SYSTEMS, TASKS
     from tdegnn.experiments.recipe_files import config_from_record

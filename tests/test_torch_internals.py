@@ -32,6 +32,7 @@ def dotted_names(path):
             yield node.module
 
 
+@pytest.mark.slow
 def test_no_other_module_uses_a_private_name_of_torch():
     users = {
         str(path.relative_to(SOURCE)): name

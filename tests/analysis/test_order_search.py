@@ -63,6 +63,7 @@ def test_damping_is_told_from_none(wave, noise):
     assert with_it.rate == pytest.approx(0.3, rel=0.03)
 
 
+@pytest.mark.slow
 def test_all_weights_of_a_third_order_equation_are_found():
     simulation = simulate_third_order(seed=3)
     found = find_order(add_noise(simulation.states.numpy(), 0.01), simulation.graph, step_size=0.1, **FAST)
@@ -80,6 +81,7 @@ def test_a_fourth_order_is_found_and_hidden_where_it_is_not_tried():
     assert "no order up to 3 explains enough" in found.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("system", ["white noise", "random walk", "smooth noise"])
 def test_chance_has_no_order(system, seed):
@@ -89,6 +91,7 @@ def test_chance_has_no_order(system, seed):
     assert found.verdict.startswith("The data cannot tell their order: ")
 
 
+@pytest.mark.slow
 def test_chance_on_one_long_series_has_no_order():
     steps = np.random.default_rng(0).standard_normal((520, 20))
     for series in (steps, steps.cumsum(axis=0), steps.cumsum(axis=0).cumsum(axis=0)):
@@ -305,6 +308,7 @@ def test_the_same_seed_gives_the_same_answer(damped_series):
     assert first == second
 
 
+@pytest.mark.slow
 def test_series_that_change_too_fast_are_said_to(wave):
     coarse = simulate_wave(seed=0, step_size=1.2)
     assert any("observe more often" in note for note in find_order(coarse.states, coarse.graph, **FAST).notes)

@@ -50,6 +50,7 @@ def test_region_of_leapfrog_is_an_interval_without_its_ends():
     assert not region[1].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vector", VECTORS.values(), ids=VECTORS)
 def test_region_is_where_the_recursion_stays_bounded(vector):
     real, imaginary = GRID
@@ -123,6 +124,7 @@ class Decay(SpatialOperator):
         return -state, context
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share_of_limit", "is_bounded"), [(0.98, True), (1.02, False)])
 def test_integration_stays_bounded_up_to_the_real_limit(share_of_limit, is_bounded):
     rule = DirectCoefficients(3).double()

@@ -120,6 +120,7 @@ def read_predictions(path):
         return list(csv.DictReader(stream))
 
 
+@pytest.mark.slow
 def test_the_labels_may_say_which_part_a_node_is_in(run, files, tmp_path):
     table = pd.read_csv(tmp_path / "labels.csv", keep_default_na=False)
     number = table["node"].str[1:].astype(int)
@@ -298,6 +299,7 @@ def test_wrong_files_are_one_line(run, files, tmp_path, name, text, message):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_wrong_options_are_one_line(run, files, tmp_path):
     out = ("--out", tmp_path / "run")
     assert "got both or neither" in complains(run, "classify", *out)

@@ -66,6 +66,7 @@ def test_help_and_the_list_of_benchmarks_import_nothing_heavy(arguments):
     assert imported(*arguments) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [["fit", "nosuchfile.csv"], ["backtest", "chickenpocks"], ["classify", "coral"], ["order", "nosuchfile.csv"]],
@@ -75,6 +76,7 @@ def test_a_wrong_name_is_refused_before_anything_heavy_is_imported(arguments):
     assert imported(*arguments, code=2) == set()
 
 
+@pytest.mark.slow
 def test_json_is_printed_with_numpy_alone():
     assert imported("data", "list", "--json") == {"numpy"}
 

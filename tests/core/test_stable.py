@@ -83,6 +83,7 @@ def test_gradients_of_long_products_pass_gradcheck(num_free, multiplicity):
     assert torch.autograd.gradgradcheck(lambda r: stable_coefficients(r, multiplicity, 1e-3), raw)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 def test_any_parameters_give_a_stable_polynomial(order):
     margin = 1e-3
@@ -319,6 +320,7 @@ def test_the_margin_is_that_of_the_free_roots():
     assert safe_margin(6, num_steps=100) < safe_margin(6) < safe_margin(6, dtype=torch.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [3, 4, 6, 8])
 def test_a_vector_in_float32_keeps_its_multiplicity_and_its_digits(order):
     random = np.random.default_rng(order)

@@ -61,6 +61,7 @@ def test_normalized_features_sum_to_one_and_nothing_stays_nothing(features):
     np.testing.assert_array_equal(dense(normalized), expected)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(arrays(np.float32, (4, 3), elements=st.floats(0, 2.0**100, width=32)), st.booleans())
 def test_normalized_features_always_sum_to_one(features, is_sparse):

@@ -49,6 +49,7 @@ def test_adaptive_widths_are_those_of_the_updates_by_hand():
     np.testing.assert_array_equal(coverage.adaptive_widths(validation, test), [first, second, third])
 
 
+@pytest.mark.slow
 def test_lines_hold_the_coverage_of_each_step_and_are_made_once(tmp_path):
     path = tmp_path / "coverage.jsonl"
     for _ in range(2):
@@ -65,6 +66,7 @@ def test_lines_hold_the_coverage_of_each_step_and_are_made_once(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_the_command_reports(capsys, tmp_path):
     path = tmp_path / "coverage.jsonl"
     code, out, err = run(capsys, "reproduce", "coverage", "--seeds", "1", "--out", str(path))

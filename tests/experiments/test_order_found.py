@@ -88,6 +88,7 @@ def test_a_line_is_made_again_as_it_was(lines):
     assert again["explained_shares"] == pytest.approx(line["explained_shares"], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_what_is_in_the_file_is_not_run_again(tmp_path):
     path = tmp_path / "order_found.jsonl"
     run_missing(path, ["white noise"], seeds=[0])
@@ -99,6 +100,7 @@ def test_what_is_in_the_file_is_not_run_again(tmp_path):
     assert len(asked) == 2
 
 
+@pytest.mark.slow
 def test_what_is_packed_is_not_run_again(tmp_path):
     path = tmp_path / "order_found.jsonl"
     run_missing(path, ["white noise"], seeds=[0])

@@ -71,6 +71,7 @@ def test_verdict_says_when_no_order_explains_the_data(data):
     assert result.verdict().startswith("No order explains the data")
 
 
+@pytest.mark.slow
 def test_a_model_without_coefficients_has_no_report(data):
     naive: ModelResult = run_pendulum(data, effort=QUICK, orders=())["naive"]
     assert naive.report() is None
@@ -82,6 +83,7 @@ def test_numbers_that_json_cannot_say_become_null(tmp_path):
     assert json.loads((tmp_path / "lines.jsonl").read_text()) == {"error": None, "parts": [1.0, None]}
 
 
+@pytest.mark.slow
 def test_an_unknown_model_is_named(data):
     with pytest.raises(InputError, match="one of naive, .*got 'GRU'"):
         run_pendulum(data, effort=QUICK, orders=())["GRU"]

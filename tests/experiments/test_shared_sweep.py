@@ -7,6 +7,8 @@ import warnings
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 pgserver = pytest.importorskip("pgserver", reason="there is no PostgreSQL to try")
 
 WORKER = """

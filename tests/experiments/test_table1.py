@@ -202,6 +202,7 @@ def test_a_float_may_be_written_without_its_point():
     assert isinstance(config.step_size, float)
 
 
+@pytest.mark.slow
 def test_rules_start_alike_and_a_frozen_rule_is_that_of_euler():
     """What a learned rule adds is then not the luck of its first weights."""
     dataset = make_dataset()

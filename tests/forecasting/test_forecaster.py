@@ -134,6 +134,7 @@ def test_counts_are_not_forecast_below_zero(tmp_path):
     np.testing.assert_array_equal(forecast.values[:2], np.maximum(free.predict().values, 0))
 
 
+@pytest.mark.slow
 def test_values_far_above_zero_or_on_both_sides_of_it_need_no_note(fitted):
     around_zero = Forecaster(**SMALL).fit(make_panel(simulate() - simulate().mean()))
     for model in (fitted, around_zero):
@@ -237,6 +238,7 @@ def test_intervals_are_those_of_the_held_out_residuals(one_step):
     assert wider.predict().coverage == 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_targets", [1, 2])
 def test_too_few_held_out_steps_give_a_note_and_no_intervals(num_targets):
     values = simulate(20, num_targets)[:, None]
@@ -277,6 +279,7 @@ def test_without_a_graph_there_is_a_note_and_nodes_do_not_reach_each_other():
     assert (change != 0).ravel().tolist() == [False, True, False, False]
 
 
+@pytest.mark.slow
 def test_with_a_graph_neighbors_reach_each_other():
     model = Forecaster(**SMALL, skip="none").fit(PANEL)
     assert not any("no graph" in note for note in model.notes_)
@@ -362,6 +365,7 @@ def test_calendar_and_season_are_found_or_given(one_step):
 # What is decided and said.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("horizon", [1, 3])
 def test_a_series_that_is_too_short_is_refused_with_one_line(horizon):
     needed = fewest_steps(3, horizon)
@@ -443,6 +447,7 @@ def test_a_forecaster_that_is_better_says_nothing():
     assert model.summary_["held_out"][OURS]["mse"] < 0.1
 
 
+@pytest.mark.slow
 def test_the_step_is_the_best_on_the_held_out_windows(fitted):
     looks = []
     again = Forecaster(**SMALL | dict(horizon=2, num_members=2)).fit(PANEL, on_look=looks.append)
@@ -601,6 +606,7 @@ def test_times_of_any_kind_go_on_and_survive_saving(kind, tmp_path):
     assert_same(Forecaster.load(tmp_path).predict(7), forecast)
 
 
+@pytest.mark.slow
 def test_a_channel_that_ended_early_survives_saving(tmp_path):
     values = np.stack([simulate(), simulate(seed=1)], axis=-1)
     values[-20:, :, 1] = np.nan
@@ -608,6 +614,7 @@ def test_a_channel_that_ended_early_survives_saving(tmp_path):
     assert_same(Forecaster.load(tmp_path).predict(), model.predict())
 
 
+@pytest.mark.slow
 def test_a_graph_with_weights_and_direction_survives_saving(tmp_path):
     graph = Graph([[0, 1, 2, 0], [1, 2, 3, 3]], NODES, [0.5, 2.0, 1.0, 3.0], "in")
     model = Forecaster(**SMALL).fit(make_panel(graph=graph), run=tmp_path)
@@ -660,6 +667,7 @@ def test_a_training_goes_on_in_batches(tmp_path):
 # How it is computed.
 
 
+@pytest.mark.slow
 def test_numbers_of_64_bits_will_do(tmp_path, one_step):
     model = Forecaster(**SMALL, precision="64-true").fit(PANEL, run=tmp_path)
     assert next(model.networks_[0].parameters()).dtype is torch.float64
@@ -668,6 +676,7 @@ def test_numbers_of_64_bits_will_do(tmp_path, one_step):
     model.update(PANEL, num_steps=1)
 
 
+@pytest.mark.slow
 def test_every_device_gives_the_same(device, one_step):
     model = Forecaster(**SMALL | dict(device=device.type)).fit(PANEL)
     np.testing.assert_allclose(model.predict(3).values, one_step.predict(3).values, rtol=1e-3)

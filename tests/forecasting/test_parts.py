@@ -245,6 +245,7 @@ class Number(Narrow):
         return cls(arrays["largest"], coverage)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("intervals", [Narrow, Number])
 def test_intervals_that_keep_little_are_there_after_load(intervals, tmp_path):
     model = Forecaster(**SMALL, intervals=intervals).fit(PANEL)
@@ -267,6 +268,7 @@ def test_a_rule_is_only_made_to_the_order_that_is_asked_for():
     assert Forecaster(**SMALL | dict(num_steps=1), coefficients=OfTwoOrMore).fit(PANEL).order_ == 2
 
 
+@pytest.mark.slow
 def test_pooled_intervals_are_a_setting(tmp_path):
     model = Forecaster(**SMALL, intervals=Part("conformal", per="all")).fit(PANEL, run=tmp_path / "run")
     assert model.intervals_.is_pooled.all()

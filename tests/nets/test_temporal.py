@@ -217,6 +217,7 @@ def test_the_operator_is_past_diffusion_unless_another_is_given():
     assert torch.equal(usual.eval()(frames, graph), given.eval()(frames, graph))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make_operator", [lambda: Repulsion(CHANNELS), lambda: HiddenDiffusionOperator(CHANNELS, 7)])
 def test_any_operator_works_and_members_get_what_they_get_alone(make_operator, device):
     def build(seed):

@@ -179,6 +179,7 @@ def test_every_system_goes_on_where_it_was_stopped(tmp_path, system):
         NodeClassifier(**settings).fit(2 * FEATURES, LABELS, graph=EDGES, run=tmp_path, resume=True)
 
 
+@pytest.mark.slow
 def test_other_nodes_are_predicted(fitted):
     features, labels, edges = make_nodes(1)
     assert fitted.score(features[:30], labels[:30], graph=edges[:, (edges < 30).all(axis=0)]) > 0.9
@@ -287,6 +288,7 @@ def test_a_network_that_never_gives_numbers_is_an_error():
         model.fit(FEATURES, LABELS, graph=EDGES)
 
 
+@pytest.mark.slow
 def test_classes_of_any_kind_work_but_cannot_be_written(tmp_path):
     labels = [("a", 1) if node % 3 else "b" for node in range(NODES)]
     model = NodeClassifier(**SMALL).fit(FEATURES, labels, graph=EDGES)
@@ -343,6 +345,7 @@ def test_graphs_and_labels_with_names_are_matched_by_them():
     assert model.score(features, labels.iloc[::-1], graph=edges) == model.score(features, labels, graph=edges)
 
 
+@pytest.mark.slow
 def test_numbers_of_nodes_in_a_networkx_graph_are_rows():
     network = networkx.Graph([(3, 1), (1, 0), (0, 2)])
     reordered = networkx.Graph()
@@ -374,6 +377,7 @@ def test_names_that_do_not_fit_are_explained(as_a_user, change, message):
         NodeClassifier(**SMALL).fit(**given)
 
 
+@pytest.mark.slow
 def test_features_are_matched_by_name(tmp_path):
     features, labels, edges = named_nodes()
     fitted = NodeClassifier(**SMALL).fit(features, labels, graph=edges, run=tmp_path / "run")

@@ -27,6 +27,7 @@ BUILDERS = NODE_NETWORKS | {"GAT": partial(NODE_NETWORKS["GAT"], num_heads=2)}
 WEIGHTED = Graph([[0, 1, 2, 2], [1, 2, 0, 2]], 4, [0.5, 2.0, 3.0, 4.0], "out", keep_self_loops=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
 def test_every_network_keeps_the_contract(name):
     check_node_network(

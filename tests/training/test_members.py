@@ -118,6 +118,7 @@ def test_a_member_that_diverges_does_not_touch_the_others():
     torch.testing.assert_close(together.members.weights[0], alone.members.weights[0])
 
 
+@pytest.mark.slow
 def test_a_loss_that_explodes_is_noticed():
     wild = GroupedAdam(GroupDescent(1e3), GroupDescent(0.0), GroupDescent(1e3))
     _, result = train([make_network("fixed", 2), make_network("fixed", 1)], [wild, FAST], [0, 1], 60)

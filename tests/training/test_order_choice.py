@@ -58,6 +58,7 @@ def test_latent_states_take_the_order_of_the_series_too(wave):
     assert any(note.startswith("Order 2 was found: Second order") for note in model.notes_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("window", "order"), [(6, 4), (3, 3)])
 def test_series_that_cannot_tell_get_the_usual_order_and_a_note(window, order):
     model = Forecaster(order="auto", window=window, **QUICK).fit(noise())
@@ -65,6 +66,7 @@ def test_series_that_cannot_tell_get_the_usual_order_and_a_note(window, order):
     assert any("cannot tell their order" in note and f"the usual length, {order}" in note for note in model.notes_)
 
 
+@pytest.mark.slow
 def test_series_that_are_too_short_to_say_get_the_usual_order_and_a_note():
     model = Forecaster(order="auto", window=5, **QUICK).fit(noise(num_steps=34))
     assert model.order_ == 4
@@ -79,6 +81,7 @@ def test_euler_has_order_one_whatever_is_asked():
     assert (model.order_, model.order_choice_.details) == (1, {})
 
 
+@pytest.mark.slow
 def test_a_given_order_is_taken_as_it_is():
     model = Forecaster(order=3, window=4, **QUICK).fit(noise())
     assert (model.order_, model.order_choice_.reason) == (3, "")

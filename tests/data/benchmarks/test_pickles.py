@@ -30,6 +30,7 @@ def path(tmp_path):
     return tmp_path / "pickle"
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(NUMBERS)
 def test_arrays_come_back_as_they_were(tmp_path_factory, values):

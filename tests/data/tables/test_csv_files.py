@@ -26,6 +26,7 @@ def test_a_pipe_is_not_called_empty(tmp_path):
         check_file(tmp_path / "pipe")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

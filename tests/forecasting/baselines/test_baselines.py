@@ -370,6 +370,7 @@ def test_errors_are_those_measured_before(benchmark, name, method, error):
     assert error_on_test_steps(benchmark(name), method) == pytest.approx(error, abs=5e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("num_lags", "error"), [(4, 0.477), (8, 0.465), (14, 0.458)])
 def test_the_weekday_is_worth_what_it_was_measured_to_be(benchmark, num_lags, error):
     # How those numbers chose lambda is not recorded; ours is chosen on validation.
