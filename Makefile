@@ -28,7 +28,7 @@ types: $(INSTALLED)
 	@$(BIN)/mypy
 
 check: $(INSTALLED)
-	@$(TEST_ENVIRONMENT) $(BIN)/pytest -n auto --dist loadfile
+	@$(TEST_ENVIRONMENT) $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
 
 # The ends of the range in pyproject.toml are tested so; constraints.txt pins one version in between.
 torch: ## all tests under another torch: make torch TORCH=2.15.0
@@ -36,7 +36,7 @@ torch: ## all tests under another torch: make torch TORCH=2.15.0
 	@$(PYTHON) -m venv .venv-torch
 	@grep -v '^torch==' constraints.txt > .venv-torch/constraints.txt
 	@.venv-torch/bin/python -m pip install --quiet --constraint .venv-torch/constraints.txt 'torch==$(TORCH)' --editable '.[dev]'
-	@$(TEST_ENVIRONMENT) .venv-torch/bin/pytest -n auto --dist loadfile
+	@$(TEST_ENVIRONMENT) .venv-torch/bin/pytest -n auto --dist loadfile --no-loadscope-reorder
 
 bench: $(INSTALLED) ## measure speed; writes benchmarks/latest.json
 	@$(BIN)/python -m benchmarks

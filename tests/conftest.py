@@ -4,6 +4,8 @@ Not in `tdegnn.graph` and `tdegnn.analysis`, the doors through which users come 
 check by themselves, and tests look at what they say.
 """
 
+from collections import Counter
+
 from jaxtyping import install_import_hook
 
 CHECKED = [
@@ -50,3 +52,9 @@ def _seeded() -> None:
 def as_a_user(monkeypatch):
     """No shape checks of the test run come before the library's own."""
     monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the files with most slow tests first, so that no worker is left alone with one of them at the end."""
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: (-slow[item.path], str(item.path)))
