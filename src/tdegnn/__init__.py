@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tdegnn.data.tables.series import panel_to_frame, read_panel, write_series
     from tdegnn.data.windows import SlidingWindows, sliding_windows
     from tdegnn.errors import DownloadError, InputError, TdegnnError, TrainingError
+    from tdegnn.files import set_memory_limit
     from tdegnn.forecasting.forecaster import Forecaster
     from tdegnn.graph import Graph
     from tdegnn.nets.physical import PhysicalNetwork
@@ -102,6 +103,7 @@ __all__ = [
     "read_panel",
     "roll_out",
     "rolling_origins",
+    "set_memory_limit",
     "simulate_heat",
     "simulate_pendulum",
     "simulate_third_order",
@@ -145,6 +147,7 @@ _HOMES = {
     "tdegnn.data.splits": ("rolling_origins", "split_chronologically"),
     "tdegnn.data.windows": ("SlidingWindows", "sliding_windows"),
     "tdegnn.errors": ("DownloadError", "InputError", "TdegnnError", "TrainingError"),
+    "tdegnn.files": ("set_memory_limit",),
     "tdegnn.forecasting.forecaster": ("Forecaster",),
     "tdegnn.nodes.classifier": ("NodeClassifier",),
     "tdegnn.nodes.regressor": ("NodeRegressor",),

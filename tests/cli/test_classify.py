@@ -251,7 +251,7 @@ def test_a_disk_that_does_not_take_it_is_one_line(run, files, tmp_path, monkeypa
     def refuse(_):
         raise OSError(error, os.strerror(error))
 
-    monkeypatch.setattr("tdegnn.runs.safe_files.os.fsync", refuse)
+    monkeypatch.setattr("tdegnn.files.os.fsync", refuse)
     assert message in complains(run, "classify", *files, *SMALL, "--out", tmp_path / "run")
 
 

@@ -42,7 +42,7 @@ def test_what_was_there_stays_where_the_disk_is_full(tmp_path, monkeypatch):
 
     path = tmp_path / "out.csv"
     path.write_text("old")
-    monkeypatch.setattr("tdegnn.runs.safe_files.os.fsync", refuse)
+    monkeypatch.setattr("tdegnn.files.os.fsync", refuse)
     with pytest.raises(InputError, match="Expected free disk space for"):
         write_table(pd.DataFrame({"a": [1]}), path)
     assert [(entry.name, entry.read_text()) for entry in tmp_path.iterdir()] == [("out.csv", "old")]

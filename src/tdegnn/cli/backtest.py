@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from tdegnn.cli.forecaster_options import ForecasterOptions
-from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Seed, with_groups
+from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Seed, reads_files, with_groups
 from tdegnn.cli.output import compare_errors, print_errors, print_json, print_notes, progress_bar
 from tdegnn.cli.series import NodeFeaturesFile, SeriesFile, TableOptions, read_features, read_series
 from tdegnn.cli.tables import check_table, write_table
 
 
+@reads_files
 @with_groups
 def backtest(
     series: SeriesFile,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tdegnn.cli.options import AsJson, with_groups
+from tdegnn.cli.options import AsJson, reads_files, with_groups
 from tdegnn.cli.output import print_json, print_notes
 from tdegnn.cli.series import SeriesFile, TableOptions, read_series
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tdegnn.data.panel import Panel
 
 
+@reads_files
 @with_groups
 def check(
     series: SeriesFile,

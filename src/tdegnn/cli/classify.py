@@ -29,6 +29,7 @@ from tdegnn.cli.options import (
     check_given,
     make_csv_format,
     parse_order,
+    reads_files,
     rule_argument,
     with_groups,
 )
@@ -153,6 +154,7 @@ def _check_benchmark(name: str | None) -> str | None:
     return None if name is None else find_benchmark(name, "nodes").name
 
 
+@reads_files
 @with_groups
 def classify(
     settings: ClassifierOptions,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tdegnn.cli.forecaster_options import ForecasterOptions
-from tdegnn.cli.options import USUAL_RULE, AsJson, Device, DeviceOption, Quiet, Resume, Seed, with_groups
+from tdegnn.cli.options import USUAL_RULE, AsJson, Device, DeviceOption, Quiet, Resume, Seed, reads_files, with_groups
 from tdegnn.cli.output import (
     compare_errors,
     number,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tdegnn.training.loop import Look
 
 
+@reads_files
 @with_groups
 def fit(
     series: SeriesFile,

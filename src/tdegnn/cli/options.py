@@ -189,6 +189,34 @@ def make_csv_format(separator: str | None, decimal: str | None, encoding: str | 
     return CsvFormat(None if separator is None else separator.replace("\\t", "\t"), decimal or ".", encoding or "utf-8")
 
 
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit",
+        help="Most memory that one input may take, for example 16GB.",
+        show_default="TDEGNN_MEMORY_LIMIT, or 4GB",
+    ),
+]
+
+
+def reads_files(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the option `--memory-limit` to a command, and apply it before the command runs."""
+    signature = inspect.signature(command)
+    option = inspect.Parameter("memory_limit", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=MemoryLimit)
+    hints = get_type_hints(command, include_extras=True)
+    parameters = [each.replace(annotation=hints[name]) for name, each in signature.parameters.items()]
+
+    @wraps(command)
+    def limited(memory_limit: str | None = None, **given: Any) -> None:
+        if memory_limit is not None:
+            from tdegnn.files import set_memory_limit
+
+            set_memory_limit(memory_limit)
+        command(**given)
+
+    return _with_parameters(limited, [*parameters, option])
+
+
 Name = TypeVar("Name", bound=str)
 
 
@@ -230,9 +258,14 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**given, **made)
 
-    filled.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    filled.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return filled
+    return _with_parameters(filled, parameters)
+
+
+def _with_parameters(command: Callable[..., None], parameters: list[inspect.Parameter]) -> Callable[..., None]:
+    """Let Typer see these parameters."""
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
 
 
 def _options_of(group: Any) -> list[inspect.Parameter]:

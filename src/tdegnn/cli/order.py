@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tdegnn.analysis.order_limits import HIGHEST_ORDER, NUM_RESAMPLES, USUAL_MAX_ORDER
-from tdegnn.cli.options import AsJson, Quiet, Seed, with_groups
+from tdegnn.cli.options import AsJson, Quiet, Seed, reads_files, with_groups
 from tdegnn.cli.output import print_json, print_notes, print_table, progress_bar
 from tdegnn.cli.series import SeriesFile, TableOptions, read_series
 from tdegnn.errors import InputError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 OSCILLATES_FROM = 2
 
 
+@reads_files
 @with_groups
 def order(
     series: SeriesFile,
@@ -89,7 +90,7 @@ def _notes_of_season(panel: Panel, found: OrderFound) -> list[str]:
 def _save(found: OrderFound, record: dict[str, Any], folder: Path) -> None:
     from tdegnn.analysis.order_plots import plot_order
     from tdegnn.analysis.plots import save_figure
-    from tdegnn.runs.safe_files import finite_or_null
+    from tdegnn.files import finite_or_null
 
     save_figure(plot_order(found), folder / "order.png")
     (folder / "order.json").write_text(json.dumps(finite_or_null(record), indent=2) + "\n", "utf-8")

@@ -58,7 +58,7 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 
 def print_json(value: Any) -> None:
     """Print a value as JSON, with null for infinite numbers and NaN."""
-    from tdegnn.runs.safe_files import finite_or_null
+    from tdegnn.files import finite_or_null
 
     typer.echo(json.dumps(finite_or_null(value), indent=2, allow_nan=False))
 

@@ -7,13 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from tdegnn.cli.options import AsJson, Decimal, Encoding, Quiet, Separator, make_csv_format, with_groups
+from tdegnn.cli.options import AsJson, Decimal, Encoding, Quiet, Separator, make_csv_format, reads_files, with_groups
 from tdegnn.cli.predict_nodes import NewNodes, predict_nodes
 from tdegnn.cli.predict_series import NewSeries, predict_series
 from tdegnn.cli.series import TableOptions
 from tdegnn.errors import InputError
 
 
+@reads_files
 @with_groups
 def predict(
     run: Annotated[Path, typer.Argument(help="Run folder of `tdegnn fit` or `tdegnn classify`.", readable=False)],

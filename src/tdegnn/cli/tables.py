@@ -26,7 +26,7 @@ def check_table(path: Path) -> None:
 
 def write_table(frame: pd.DataFrame, path: Path) -> None:
     """Write a table as CSV or Parquet, according to the ending of `path`."""
-    from tdegnn.runs.safe_files import explained, write_whole
+    from tdegnn.files import explained, write_whole
 
     check_table(path)
     with explained(path.parent):

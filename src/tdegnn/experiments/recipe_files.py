@@ -16,11 +16,11 @@ from typing import Any
 
 from tdegnn.errors import InputError
 from tdegnn.experiments.node_systems import AnyConfig
+from tdegnn.files import explained
 from tdegnn.nodes.settings import FAMILIES, NodeConfig, upgrade_settings
 from tdegnn.parts import PartLike, parts_from_record
 from tdegnn.rivals.nodes.config import RivalConfig
 from tdegnn.rivals.nodes.registry import NODE_NETWORKS
-from tdegnn.runs.safe_files import explained
 from tdegnn.training.members import GroupDescent
 
 FOLDER = resources("tdegnn.experiments").joinpath("recipes")

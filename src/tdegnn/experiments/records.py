@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tdegnn.errors import InputError
+from tdegnn.files import append_records, explained, locked, not_a_record, to_json_line, write_whole
 from tdegnn.runs.run_folder import describe_versions
-from tdegnn.runs.safe_files import append_records, explained, locked, not_a_record, to_json_line, write_whole
 
 if TYPE_CHECKING:
     import torch

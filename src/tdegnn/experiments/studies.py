@@ -15,7 +15,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from tdegnn.errors import InputError
 from tdegnn.experiments.search_space import SweepSettings
-from tdegnn.runs.safe_files import explained
+from tdegnn.files import explained
 
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 # A trial that has run for longer was interrupted. On this machine we know sooner: its process is gone.

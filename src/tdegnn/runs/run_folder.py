@@ -20,7 +20,7 @@ from filelock import BaseFileLock, FileLock, Timeout
 from numpy.typing import NDArray
 
 from tdegnn.errors import InputError
-from tdegnn.runs.safe_files import (
+from tdegnn.files import (
     UNFINISHED,
     append_whole,
     cut,

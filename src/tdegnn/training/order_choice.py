@@ -12,8 +12,8 @@ from tdegnn.analysis.order_limits import USUAL_MAX_ORDER
 from tdegnn.analysis.order_search import find_order
 from tdegnn.data.panel import Panel
 from tdegnn.errors import InputError
+from tdegnn.files import finite_or_null
 from tdegnn.runs.run_folder import RunFolder
-from tdegnn.runs.safe_files import finite_or_null
 
 Order: TypeAlias = int | Literal["auto"]
 AUTO: Literal["auto"] = "auto"

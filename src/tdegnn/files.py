@@ -1,9 +1,12 @@
-"""Files that are written completely or not at all, and that notice damage.
+"""Files, in one way: written completely or not at all, shared under a lock, and read within a limit of memory.
 
-A file is written under another name, flushed to disk and renamed, so a process killed meanwhile leaves the old file.
-Lines are appended under a lock, so several processes can share a file. Tensors and arrays carry their own SHA-256
-checksum, which is compared on reading. Reading never runs code: files are safetensors, JSON, or NumPy without pickles.
-System errors become an `InputError` with a message of one line.
+A file is written under a name of its own, flushed to disk and renamed, so a process killed meanwhile leaves the old
+file. Lines are appended under a lock, so several processes can share a file, and a line that a killed process left
+incomplete is removed before the next one. Tensors and arrays carry their own SHA-256 checksum, which is compared on
+reading. Reading never runs code: files are safetensors, JSON, or NumPy without pickles. System errors become an
+`InputError` with a message of one line.
+
+A small file can ask for much memory. What an input may take is checked before it is taken: see `check_memory`.
 """
 
 from __future__ import annotations
@@ -15,6 +18,9 @@ import json
 import math
 import os
 import re
+import secrets
+import stat
+import time
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -24,15 +30,91 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tdegnn.errors import InputError
+from tdegnn.errors import Argument, InputError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+# The most memory that one input may take, unless the user allows more.
+USUAL_LIMIT = 4 * 2**30
+LIMIT_VARIABLE = "TDEGNN_MEMORY_LIMIT"
+UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+# Python takes up to this many bytes for a byte of JSON: `[[],[]]` has a list per three bytes.
+JSON_COST = 40
 UNFINISHED = ".unfinished"
+# Seconds after which an unfinished file belongs to a process that was killed.
+LONGEST_WRITE = 3600.0
+# The longest piece of a file's name that is repeated in the names of its lock and of its unfinished file.
+LONGEST_NAME = 100
 # Precedes the checksum in a file. The checksum is computed with zeros in its own place.
 MARK = b"tdegnn-sha256:"
 ZEROS = b"0" * 64
+
+_chosen_limit: int | None = None
+
+
+class _MemoryLimit(Argument):
+    """The limit of memory in a message. It is no argument of the function that raises the error."""
+
+    def __str__(self) -> str:
+        return f"tdegnn.set_memory_limit({self.value!r})"
+
+
+def set_memory_limit(size: str | int | None) -> None:
+    """Allow inputs to take this much memory, in this process.
+
+    The limit applies to each input on its own: a table, an array, a graph, a run folder. It keeps a small file that
+    someone else made from filling the memory. Without a limit of your own, it is that of the environment variable
+    `TDEGNN_MEMORY_LIMIT`, or 4 GB.
+
+    Args:
+        size: Text such as `"16GB"` or `"500MB"`, or a number of bytes. If None, the usual limit.
+    """
+    global _chosen_limit  # noqa: PLW0603
+    _chosen_limit = None if size is None else _parse_size(size, "the memory limit")
+
+
+def memory_limit() -> int:
+    """Return the most memory that one input may take, in bytes."""
+    if _chosen_limit is not None:
+        return _chosen_limit
+    given = os.environ.get(LIMIT_VARIABLE)
+    return _parse_size(given, LIMIT_VARIABLE) if given else USUAL_LIMIT
+
+
+def check_memory(num_bytes: float, what: str) -> None:
+    """Raise an `InputError` if an input would take more memory than the limit. Called before the memory is taken.
+
+    Args:
+        num_bytes: An upper bound of what it takes.
+        what: The input, as in `edges.npz`.
+    """
+    limit = memory_limit()
+    if num_bytes > limit:
+        # Rounded up to whole gigabytes, so that the advice is enough.
+        needed = f"{math.ceil(num_bytes / 2**30):d}GB" if num_bytes < 2**60 else "more"
+        raise InputError(
+            f"Expected {what} to take at most {show_size(limit)} of memory, got {show_size(num_bytes)}. If it is not "
+            "damaged, and this machine has the memory, allow more with ",
+            _MemoryLimit("memory_limit", needed),
+            ".",
+        )
+
+
+def show_size(num_bytes: float) -> str:
+    """Return a number of bytes for a message, such as `4.2 GB`."""
+    for unit, size in reversed(UNITS.items()):
+        if unit and num_bytes >= size:
+            return f"{num_bytes / size:,.3g} {unit}" if num_bytes < 1000 * size else f"{num_bytes / size:,.0f} {unit}"
+    return "0 B"
+
+
+def _parse_size(given: str | int, what: str) -> int:
+    found = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)(i?B)?\s*", str(given), re.IGNORECASE | re.ASCII)
+    size = None if found is None else int(float(found[1]) * UNITS[f"{found[2].upper()}B"])
+    if not size:
+        raise InputError(f"Expected {what} to be a size such as 16GB or 500MB, got {given!r}.")
+    return size
 
 
 @contextmanager
@@ -54,21 +136,48 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write the file completely, or leave everything as it was."""
-    # Two processes that write the same file must not write into each other's unfinished one.
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}{UNFINISHED}")
+    """Write the file completely, or leave everything as it was. The folder is created if it does not exist.
+
+    Several processes may write the same file: the last one wins. A link is followed, and a file keeps its permissions.
+    """
     with explained(path):
+        target = Path(os.path.realpath(path))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists() and not target.is_file():  # a pipe or a device, such as /dev/stdout
+            target.write_bytes(content)
+            return
+        _remove_left_over(target)
+        # Nobody can guess the name, and nothing of that name may exist: a link there could point anywhere.
+        unfinished = _beside(target, f".{secrets.token_hex(8)}{UNFINISHED}")
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o666)
         try:
-            with unfinished.open("wb") as stream:
+            with os.fdopen(descriptor, "wb") as stream:
+                if target.exists() and hasattr(os, "fchmod"):
+                    os.fchmod(stream.fileno(), stat.S_IMODE(target.stat().st_mode))
                 stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
-            unfinished.replace(path)
-        except OSError:
+            unfinished.replace(target)
+        except BaseException:
             with suppress(OSError):
                 unfinished.unlink(missing_ok=True)
             raise
-        sync_folder(path.parent)
+        sync_folder(target.parent)
+
+
+def _beside(path: Path, ending: str) -> Path:
+    """Return the hidden file next to `path` with this ending."""
+    return path.with_name(f".{path.name[:LONGEST_NAME]}{ending}")
+
+
+def _remove_left_over(path: Path) -> None:
+    """Remove unfinished files of `path` that killed processes left long ago."""
+    start = _beside(path, ".").name
+    for entry in os.scandir(path.parent):
+        if entry.name.startswith(start) and entry.name.endswith(UNFINISHED):
+            with suppress(OSError):
+                if time.time() - entry.stat(follow_symlinks=False).st_mtime > LONGEST_WRITE:
+                    Path(entry.path).unlink(missing_ok=True)
 
 
 def append_whole(path: Path, line: bytes) -> None:
@@ -92,28 +201,49 @@ def append_whole(path: Path, line: bytes) -> None:
             sync_folder(path.parent)
 
 
-def append_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+def append_records(path: Path, records: Iterable[Mapping[str, Any]], once: Iterable[str] = ()) -> None:
     """Append records as JSON lines, all of them or none. Any number of processes may append to the same file.
 
     A last line without a line break is completed if it is a record, and removed if a killed process left it incomplete.
 
+    Args:
+        path: The file.
+        records: The records.
+        once: Entries that tell records apart. A record with the same ones as an earlier record is left out, as another
+            process wrote it meanwhile.
+
     Raises:
         InputError: The file does not end in JSON lines.
     """
-    content = b"".join(to_json_line(record) for record in records)
     with locked(path):
-        _finish_last_line(path)
-        append_whole(path, content)
+        finish_last_line(path)
+        names = tuple(once)
+        seen = {_identity(known, names) for known in _records_in(path)} if names else set()
+        new = [record for record in records if not names or _identity(record, names) not in seen]
+        append_whole(path, b"".join(to_json_line(record) for record in new))
+
+
+def _identity(record: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    return to_json(finite_or_null([record.get(name) for name in names]))
+
+
+def _records_in(path: Path) -> Iterator[dict[str, Any]]:
+    for line in read_whole(path).split(b"\n") if path.exists() else ():
+        if _is_record(line):
+            yield json.loads(line)
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Wait for the lock of `path`, and hold it. The folder is created if it does not exist."""
+    """Wait for the lock of `path`, and hold it. The folder is created if it does not exist.
+
+    The system releases the lock of a process that is killed.
+    """
     from filelock import FileLock
 
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path.with_name(f".{path.name}.lock"))
+        lock = FileLock(_beside(path, ".lock"))
         lock.acquire()
     try:
         yield
@@ -121,11 +251,15 @@ def locked(path: Path) -> Iterator[None]:
         lock.release()
 
 
-def _finish_last_line(path: Path) -> None:
-    """Complete or remove a last line without a line break. A file that holds something else is left alone."""
-    *lines, last = read_whole(path).split(b"\n") if path.exists() else [b""]
-    if not last:
+def finish_last_line(path: Path) -> None:
+    """Complete or remove a last line without a line break. The caller must hold the lock of the file.
+
+    Raises:
+        InputError: The file holds something else than JSON lines. It is left alone.
+    """
+    if ends_in_line_break(path):
         return
+    *lines, last = read_whole(path).split(b"\n")
     if _is_record(last):
         append_whole(path, b"\n")
         return
@@ -133,6 +267,15 @@ def _finish_last_line(path: Path) -> None:
     if not all(is_ours):
         raise not_a_record(path, is_ours.index(False) + 1)
     cut(path, sum(len(line) + 1 for line in lines))
+
+
+def ends_in_line_break(path: Path) -> bool:
+    """Return whether the last line of a file is complete. A file that is empty or does not exist has none."""
+    if not path.exists() or path.stat().st_size == 0:
+        return True
+    with path.open("rb") as stream:
+        stream.seek(-1, os.SEEK_END)
+        return stream.read(1) == b"\n"
 
 
 def _is_record(line: bytes) -> bool:
@@ -174,9 +317,18 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def read_whole(path: Path) -> bytes:
-    """Return the content of a file that should exist."""
+def read_whole(path: Path, cost: float = 2.0) -> bytes:
+    """Return the content of a file that should exist.
+
+    Args:
+        path: The file.
+        cost: Bytes of memory that a byte of the file will take.
+    """
     try:
+        # Not a pipe, which could be endless, nor a device.
+        if path.exists() and not path.is_file():
+            raise InputError(f"Expected a file, got {path}, which is none. Check the path.")
+        check_memory(path.stat().st_size * cost, path.name)
         return path.read_bytes()
     except FileNotFoundError as error:
         raise InputError(
@@ -184,6 +336,11 @@ def read_whole(path: Path) -> bytes:
         ) from error
     except OSError as error:
         raise InputError(f"Expected a file that can be read, got {path} ({error.strerror}). Check the path.") from error
+
+
+def digest_of(value: Any) -> str:
+    """Return the SHA-256 of plain values, whatever the order of their keys and the spaces in their file."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def to_json(value: Any, *, indent: int | None = None, is_strict: bool = True) -> str:
@@ -214,6 +371,7 @@ def _plain_number(value: Any) -> Any:
 
 def from_json(text: bytes | str, source: str) -> dict[str, Any]:
     """Return the JSON object in `text`. Errors call the text `source`."""
+    check_memory(len(text) * JSON_COST, source)
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
