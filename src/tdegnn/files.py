@@ -201,36 +201,21 @@ def append_whole(path: Path, line: bytes) -> None:
             sync_folder(path.parent)
 
 
-def append_records(path: Path, records: Iterable[Mapping[str, Any]], once: Iterable[str] = ()) -> None:
+def append_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     """Append records as JSON lines, all of them or none. Any number of processes may append to the same file.
 
     A last line without a line break is completed if it is a record, and removed if a killed process left it incomplete.
 
     Args:
         path: The file.
-        records: The records.
-        once: Entries that tell records apart. A record with the same ones as an earlier record is left out, as another
-            process wrote it meanwhile.
+        records: The records. They are taken under the lock, so that a generator can look at the file first.
 
     Raises:
         InputError: The file does not end in JSON lines.
     """
     with locked(path):
         finish_last_line(path)
-        names = tuple(once)
-        seen = {_identity(known, names) for known in _records_in(path)} if names else set()
-        new = [record for record in records if not names or _identity(record, names) not in seen]
-        append_whole(path, b"".join(to_json_line(record) for record in new))
-
-
-def _identity(record: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    return to_json(finite_or_null([record.get(name) for name in names]))
-
-
-def _records_in(path: Path) -> Iterator[dict[str, Any]]:
-    for line in read_whole(path).split(b"\n") if path.exists() else ():
-        if _is_record(line):
-            yield json.loads(line)
+        append_whole(path, b"".join(map(to_json_line, records)))
 
 
 @contextmanager

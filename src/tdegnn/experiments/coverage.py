@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from tdegnn.data.benchmarks.load import load_panel
 from tdegnn.data.splits import split_chronologically
-from tdegnn.experiments.records import append_lines, describe_environment
+from tdegnn.experiments.records import LineKind, append_lines, describe_environment
 from tdegnn.experiments.series_rows import missing_seeds
 from tdegnn.experiments.series_tasks import PAPER_WINDOW, TASKS
 from tdegnn.forecasting.frames import FrameMaker
@@ -29,6 +29,11 @@ from tdegnn.training.devices import Placement
 from tdegnn.training.loop import fit
 
 HORIZON, COVERAGE, NUM_SEEDS = 4, 0.9, 5
+COVERAGE_LINES = LineKind(
+    "the study of coverage",
+    {"dataset": str, "window": int, "split_coverage": list, "adaptive_coverage": list, "configuration": dict},
+    identity=("dataset", "system", "window", "horizon", "aimed_coverage", "seed", "configuration"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +67,12 @@ def measure_dataset(
     assert isinstance(config, SeriesConfig)
     row = {"dataset": dataset, "system": config.system, "window": window, "horizon": HORIZON}
     row |= {"aimed_coverage": COVERAGE, "protocol": "honest", "configuration": config.to_record()}
-    left = missing_seeds(path, row, seeds)
+    left = missing_seeds(path, row, seeds, COVERAGE_LINES)
     if left:
         held_out = _train(dataset, config, window, left, placement)
         shared = row | describe_environment(placement.device)
         lines = [{"seed": seed} | _measure(*subsets) | shared for seed, subsets in zip(left, held_out, strict=True)]
-        append_lines(path, lines)
+        append_lines(path, lines, COVERAGE_LINES)
 
 
 def summarize_coverage(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int, str], Float[np.ndarray, " horizon"]]:

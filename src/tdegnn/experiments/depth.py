@@ -25,6 +25,7 @@ from tdegnn.core.rules import System
 from tdegnn.data.benchmarks.load import load_nodes
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import check_count
+from tdegnn.experiments.node_results import NODE_LINES
 from tdegnn.experiments.node_systems import AnyConfig, train_members
 from tdegnn.experiments.recipe_files import config_from_record
 from tdegnn.experiments.records import append_lines, describe_environment, read_lines
@@ -39,6 +40,11 @@ SYSTEMS: tuple[System, ...] = ("DE-GNN", "TDE-GNN_D", "TDE-GNN_A", "TDE-GNN_S")
 LEARNING_RATES = (0.0001, 0.0003, 0.001, 0.003)
 CHAIN, HALF_CHAIN, LONGEST_CHAIN = "chain", "half-chain", 256
 NUM_QUARTERS = 4
+DEPTH_LINES = replace(
+    NODE_LINES,
+    name="the study of depth",
+    entries={**NODE_LINES.entries, "seed": int, "untrained": dict, "trained": dict, "max_root_modulus": float},
+)
 # Dropout in every layer would leave nothing of a state after 64 of them, and batch norm would hide how it grows. If the
 # newest initial state has no map, the learned vectors start as the same network as c = [1].
 PLAIN = NodeConfig(
@@ -233,9 +239,8 @@ def train_depth(
     task = TASKS[task_name]
     dataset = configs[0].prepare(task.load())
     done = {
-        (config_from_record(line["configuration"]), line["split"], line["seed"])
-        for line in read_lines(path)
-        if line["dataset"] == task_name
+        (config_from_record(line["configuration"]), line["split"], line.get("seed"))
+        for line in read_lines(path, DEPTH_LINES, dataset=[task_name])
     }
     members = [(config, split, seed + 1000 * split) for config in configs for split in range(dataset.num_splits)]
     members = [member for member in members if member not in done]
@@ -250,7 +255,7 @@ def train_depth(
         seen = _look_inside(untrained, trained, task, dataset, run.split, placement)
         lines.append({"experiment": "depth", "dataset": task_name, **run.to_record(), **seen})
     environment = describe_environment(placement.device)
-    append_lines(path, [line | environment for line in lines])
+    append_lines(path, [line | environment for line in lines], DEPTH_LINES)
 
 
 def _look_inside(

@@ -16,8 +16,21 @@ from tdegnn.data.benchmarks.load import load_nodes
 from tdegnn.experiments.gain import Gain
 from tdegnn.experiments.node_systems import AnyConfig, train_together
 from tdegnn.experiments.recipe_files import config_from_record
-from tdegnn.experiments.records import append_lines, describe_environment, read_lines
+from tdegnn.experiments.records import LineKind, append_lines, describe_environment, read_lines
 from tdegnn.training.devices import Placement
+
+NODE_LINES = LineKind(
+    "node classification",
+    {
+        "dataset": str,
+        "system": str,
+        "split": int,
+        "validation_accuracy": float,
+        "test_accuracy": float,
+        "configuration": dict,
+    },
+    identity=("dataset", "system", "split", "seed", "configuration"),
+)
 
 
 @dataclass(frozen=True)
@@ -62,17 +75,17 @@ def train_row(
     """Train one system on the splits of one dataset that have no line in `path` yet, and add their lines."""
     done = {
         line["split"]
-        for line in read_lines(path)
+        for line in read_lines(path, NODE_LINES)
         if (line["dataset"], line["system"]) == (dataset_name, config.system)
         and config_from_record(line["configuration"]) == config
-        and line["seed"] == seed + 1000 * line["split"]
+        and line.get("seed") == seed + 1000 * line["split"]
     }
     dataset = load_nodes(dataset_name)
     splits = [split for split in range(dataset.num_splits) if split not in done]
     if splits:
         runs = train_together(dataset, [config], splits, seed=seed, placement=placement)
         environment = describe_environment(placement.device)
-        append_lines(path, [{"dataset": dataset_name, **run.to_record(), **environment} for run in runs])
+        append_lines(path, [{"dataset": dataset_name, **run.to_record(), **environment} for run in runs], NODE_LINES)
 
 
 def paired_gain(learned: Cell, fixed: Cell) -> Gain:

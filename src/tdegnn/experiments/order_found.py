@@ -24,7 +24,7 @@ from tdegnn.analysis.order_search import find_order
 from tdegnn.data.simulators.physics import Simulation, random_graph, simulate_pendulum
 from tdegnn.errors import InputError, check_count, check_finite
 from tdegnn.experiments.known_orders import SYSTEMS as GRAPH_SYSTEMS
-from tdegnn.experiments.records import append_lines, describe_environment, read_lines
+from tdegnn.experiments.records import LineKind, append_lines, describe_environment, read_lines
 from tdegnn.graph import Graph
 
 NUM_SEEDS = 20
@@ -34,6 +34,11 @@ FIRST_SEED = 400
 NOISES = (0.0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 # A system counts as found if at least this many of 20 verdicts are right.
 ENOUGH_RIGHT = 18
+ORDER_LINES = LineKind(
+    "the study of orders",
+    {"system": str, "noise": float, "seed": int, "order": object, "true_order": object},
+    identity=("system", "noise", "seed"),
+)
 # The band of frequencies that a filter leaves of noise, in units of half a cycle per step.
 BAND = (0.05, 0.1)
 # A pendulum released higher may turn over; its angle then grows without bound.
@@ -195,13 +200,14 @@ def run_missing(
     on_run: Callable[[str], None] | None = None,
 ) -> None:
     """Run all that has no line in `path` yet, and add the lines one by one."""
-    done = {(line["system"], line["noise"], line["seed"]) for line in read_lines(path)}
+    done = {(line["system"], line["noise"], line["seed"]) for line in read_lines(path, ORDER_LINES)}
     environment = describe_environment(torch.device("cpu"))
     for system in systems:
         for noise in SYSTEMS[system].noises:
             for seed in seeds:
                 if (system, noise, seed) not in done:
-                    append_lines(path, [run_order(system, seed, noise).to_record() | environment])
+                    line = run_order(system, seed, noise).to_record() | environment
+                    append_lines(path, [line], ORDER_LINES)
                 if on_run is not None:
                     on_run(f"{system}, {noise:g}")
 

@@ -6,17 +6,18 @@ a row of a table can be trained again from scratch.
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib.resources import files as resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tdegnn.errors import InputError
 from tdegnn.experiments.node_systems import AnyConfig
-from tdegnn.files import explained
+from tdegnn.files import locked, read_whole, write_whole
 from tdegnn.nodes.settings import FAMILIES, NodeConfig, upgrade_settings
 from tdegnn.parts import PartLike, parts_from_record
 from tdegnn.rivals.nodes.config import RivalConfig
@@ -25,6 +26,20 @@ from tdegnn.training.members import GroupDescent
 
 FOLDER = resources("tdegnn.experiments").joinpath("recipes")
 GROUPS = ("embedding", "temporal", "spatial")
+
+
+class _Expected(NamedTuple):
+    accepted: tuple[type, ...]
+    words: str
+
+
+# By the annotation of a setting.
+TYPES = {
+    "float": _Expected((int, float), "a number"),
+    "int": _Expected((int,), "a whole number"),
+    "bool": _Expected((bool,), "true or false"),
+    "str": _Expected((str,), "text"),
+}
 
 
 def read_recipes(dataset: str, path: Path | None = None, **own: PartLike) -> dict[str, AnyConfig]:
@@ -41,10 +56,10 @@ def read_recipes(dataset: str, path: Path | None = None, **own: PartLike) -> dic
         raise InputError(f"Expected a dataset with recipes, one of {known}, got {dataset!r}.")
     configs = {}
     for system, section in _read_sections(source).items():
-        needed = {name: given for name, given in own.items() if "class" in section.get(name, "")}
+        needed = {name: given for name, given in own.items() if _is_class(section.get(name))}
         try:
             configs[system] = config_from_record({"system": system, **section}, **needed)
-        except (TypeError, InputError) as error:
+        except InputError as error:
             raise InputError(f"In the recipe {source.name}, [{system}]: {error}") from error
     return configs
 
@@ -55,9 +70,11 @@ def write_recipes(path: Path, configs: Mapping[str, AnyConfig]) -> None:
 
 
 def write_recipe(path: Path, config: AnyConfig) -> None:
-    """Write a configuration to a recipe file, in place of the one that the file may have for the same system."""
-    with explained(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a configuration to a recipe file, in place of the one that the file may have for the same system.
+
+    Several processes may write to the same file. A file that cannot be written completely stays as it was.
+    """
+    with locked(path):
         others = _read_sections(path) if path.exists() else {}
         _write_sections(path, {**others, config.system: config.to_record()})
 
@@ -69,7 +86,7 @@ def config_from_record(settings: Mapping[str, Any], **own: PartLike) -> AnyConfi
         settings: The settings. Those that are left out have their defaults.
         own: Your classes, if the settings name one: `coefficients=`, `operator=` or `initial_states=`.
     """
-    kind = RivalConfig if settings.get("system") in NODE_NETWORKS else NodeConfig
+    kind = RivalConfig if str(settings.get("system")) in NODE_NETWORKS else NodeConfig
     if kind is NodeConfig:
         settings = upgrade_settings(settings)
     known = {field.name for field in fields(kind)}
@@ -82,32 +99,52 @@ def config_from_record(settings: Mapping[str, Any], **own: PartLike) -> AnyConfi
     return config
 
 
-def _as_typed(kind: type, settings: Mapping[str, Any]) -> Any:
+def _as_typed(kind: type, settings: Any) -> Any:
     """Make a dataclass with these settings. People and JSON may write a float as 1."""
-    floats = {field.name for field in fields(kind) if field.type == "float"}
-    return kind(
-        **{
-            name: float(value) if name in floats and isinstance(value, int) else value
-            for name, value in settings.items()
-        }
-    )
+    if not isinstance(settings, Mapping):
+        raise InputError(f"Expected settings by name, got {settings!r}.")
+    types = {field.name: field.type for field in fields(kind)}
+    return kind(**{name: _checked(name, value, types.get(name)) for name, value in settings.items()})
+
+
+def _checked(name: str, value: Any, kind: Any) -> Any:
+    """Return a setting of a type that is written `float`, `int`, `bool` or `str`. Settings of other types are parts."""
+    if kind is None:
+        raise InputError(f"Expected known settings, got {name!r}. Correct its name.")
+    expected = TYPES.get(kind)
+    if expected is None:
+        return value
+    if type(value) not in expected.accepted:  # not `isinstance`: true is no number
+        raise InputError(f"Expected {name} to be {expected.words}, got {value!r}.")
+    return float(value) if kind == "float" else value
+
+
+def _is_class(record: Any) -> bool:
+    """Return whether a part in a recipe is a class of the user's own."""
+    return isinstance(record, dict) and "class" in record
 
 
 def _read_sections(source: Path | Traversable) -> dict[str, dict[str, Any]]:
     try:
-        return tomllib.loads(source.read_text("utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"Expected a recipe in TOML in {source.name}: {error}.") from error
+        content = read_whole(source) if isinstance(source, Path) else source.read_bytes()
+        sections = tomllib.loads(content.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"Expected a recipe in TOML in {source.name}, got {error}. Correct it.") from error
+    for system, section in sections.items():
+        if not isinstance(section, dict):
+            raise InputError(f"Expected sections of systems in {source.name}, got {system} = {section!r}. Remove it.")
+    return sections
 
 
 def _write_sections(path: Path, sections: Mapping[str, Mapping[str, Any]]) -> None:
-    path.write_text("\n".join(_to_toml(system, section) for system, section in sections.items()), "utf-8")
+    text = "\n".join(_to_toml(system, section) for system, section in sections.items())
+    write_whole(path, text.encode())
 
 
 def _to_toml(system: str, section: Mapping[str, Any]) -> str:
     # TOML has no null: settings that are None are left out.
     lines = [f"{name} = {_value(value)}" for name, value in section.items() if name != "system" and value is not None]
-    return "\n".join([f'["{system}"]', *lines]) + "\n"
+    return "\n".join([f"[{_value(system)}]", *lines]) + "\n"
 
 
 def _value(value: Any) -> str:
@@ -117,4 +154,5 @@ def _value(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_value, value)) + "]"
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    # The escapes of JSON are also those of TOML, but for one character that JSON does not escape.
+    return json.dumps(value).replace("\x7f", "\\u007f") if isinstance(value, str) else repr(value)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tdegnn.experiments.gain import Gain
-from tdegnn.experiments.records import append_lines, describe_environment
+from tdegnn.experiments.records import LineKind, append_lines, describe_environment
 from tdegnn.experiments.series_rows import as_written_now, missing_seeds, prepare_series, train_honestly
 from tdegnn.experiments.series_tasks import NUM_SEEDS, TASKS
 from tdegnn.forecasting.settings import SeriesConfig
@@ -22,6 +22,11 @@ from tdegnn.graph import Graph
 from tdegnn.training.devices import Placement
 
 FULL = "full"
+VARIANT_LINES = LineKind(
+    "the variants of a forecaster",
+    {"dataset": str, "variant": str, "window": int, "seed": int, "test_mse": float, "configuration": dict},
+    identity=("dataset", "variant", "window", "seed", "configuration"),
+)
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ def train_variant(
     """Train one variant with the seeds that have no line in `path` yet, all together, and add their lines."""
     variant = variants(dataset, window)[name]
     row = {"dataset": dataset, "variant": name, "window": window, "configuration": variant.config.to_record()}
-    left = missing_seeds(path, row, seeds)
+    left = missing_seeds(path, row, seeds, VARIANT_LINES)
     if not left:
         return
     prepared = prepare_series(dataset, window, placement)
@@ -66,7 +71,8 @@ def train_variant(
         prepared = replace(prepared, graph=Graph(no_edges, prepared.graph.num_nodes))
     outcomes = train_honestly(prepared, variant.config, left, placement)
     shared = row | {"protocol": "honest"} | describe_environment(placement.device)
-    append_lines(path, [{"seed": seed} | outcome | shared for seed, outcome in zip(left, outcomes, strict=True)])
+    lines = [{"seed": seed} | outcome | shared for seed, outcome in zip(left, outcomes, strict=True)]
+    append_lines(path, lines, VARIANT_LINES)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from tdegnn.data.benchmarks.load import load_panel
 from tdegnn.data.panel import Panel
 from tdegnn.data.splits import ChronologicalSplit, split_chronologically
-from tdegnn.experiments.records import read_lines
+from tdegnn.experiments.records import LineKind, read_lines
 from tdegnn.experiments.series_tasks import PAPER_WINDOW, TASKS
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
 from tdegnn.forecasting.linear_skip import Penalties, start_at_ridge
@@ -31,6 +31,11 @@ from tdegnn.rivals.series.config import AnySeriesConfig
 from tdegnn.training.devices import Placement
 from tdegnn.training.loop import fit
 
+SERIES_LINES = LineKind(
+    "Table 2",
+    {"dataset": str, "system": str, "protocol": str, "window": int, "test_mse": float, "configuration": dict},
+    identity=("dataset", "system", "protocol", "window", "seed", "configuration"),
+)
 # How often a training is validated.
 NUM_LOOKS = 30
 
@@ -160,10 +165,10 @@ def _steps_between_looks(config: AnySeriesConfig) -> int:
     return max(1, config.num_steps // NUM_LOOKS)
 
 
-def missing_seeds(path: Path, row: Mapping[str, Any], seeds: Iterable[int]) -> list[int]:
-    """Return the seeds that have no line with the entries of `row` in a file yet."""
-    lines = [as_written_now(line) for line in read_lines(path)]
-    done = {line["seed"] for line in lines if all(line.get(name) == value for name, value in row.items())}
+def missing_seeds(path: Path, row: Mapping[str, Any], seeds: Iterable[int], kind: LineKind) -> list[int]:
+    """Return the seeds that have no line with the entries of `row` in a file of such lines yet."""
+    lines = [as_written_now(line) for line in read_lines(path, kind)]
+    done = {line.get("seed") for line in lines if all(line.get(name) == value for name, value in row.items())}
     return [seed for seed in seeds if seed not in done]
 
 

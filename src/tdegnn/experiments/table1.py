@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from tdegnn.data.benchmarks.load import load_nodes
-from tdegnn.experiments.node_results import Cell
+from tdegnn.experiments.node_results import NODE_LINES, Cell
 from tdegnn.experiments.recipe_files import config_from_record, read_recipes
 from tdegnn.experiments.records import append_lines, describe_environment, read_lines
 from tdegnn.rivals.nodes.link_ridge import fit_link_ridge
@@ -38,9 +38,7 @@ SYSTEMS = (LINK_RIDGE, *NODE_NETWORKS, FIXED, *LEARNED)
 
 def solve_link_ridge(dataset_name: str, path: Path) -> None:
     """Solve LINK-ridge on the splits of one dataset that have no line in `path` yet, and add their lines."""
-    done = {
-        line["split"] for line in read_lines(path) if line["dataset"] == dataset_name and line["system"] == LINK_RIDGE
-    }
+    done = {line["split"] for line in read_lines(path, NODE_LINES, dataset=[dataset_name], system=[LINK_RIDGE])}
     dataset = load_nodes(dataset_name)
     environment = describe_environment(torch.device("cpu"))
     for split in range(dataset.num_splits):
@@ -62,7 +60,7 @@ def solve_link_ridge(dataset_name: str, path: Path) -> None:
             "epoch": None,
             "is_diverged": False,
         }
-        append_lines(path, [line | environment])
+        append_lines(path, [line | environment], NODE_LINES)
 
 
 def summarize(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Cell]:

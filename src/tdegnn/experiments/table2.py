@@ -13,6 +13,7 @@ from tdegnn.data.benchmarks.load import load_panel
 from tdegnn.data.splits import split_chronologically
 from tdegnn.experiments.records import append_lines, describe_environment, read_lines
 from tdegnn.experiments.series_rows import (
+    SERIES_LINES,
     as_written_now,
     describe_errors,
     missing_seeds,
@@ -43,7 +44,7 @@ def train_row(
     """Train one system with the seeds that have no line in `path` yet, all together, and add their lines."""
     row = {"dataset": dataset, "system": config.system, "protocol": protocol, "window": window}
     configuration = {"configuration": config.to_record()}
-    left = missing_seeds(path, row | configuration, seeds)
+    left = missing_seeds(path, row | configuration, seeds, SERIES_LINES)
     if not left:
         return
     train = train_honestly if protocol == "honest" else train_as_published
@@ -55,6 +56,7 @@ def train_row(
             row | {"seed": seed} | outcome | configuration | environment
             for seed, outcome in zip(left, outcomes, strict=True)
         ],
+        SERIES_LINES,
     )
 
 
@@ -64,7 +66,8 @@ def solve_classical(dataset: str, path: Path, *, window: int = PAPER_WINDOW) -> 
     split = split_chronologically(panel.num_steps, PAPER_WINDOW)
     series = SeriesInputs.with_seasons(panel.values, task.seasons, panel.graph)
     row = {"dataset": dataset, "seed": None, "protocol": "honest", "window": window}
-    done = {line["system"] for line in read_lines(path) if all(line[name] == value for name, value in row.items())}
+    lines = read_lines(path, SERIES_LINES, **{name: [value] for name, value in row.items()})
+    done = {line["system"] for line in lines}
     for name, method in classical_forecasts(task.period, window, window).items():
         if name in done or ("season" in name and "ridge" in name and series.known is None):
             continue
@@ -73,7 +76,8 @@ def solve_classical(dataset: str, path: Path, *, window: int = PAPER_WINDOW) -> 
         outcome = {"validation_mse": None, **describe_errors(fitted.predict(series, split.test), observed)}
         configuration = {"system": name, "method": str(method)}
         environment = describe_environment(torch.device("cpu"))
-        append_lines(path, [row | {"system": name} | outcome | {"configuration": configuration} | environment])
+        line = row | {"system": name} | outcome | {"configuration": configuration} | environment
+        append_lines(path, [line], SERIES_LINES)
 
 
 def summarize(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str, int], tuple[float, float, int]]:

@@ -27,7 +27,7 @@ def ablation(
     """Figure of orders: test accuracy of both learned rules on ten splits, for orders 1 to 8."""
     from tdegnn.analysis.plots import save_figure
     from tdegnn.experiments.ablation import DATASETS, ablation_configs, plot_orders, summarize_orders
-    from tdegnn.experiments.node_results import paired_gain, train_row
+    from tdegnn.experiments.node_results import NODE_LINES, paired_gain, train_row
     from tdegnn.experiments.records import read_lines
     from tdegnn.training.devices import choose_placement
 
@@ -40,7 +40,7 @@ def ablation(
             for name, config in configs:
                 train_row(name, config, out, placement=placement, seed=seed)
                 tick(f"{name} {config.system} {config.order}")
-    cells = summarize_orders(read_lines(out, dataset=datasets))
+    cells = summarize_orders(read_lines(out, NODE_LINES, dataset=datasets))
     drawn = save_figure(plot_orders(cells), picture or out.with_suffix(".png"))
     records: list[dict[str, Any]] = [
         {

@@ -25,7 +25,7 @@ def coverage(
     as_json: AsJson = False,
 ) -> None:
     """Coverage of 90 % intervals one to four steps ahead: fixed widths, and widths that adapt."""
-    from tdegnn.experiments.coverage import measure_dataset, summarize_coverage
+    from tdegnn.experiments.coverage import COVERAGE_LINES, measure_dataset, summarize_coverage
     from tdegnn.experiments.records import read_lines
     from tdegnn.experiments.series_tasks import TASKS
     from tdegnn.training.devices import choose_placement
@@ -38,7 +38,7 @@ def coverage(
             for name in datasets:
                 measure_dataset(name, out, placement=placement, window=window, seeds=range(seeds))
                 tick(name)
-    cells = summarize_coverage(read_lines(out, dataset=datasets))
+    cells = summarize_coverage(read_lines(out, COVERAGE_LINES, dataset=datasets))
     if as_json:
         print_json(
             [

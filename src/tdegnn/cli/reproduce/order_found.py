@@ -24,6 +24,7 @@ def order_found(
     """Find the order of simulated systems from the data alone, with more and more noise. Not in the paper."""
     from tdegnn.experiments.order_found import (
         FIRST_SEED,
+        ORDER_LINES,
         SYSTEMS,
         breaking_noises,
         count_runs,
@@ -37,7 +38,7 @@ def order_found(
     if not report:
         with progress_bar(count_runs(systems, seeds), "order found", is_quiet=quiet or as_json) as tick:
             run_missing(out, systems, range(FIRST_SEED, FIRST_SEED + seeds), on_run=tick)
-    cells = summarize_orders(read_lines(out, system=systems))
+    cells = summarize_orders(read_lines(out, ORDER_LINES, system=systems))
     if as_json:
         print_json([{"system": name, "noise": noise, **vars(cell)} for (name, noise), cell in cells.items()])
         return

@@ -33,7 +33,7 @@ def series_ablation(
 ) -> None:
     """The forecaster without edges, with attention and with shorter histories. Chosen on validation steps."""
     from tdegnn.experiments.records import read_lines
-    from tdegnn.experiments.series_ablation import summarize_variants, train_variant, variants
+    from tdegnn.experiments.series_ablation import VARIANT_LINES, summarize_variants, train_variant, variants
     from tdegnn.experiments.series_tasks import TASKS
     from tdegnn.training.devices import choose_placement
 
@@ -46,7 +46,7 @@ def series_ablation(
             for name, variant in jobs:
                 train_variant(name, variant, window, out, placement=placement, seeds=range(seeds))
                 tick(f"{name} {variant}")
-    cells = summarize_variants(read_lines(out, dataset=datasets))
+    cells = summarize_variants(read_lines(out, VARIANT_LINES, dataset=datasets))
     records = [
         {"dataset": name, "window": size, "variant": variant, "test_mse": cell.mean, "worse": cell.worse.text(4)}
         for (name, size, variant), cell in cells.items()

@@ -99,7 +99,7 @@ def depth(
 ) -> None:
     """Networks of 64 and 256 layers: accuracy, states and gradients by layer, for four systems. Not in the paper."""
     from tdegnn.analysis.plots import save_figure
-    from tdegnn.experiments.depth import SYSTEMS, TASKS, choose_lines, train_depth
+    from tdegnn.experiments.depth import DEPTH_LINES, SYSTEMS, TASKS, choose_lines, train_depth
     from tdegnn.experiments.depth_plots import plot_depth
     from tdegnn.experiments.records import read_lines
     from tdegnn.training.devices import choose_placement
@@ -113,7 +113,7 @@ def depth(
                 placement = choose_placement(device.value, TASKS[name].precision)
                 train_depth(name, TASKS[name].configs(row), out, placement=placement, seed=seed)
                 tick(f"{name} {row}")
-    asked = read_lines(out, dataset=tasks, system=systems)
+    asked = read_lines(out, DEPTH_LINES, dataset=tasks, system=systems)
     # Each split adds a thousand to the seed.
     chosen = choose_lines([line for line in asked if line["seed"] == seed + 1000 * line["split"]])
     drawn = save_figure(plot_depth(chosen), picture or out.with_suffix(".png"))

@@ -41,7 +41,7 @@ def table1(
     as_json: AsJson = False,
 ) -> None:
     """Table 1: test accuracy on ten splits, for c = [1], a learned vector, attention, a stable vector, and rivals."""
-    from tdegnn.experiments.node_results import train_row
+    from tdegnn.experiments.node_results import NODE_LINES, train_row
     from tdegnn.experiments.recipe_files import read_recipes
     from tdegnn.experiments.records import read_lines
     from tdegnn.experiments.table1 import DATASETS, LINK_RIDGE, SYSTEMS, solve_link_ridge, summarize
@@ -66,7 +66,7 @@ def table1(
                     elif row in recipes:
                         train_row(name, recipes[row], out, placement=chosen, seed=seed)
                     tick(f"{name} {row}")
-    cells = summarize(read_lines(out, dataset=datasets, system=systems))
+    cells = summarize(read_lines(out, NODE_LINES, dataset=datasets, system=systems))
     if as_json:
         print_json(_to_records(cells))
         return

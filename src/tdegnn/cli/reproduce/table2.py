@@ -39,6 +39,7 @@ def table2(
 ) -> None:
     """Table 2: mean squared errors one step ahead, for our systems, rivals and classical forecasts."""
     from tdegnn.experiments.records import read_lines
+    from tdegnn.experiments.series_rows import SERIES_LINES
     from tdegnn.experiments.series_tasks import CLASSICAL, SYSTEMS, TASKS
     from tdegnn.experiments.table2 import PROTOCOLS, solve_classical, summarize, train_row
     from tdegnn.training.devices import choose_placement
@@ -61,7 +62,7 @@ def table2(
                                 name, config, out, placement=placement, window=window, protocol=kind, seeds=range(seeds)
                             )
                         tick(f"{name} {row}")
-    cells = summarize(read_lines(out, dataset=datasets, system=systems, protocol=protocols))
+    cells = summarize(read_lines(out, SERIES_LINES, dataset=datasets, system=systems, protocol=protocols))
     if as_json:
         print_json(
             [
