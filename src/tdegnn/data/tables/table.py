@@ -21,12 +21,12 @@ import pyarrow.parquet
 from jaxtyping import Float, Int
 
 from tdegnn.data.tables.csv_files import (
-    NUM_PEEKED,
     ChooseKinds,
     CsvFormat,
     TableStart,
     check_file,
     is_parquet,
+    num_peeked,
     read_csv,
 )
 from tdegnn.errors import InputError
@@ -63,7 +63,7 @@ class Table:
     @cached_property
     def start(self) -> TableStart:
         """Names of the columns and first rows, as text."""
-        first = self.columns.slice(0, NUM_PEEKED)
+        first = self.columns.slice(0, num_peeked(len(self.names)))
         columns = [["" if cell is None else str(cell) for cell in column.to_pylist()] for column in first.columns]
         types = enumerate(self.columns.schema.types)
         # A CSV file has no types: its text may hold numbers.
