@@ -14,7 +14,6 @@ import codecs
 import csv
 import difflib
 import io
-import math
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -212,10 +211,17 @@ def num_peeked(num_columns: int) -> int:
 
 def to_csv(frame: pd.DataFrame, float_format: str | None = None) -> str:
     """Return a frame as CSV. Text that a spreadsheet would run as a formula begins with an apostrophe."""
-    texts = frame.select_dtypes(["object", "string", "category"]).columns
+    texts = [name for name in frame.columns if frame[name].dtype.kind == "O"]
     safe = frame.assign(**{name: frame[name].map(_escape) for name in texts})
     safe.columns = [_escape(name) for name in frame.columns]
-    return safe.to_csv(index=False, float_format=float_format, lineterminator="\n")
+    return str(safe.to_csv(index=False, float_format=float_format, lineterminator="\n"))
+
+
+def to_parquet(frame: pd.DataFrame) -> bytes:
+    """Return a frame as Parquet, which keeps all text as it is."""
+    stream = io.BytesIO()
+    frame.to_parquet(stream, index=False)
+    return stream.getvalue()
 
 
 def _escape(cell: Any) -> Any:
@@ -365,12 +371,14 @@ class _Lines:
         file: The file.
         name: Its name, for messages.
         separator: The character between columns.
-        most_characters: Number of characters after which the lines end, but not before the end of the first row.
+        most_characters: Number of characters after which the lines end, but not before the end of the first row. If
+            None, all lines are read.
     """
 
-    def __init__(self, file: io.TextIOWrapper, name: str, separator: str, most_characters: float) -> None:
+    def __init__(self, file: io.TextIOWrapper, name: str, separator: str, most_characters: int | None) -> None:
         self.file, self.name, self.separator = file, name, separator
-        self.characters_left = most_characters
+        self.most_characters = most_characters
+        self.num_characters = 0
         self.row_cost = 0
         self.is_first_row = True
 
@@ -380,12 +388,13 @@ class _Lines:
     def __next__(self) -> str:
         from tdegnn.files import check_memory, memory_limit
 
-        if self.characters_left < 0 and not self.is_first_row:
+        is_enough = self.most_characters is not None and self.num_characters > self.most_characters
+        if is_enough and not self.is_first_row:
             raise StopIteration
         line = self.file.readline(memory_limit() // CHARACTER_COST + 1)
         if not line:
             raise StopIteration
-        self.characters_left -= len(line)
+        self.num_characters += len(line)
         self.row_cost += CHARACTER_COST * len(line) + CELL_COST * line.count(self.separator)
         check_memory(self.row_cost, f"a row of {self.name}")
         return line
@@ -396,7 +405,7 @@ class _Lines:
 
 
 def _read_rows(
-    path: Path, csv_format: CsvFormat, separator: str, most_characters: float = math.inf
+    path: Path, csv_format: CsvFormat, separator: str, most_characters: int | None = None
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield line and cells of each row, also of the header and of blank ones."""
     # By default, the module refuses cells of more than 128 kB.

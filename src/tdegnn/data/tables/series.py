@@ -20,11 +20,12 @@ import pyarrow as pa
 from jaxtyping import Bool, Int
 
 from tdegnn.data.panel import Panel
-from tdegnn.data.tables.csv_files import MISSING, CsvFormat, Kind, TableStart
+from tdegnn.data.tables.csv_files import MISSING, CsvFormat, Kind, TableStart, to_csv, to_parquet
 from tdegnn.data.tables.table import NODE_NAMES, PLAIN_CSV, Table, find_named, read_table
 from tdegnn.data.times.time_texts import in_zone, read_times
 from tdegnn.data.times.times import SORTED, Place, regularize, repeated_time_hint, show_time
 from tdegnn.errors import Argument, InputError, Message, list_some
+from tdegnn.files import check_memory, write_whole
 
 if TYPE_CHECKING:
     from tdegnn.graph import Direction
@@ -34,6 +35,8 @@ VALUE_NAMES = ("value", "y", "target")
 AMBIGUOUS_NAMES = ("id", "series")
 # If nodes times steps are more than this many times the rows, a column was mistaken for another.
 LARGEST_DILUTION = 100
+# Bytes of memory that a time or a name of a node takes, as text and as a value, and a cell of the panel.
+ENTRY_COST, CELL_COST = 200, 24
 NUMBER_HINT = Message(
     "Leave cells without a value empty; for a long table, pass the column of nodes with ", Argument("node"), "."
 )
@@ -121,21 +124,19 @@ def write_series(panel: Panel, path: str | os.PathLike[str], layout: Layout = "l
     """Write a panel as a CSV or Parquet table (by the ending of `path`) that `read_panel` reads back.
 
     When you read it back, pass what a table does not hold: which columns are values and which are exogenous, and for
-    CSV the time zone.
+    CSV the time zone. In a CSV file, names that a spreadsheet would run as a formula, such as `=A1`, begin with an
+    apostrophe, which `read_panel` takes away again. The file is written completely or not at all.
 
     Args:
         panel: The series. `write_edges` writes its graph.
         path: A file that ends in .csv or .parquet.
         layout: `long`, one row per node and time, or `wide`, one column per node (one channel only).
     """
-    frame = panel_to_frame(panel, layout)
     path = Path(path)
-    if path.suffix == ".csv":
-        frame.to_csv(path, index=False)
-    elif path.suffix == ".parquet":
-        frame.to_parquet(path, index=False)
-    else:
+    if path.suffix not in (".csv", ".parquet"):
         raise InputError(f"Expected a file that ends in .csv or .parquet, got {path.name}.")
+    frame = panel_to_frame(panel, layout)
+    write_whole(path, to_parquet(frame) if path.suffix == ".parquet" else to_csv(frame).encode())
 
 
 def panel_to_frame(panel: Panel, layout: Layout = "long") -> pd.DataFrame:
@@ -292,7 +293,9 @@ class _TimeColumn:
 
 def _read_wide(table: Table, roles: _Roles, times: _TimeColumn) -> Panel:
     rows = np.arange(table.columns.num_rows)
+    _check_cost(table, len(rows), 0)
     regular = regularize(times.read(rows), times.place(rows))
+    _check_cost(table, len(rows), len(regular.times) * len(roles.values))
     values = np.full((len(regular.times), len(roles.values), 1), np.nan)
     for position, column in enumerate(roles.values):
         values[regular.positions, position, 0] = table.numbers(column)
@@ -302,17 +305,21 @@ def _read_wide(table: Table, roles: _Roles, times: _TimeColumn) -> Panel:
 
 def _read_long(table: Table, roles: _Roles, times: _TimeColumn, node_column: int) -> Panel:
     nodes = table.texts(node_column)
+    _check_cost(table, len(nodes.dictionary), 0)
     names = nodes.dictionary.to_pylist()
     if nodes.null_count or "" in names:
         is_missing = np.asarray([name in (None, "") for name in nodes.to_pylist()])
         place = table.place(int(np.argmax(is_missing)))
         raise InputError(f"Expected a node in every row, got none in {place}. Name it, or remove the row.")
     spellings, first_rows = table.codes(times.column)
+    _check_cost(table, len(names) + len(first_rows), 0)
     # Two spellings of one time, 2024-01-01 and 2024-01-01 00:00, are one time.
     codes, distinct = pd.factorize(times.read(first_rows))
     regular = regularize(distinct, times.place(first_rows[np.unique(codes, return_index=True)[1]]))
     time_codes = codes[spellings]
     _check_density(table, len(names), len(regular.times))
+    num_cells = len(names) * len(regular.times) * len(roles.values)
+    _check_cost(table, len(names) + len(first_rows), num_cells)
     positions, node_codes = regular.positions[time_codes], nodes.indices.to_numpy()
     cells = positions * len(names) + node_codes
     _check_cells_differ(table, cells, names, regular.times)
@@ -344,6 +351,11 @@ def _check_cells_differ(table: Table, cells: Int[np.ndarray, " rows"], nodes: Se
             f"{table.place(first)} and {table.place(int(last_row[cells[first]]))}. ",
             repeated_time_hint(times[step]),
         )
+
+
+def _check_cost(table: Table, num_entries: int, num_cells: int) -> None:
+    """Raise an `InputError` if table and panel together would take more memory than the limit."""
+    check_memory(2 * table.columns.nbytes + ENTRY_COST * num_entries + CELL_COST * num_cells, table.source)
 
 
 def _check_density(table: Table, num_nodes: int, num_steps: int) -> None:
