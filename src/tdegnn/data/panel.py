@@ -344,8 +344,9 @@ def _check_names(**names_by_axis: tuple[str, ...]) -> None:
                 raise InputError(
                     f"Expected names of {axis} that are not empty and without spaces around them, got {name!r}."
                 )
-            if not name.isascii() and any("\ud800" <= character <= "\udfff" for character in name):
-                raise InputError(f"Expected names of {axis} that are text, got {name!r}, which UTF-8 cannot hold.")
+            # NumPy and files would change them.
+            if "\0" in name or any("\ud800" <= character <= "\udfff" for character in name):
+                raise InputError(f"Expected names of {axis} that are text, got {name!r}. Rename it.")
             if name in seen:
                 raise InputError(f"Expected {axis} to have different names, got {name!r} twice.")
             seen.add(name)

@@ -115,8 +115,10 @@ class CsvFormat:
     encoding: str = "utf-8"
 
     def __post_init__(self) -> None:
-        if self.separator is not None and len(self.separator) != 1:
-            raise InputError(f"Expected a separator of one character, got {self.separator!r}.")
+        if self.separator is not None and not re.fullmatch(r"[\x01-\x7f]", self.separator):
+            raise InputError(f"Expected a separator of one ASCII character, got {self.separator!r}.")
+        if self.separator is not None and self.separator in '"\r\n':
+            raise InputError(f"Expected a separator that is no quote or line break, got {self.separator!r}.")
         if self.decimal not in (".", ",") or self.decimal == self.separator:
             other = " as separator too" if self.decimal == self.separator else ""
             raise InputError(f"Expected the decimal sign '.' or ',', got {self.decimal!r}{other}.")
@@ -214,7 +216,12 @@ def to_csv(frame: pd.DataFrame, float_format: str | None = None) -> str:
     texts = [name for name in frame.columns if frame[name].dtype.kind == "O"]
     safe = frame.assign(**{name: frame[name].map(_escape) for name in texts})
     safe.columns = [_escape(name) for name in frame.columns]
-    return str(safe.to_csv(index=False, float_format=float_format, lineterminator="\n"))
+    text = str(safe.to_csv(index=False, float_format=float_format, lineterminator="\n"))
+    if "\r" not in text:
+        return text
+    # Python 3.11 does not quote this line break by itself.
+    quoting = csv.QUOTE_NONNUMERIC
+    return str(safe.to_csv(index=False, float_format=float_format, lineterminator="\n", quoting=quoting))
 
 
 def to_parquet(frame: pd.DataFrame) -> bytes:
@@ -294,7 +301,8 @@ class _CsvFile:
                 ),
             )
         for position, kind in enumerate(self.kinds):
-            if kind == "text":
+            # A name that occurs twice, which is refused later, has one type only.
+            if kind == "text" and pa.types.is_dictionary(columns.schema.types[position]):
                 columns = _unescaped(columns, position)
         return columns
 

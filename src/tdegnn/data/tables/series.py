@@ -144,7 +144,7 @@ def panel_to_frame(panel: Panel, layout: Layout = "long") -> pd.DataFrame:
     if layout == "wide":
         if panel.num_channels != 1:
             raise InputError(f"Expected one channel for a wide table, got {panel.num_channels}. Use layout='long'.")
-        reserved = [node for node in panel.nodes if node.lower() in (*TIME_NAMES, *NODE_NAMES)]
+        reserved = [node for node in panel.nodes if node.lower() in (*TIME_NAMES, *NODE_NAMES) or _is_count(node)]
         if reserved:
             raise InputError(f"Expected no node called {reserved[0]!r} in a wide table. Use layout='long'.")
         columns = dict(zip(panel.nodes, panel.values[..., 0].T, strict=True))

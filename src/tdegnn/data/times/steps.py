@@ -82,7 +82,8 @@ def number_tolerance(numbers: Float[np.ndarray, " given"], step: float) -> float
 def decimals_of(numbers: Float[np.ndarray, " given"]) -> int | None:
     """Return how many decimals are needed to write all numbers. None if too many."""
     candidates = range(MOST_DECIMALS + 1)
-    return next((count for count in candidates if (np.round(numbers, count) == numbers).all()), None)
+    with np.errstate(over="ignore", invalid="ignore"):  # rounding 1e305 multiplies it first
+        return next((count for count in candidates if (np.round(numbers, count) == numbers).all()), None)
 
 
 def lower_median(differences: Shaped[np.ndarray, " differences"]) -> float:

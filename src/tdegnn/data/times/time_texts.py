@@ -251,7 +251,7 @@ def _read_with(time_format: str, texts: Sequence[str], place: Place, time_zone: 
     has_offset = "%z" in time_format
     try:
         parsed = pd.to_datetime(list(texts), format=time_format, errors="coerce", utc=has_offset)
-    except ValueError as error:
+    except (ValueError, re.error) as error:
         raise InputError(f"Expected a time format such as '%d/%m/%Y %H:%M', got {time_format!r}: {error}.") from error
     dates = pd.DatetimeIndex(parsed)
     if dates.isna().any():

@@ -50,6 +50,9 @@ LARGEST_GRID = 10
 # The same if most times are more than one step apart: then the step itself is uncertain.
 LARGEST_SPARSE_GRID = 4
 
+# The first and the last day whose local times exist in every time zone.
+CALENDAR = ("0001-01-02", "9999-12-30")
+
 SORTED = "The times were not in order; they were sorted."
 
 
@@ -184,6 +187,7 @@ def _as_dates_or_numbers(given: pd.Index, place: Place) -> pd.Index:
     """Return dates in microseconds, integers in int64, other numbers in float64. Refuse anything else."""
     check_present(given, place)
     if isinstance(given, pd.DatetimeIndex):
+        _check_years(given, place)
         return given.as_unit("us")
     if isinstance(given, pd.TimedeltaIndex):
         raise InputError(
@@ -197,6 +201,15 @@ def _as_dates_or_numbers(given: pd.Index, place: Place) -> pd.Index:
     raise InputError(
         f"Expected times to be dates or numbers, got {given.dtype}. Convert them first, as pandas.to_datetime does."
     )
+
+
+def _check_years(given: pd.DatetimeIndex, place: Place) -> None:
+    """Raise an `InputError` for a date that Python's calendar does not have, in any time zone."""
+    first, last = (np.datetime64(day).astype(f"datetime64[{given.unit}]").astype(np.int64) for day in CALENDAR)
+    is_beyond = (given.asi8 < first) | (given.asi8 > last)
+    if is_beyond.any():
+        where = place(int(np.argmax(is_beyond)))
+        raise InputError(f"Expected dates of the years 1 to 9999, got another in {where}. Correct it.")
 
 
 def _as_int64(given: pd.Index, place: Place) -> Int[np.ndarray, " given"]:
