@@ -255,7 +255,7 @@ def _try_nodes(chance: random.Random, folder: Path) -> None:
     columns = _some_names(chance, chance.randint(1, 3), is_clean=True)
     rows = [["node", *columns]] + [[node, *(_number(chance) for _ in columns)] for node in nodes]
     features.write_bytes(_as_bytes(chance, rows, csv_format))
-    texts = ["a", "b", "", "1", "=1", "'", "nan", "\0"]
+    texts = ["a", "b", "a", "b", "", "1", "=1", "'", "nan"]
     rows = [["node", "label"]] + [[node, chance.choice(texts)] for node in nodes]
     if chance.random() < 0.3:
         rows = [[*row, chance.choice(["train", "test", "validation", "", "x"])] for row in rows]
@@ -290,7 +290,9 @@ def _series_rows(chance: random.Random) -> tuple[list[Row], bool]:
 
 def _some_names(chance: random.Random, count: int, *, is_clean: bool) -> list[str]:
     names = [chance.choice(NAMES if chance.random() < 0.4 else ["A", "B", "C", "D", "=E", "F 1"]) for _ in range(count)]
-    return list(dict.fromkeys(name.strip() or "N" for name in names)) if is_clean else names
+    if is_clean:
+        return list(dict.fromkeys(name.strip() or "N" for name in names))
+    return [*names, "nul\0"] if chance.random() < 0.05 else names
 
 
 def _number(chance: random.Random) -> str:
@@ -357,7 +359,7 @@ def _as_bytes(chance: random.Random, rows: list[Row], csv_format: CsvFormat) -> 
     content = _encoded(text, encoding)
     if chance.random() < 0.1:
         content = codecs.BOM_UTF8 + content
-    for _ in range(chance.choice([0] * 9 + [1, 2, 5])):
+    for _ in range(chance.choice([0] * 25 + [1, 2, 5])):
         place = chance.randrange(len(content) + 1)
         content = (
             content[:place] + chance.choice([b"", chance.randbytes(1), b"\0", b'"', b"\xff"]) + content[place + 1 :]

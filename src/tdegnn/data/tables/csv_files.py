@@ -54,7 +54,7 @@ ROWS_PER_BLOCK = 64
 PIECE = 2**20
 # Number of names in a folder that are compared with the name of a missing file.
 MOST_NAMES = 1_000
-NUMBER = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE)
+NUMBER = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE | re.ASCII)
 # Text that a spreadsheet would run unless it is a number, also after apostrophes.
 FORMULA = re.compile(r"'*[=+\-@\t\r]")
 PLAIN_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -168,6 +168,7 @@ def read_csv(
     import pyarrow as pa
 
     separator, start = peek_csv(path, csv_format, has_header=has_header)
+    check_names(start.names, path.name)
     file = _CsvFile(path, csv_format, separator, start.names, tuple(choose_kinds(start)), has_header, number_hint)
     file.check_cost()
     block_size = file.first_block_size(start)
@@ -204,6 +205,20 @@ def peek_csv(path: Path, csv_format: CsvFormat, *, has_header: bool = True) -> t
     if not has_header:
         return separator, TableStart(tuple(map(str, range(len(header)))), tuple(row for row in rows if row))
     return separator, TableStart(header, tuple(row for row in rows[1:] if row))
+
+
+def check_names(names: Sequence[str], source: str) -> None:
+    """Raise an `InputError` for a column of a table without a name, and for two columns with the same one."""
+    seen: set[str] = set()
+    for position, name in enumerate(names):
+        if name in seen:
+            raise InputError(f"Expected each column of {source} once, got {name!r} twice. Rename one of them.")
+        if not name and position > 0:
+            raise InputError(
+                f"Expected a name for each column of {source}, got none for column {position + 1}. Name it, or remove "
+                "the separator at the end of each line."
+            )
+        seen.add(name)
 
 
 def num_peeked(num_columns: int) -> int:
@@ -301,8 +316,7 @@ class _CsvFile:
                 ),
             )
         for position, kind in enumerate(self.kinds):
-            # A name that occurs twice, which is refused later, has one type only.
-            if kind == "text" and pa.types.is_dictionary(columns.schema.types[position]):
+            if kind == "text":
                 columns = _unescaped(columns, position)
         return columns
 
@@ -329,12 +343,15 @@ class _CsvFile:
         wrong_encoding = _undecodable(self.path, self.csv_format)
         if wrong_encoding is not None:
             return wrong_encoding
+        line = 0
         for line, cells in self._rows():
             if len(cells) != len(self.names):
                 return self._ragged(cells, line)
             for name, kind, cell in zip(self.names, self.kinds, cells, strict=True):
                 if kind == "number" and cell not in MISSING and not _is_number(cell, self.csv_format.decimal):
                     return self._not_a_number(cell, name, line)
+        if line == 0:
+            return InputError(f"Expected rows in {self.path.name}, got only a header.")
         reason = " ".join(reason.split()).rstrip(".")
         return InputError(
             f"Expected a CSV table in {self.path.name}, got one that cannot be read: {_shorten(reason, 200)}."

@@ -258,11 +258,15 @@ class _TimeColumn:
             if self.decimal == ",":
                 texts = [DECIMAL_COMMA.sub(r"\1.\2", text) for text in texts]
             return self._read_texts(texts, rows)
-        typed = pd.Index(array.take(pa.array(rows)).to_pandas())
+        if pa.types.is_date(array.type):
+            array = array.cast(pa.timestamp("s" if pa.types.is_date32(array.type) else "ms"))
+        chosen = array.take(pa.array(rows)).to_pandas()
+        # pandas has no index of float16. Through text, so that 0.1 stays 0.1.
+        typed = pd.Index(chosen.astype(str).astype(np.float64) if pa.types.is_float16(array.type) else chosen)
         self._check_present(np.asarray(typed.isna()), rows)
-        if pa.types.is_date(array.type) or isinstance(typed, pd.DatetimeIndex):
-            return in_zone(pd.DatetimeIndex(typed), self.time_zone)
-        is_whole = pa.types.is_floating(array.type) and bool((typed == np.floor(typed)).all())
+        if isinstance(typed, pd.DatetimeIndex):
+            return in_zone(typed, self.time_zone, self.place(rows))
+        is_whole = pa.types.is_floating(array.type) and bool((np.isfinite(typed) & (typed == np.floor(typed))).all())
         if pa.types.is_integer(array.type) or is_whole:
             return self._read_texts([str(int(number)) for number in typed], rows)
         if not pa.types.is_floating(array.type) or self.time_format or self.time_zone:
@@ -300,7 +304,7 @@ def _read_wide(table: Table, roles: _Roles, times: _TimeColumn) -> Panel:
     for position, column in enumerate(roles.values):
         values[regular.positions, position, 0] = table.numbers(column)
     nodes = tuple(table.names[column].strip() for column in roles.values)
-    return Panel(values, regular.times, nodes, name=table.stem).looked_at((*roles.notes, *regular.notes))
+    return Panel(values, regular.times, nodes, name=_as_text(table.stem)).looked_at((*roles.notes, *regular.notes))
 
 
 def _read_long(table: Table, roles: _Roles, times: _TimeColumn, node_column: int) -> Panel:
@@ -329,7 +333,12 @@ def _read_long(table: Table, roles: _Roles, times: _TimeColumn, node_column: int
     channels = tuple(table.names[column].strip() for column in roles.values)
     shape = (len(regular.times), len(names), len(channels))
     panel = Panel(
-        values.reshape(shape), regular.times, tuple(names), channels, num_targets=roles.num_targets, name=table.stem
+        values.reshape(shape),
+        regular.times,
+        tuple(names),
+        channels,
+        num_targets=roles.num_targets,
+        name=_as_text(table.stem),
     )
     # A table sorted by node is in order if each node is.
     by_node = np.argsort(node_codes, kind="stable")
@@ -351,6 +360,11 @@ def _check_cells_differ(table: Table, cells: Int[np.ndarray, " rows"], nodes: Se
             f"{table.place(first)} and {table.place(int(last_row[cells[first]]))}. ",
             repeated_time_hint(times[step]),
         )
+
+
+def _as_text(file_name: str) -> str:
+    """Return the name of a file, which may have bytes that are no text, for the name of a panel."""
+    return os.fsencode(file_name).decode(errors="replace")
 
 
 def _check_cost(table: Table, num_entries: int, num_cells: int) -> None:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
 from tdegnn.data.times.steps import (
     DAY,
@@ -52,6 +52,8 @@ LARGEST_SPARSE_GRID = 4
 
 # The first and the last day whose local times exist in every time zone.
 CALENDAR = ("0001-01-02", "9999-12-30")
+# Number of digits of a wrong number that a message shows.
+LONGEST_SHOWN = 40
 
 SORTED = "The times were not in order; they were sorted."
 
@@ -180,14 +182,31 @@ def check_present(given: pd.Index, place: Place) -> None:
 
 def too_large_error(number: str, where: str) -> InputError:
     """Return the error for an integer that is too large: int64 cannot hold it, or its distance from others."""
-    return InputError(f"Expected times of at most 18 digits, got {number} in {where}. Count them from a later start.")
+    shown = number if len(number) <= LONGEST_SHOWN else f"{number[:LONGEST_SHOWN]}..."
+    return InputError(f"Expected times of at most 18 digits, got {shown} in {where}. Count them from a later start.")
+
+
+def check_years(given: pd.DatetimeIndex, place: Place) -> None:
+    """Raise an `InputError` for a date that Python's calendar does not have, in any time zone."""
+    is_beyond = is_beyond_calendar(given)
+    if is_beyond.any():
+        where = place(int(np.argmax(is_beyond)))
+        raise InputError(f"Expected dates of the years 1 to 9999, got another in {where}. Correct it.")
+
+
+def is_beyond_calendar(given: pd.DatetimeIndex) -> Bool[np.ndarray, " given"]:
+    """Return which dates are not in Python's calendar, in any time zone."""
+    if given.unit == "ns":  # from 1677 to 2262
+        return np.zeros(len(given), dtype=bool)
+    first, last = (np.datetime64(day).astype(f"datetime64[{given.unit}]").astype(np.int64) for day in CALENDAR)
+    return np.asarray((given.asi8 < first) | (given.asi8 > last))
 
 
 def _as_dates_or_numbers(given: pd.Index, place: Place) -> pd.Index:
     """Return dates in microseconds, integers in int64, other numbers in float64. Refuse anything else."""
     check_present(given, place)
     if isinstance(given, pd.DatetimeIndex):
-        _check_years(given, place)
+        check_years(given, place)
         return given.as_unit("us")
     if isinstance(given, pd.TimedeltaIndex):
         raise InputError(
@@ -201,15 +220,6 @@ def _as_dates_or_numbers(given: pd.Index, place: Place) -> pd.Index:
     raise InputError(
         f"Expected times to be dates or numbers, got {given.dtype}. Convert them first, as pandas.to_datetime does."
     )
-
-
-def _check_years(given: pd.DatetimeIndex, place: Place) -> None:
-    """Raise an `InputError` for a date that Python's calendar does not have, in any time zone."""
-    first, last = (np.datetime64(day).astype(f"datetime64[{given.unit}]").astype(np.int64) for day in CALENDAR)
-    is_beyond = (given.asi8 < first) | (given.asi8 > last)
-    if is_beyond.any():
-        where = place(int(np.argmax(is_beyond)))
-        raise InputError(f"Expected dates of the years 1 to 9999, got another in {where}. Correct it.")
 
 
 def _as_int64(given: pd.Index, place: Place) -> Int[np.ndarray, " given"]:
