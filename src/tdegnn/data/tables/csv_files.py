@@ -115,10 +115,12 @@ class CsvFormat:
     encoding: str = "utf-8"
 
     def __post_init__(self) -> None:
-        if self.separator is not None and not re.fullmatch(r"[\x01-\x7f]", self.separator):
-            raise InputError(f"Expected a separator of one ASCII character, got {self.separator!r}.")
-        if self.separator is not None and self.separator in '"\r\n':
-            raise InputError(f"Expected a separator that is no quote or line break, got {self.separator!r}.")
+        if self.separator is not None and len(self.separator) != 1:
+            raise InputError(f"Expected a separator of one character, got {self.separator!r}.")
+        if self.separator is not None and (self.separator in '"\r\n\0' or not self.separator.isascii()):
+            raise InputError(
+                f"Expected an ASCII character that is no quote or line break as separator, got {self.separator!r}."
+            )
         if self.decimal not in (".", ",") or self.decimal == self.separator:
             other = " as separator too" if self.decimal == self.separator else ""
             raise InputError(f"Expected the decimal sign '.' or ',', got {self.decimal!r}{other}.")

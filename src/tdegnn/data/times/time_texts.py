@@ -74,7 +74,10 @@ def as_times(
     index = _as_index(values)
     check_present(index, place)
     if isinstance(index, pd.PeriodIndex):
-        index = index.to_timestamp()
+        try:
+            index = index.to_timestamp()
+        except pd.errors.OutOfBoundsDatetime as error:
+            raise InputError(f"Expected periods of the years 1 to 9999, got others: {error}.") from error
     if isinstance(index, pd.DatetimeIndex):
         return in_zone(index, time_zone, place)
     if not isinstance(index.dtype, np.dtype) or index.dtype == object:
