@@ -7,6 +7,7 @@ calendar days or months (see `times.py`); steps that a table skips are there wit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 # Sums of squares of larger numbers, and of smaller differences, may not fit into float64.
 LARGEST_VALUE = 1e100
 SMALLEST_SPREAD = 1e-100
+# Half a character, which no file can hold.
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -345,7 +348,7 @@ def _check_names(**names_by_axis: tuple[str, ...]) -> None:
                     f"Expected names of {axis} that are not empty and without spaces around them, got {name!r}."
                 )
             # NumPy and files would change them.
-            if "\0" in name or any("\ud800" <= character <= "\udfff" for character in name):
+            if "\0" in name or SURROGATE.search(name):
                 raise InputError(f"Expected names of {axis} that are text, got {name!r}. Rename it.")
             if name in seen:
                 raise InputError(f"Expected {axis} to have different names, got {name!r} twice.")

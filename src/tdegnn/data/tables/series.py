@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -297,9 +297,10 @@ class _TimeColumn:
 
 def _read_wide(table: Table, roles: _Roles, times: _TimeColumn) -> Panel:
     rows = np.arange(table.columns.num_rows)
-    _check_cost(table, len(rows), 0)
+    check_cost = _cost_check(table)
+    check_cost(len(rows), 0)
     regular = regularize(times.read(rows), times.place(rows))
-    _check_cost(table, len(rows), len(regular.times) * len(roles.values))
+    check_cost(len(rows), len(regular.times) * len(roles.values))
     values = np.full((len(regular.times), len(roles.values), 1), np.nan)
     for position, column in enumerate(roles.values):
         values[regular.positions, position, 0] = table.numbers(column)
@@ -308,22 +309,22 @@ def _read_wide(table: Table, roles: _Roles, times: _TimeColumn) -> Panel:
 
 
 def _read_long(table: Table, roles: _Roles, times: _TimeColumn, node_column: int) -> Panel:
+    check_cost = _cost_check(table)
     nodes = table.texts(node_column)
-    _check_cost(table, len(nodes.dictionary), 0)
+    check_cost(len(nodes.dictionary), 0)
     names = nodes.dictionary.to_pylist()
     if nodes.null_count or "" in names:
         is_missing = np.asarray([name in (None, "") for name in nodes.to_pylist()])
         place = table.place(int(np.argmax(is_missing)))
         raise InputError(f"Expected a node in every row, got none in {place}. Name it, or remove the row.")
     spellings, first_rows = table.codes(times.column)
-    _check_cost(table, len(names) + len(first_rows), 0)
+    check_cost(len(names) + len(first_rows), 0)
     # Two spellings of one time, 2024-01-01 and 2024-01-01 00:00, are one time.
     codes, distinct = pd.factorize(times.read(first_rows))
     regular = regularize(distinct, times.place(first_rows[np.unique(codes, return_index=True)[1]]))
     time_codes = codes[spellings]
     _check_density(table, len(names), len(regular.times))
-    num_cells = len(names) * len(regular.times) * len(roles.values)
-    _check_cost(table, len(names) + len(first_rows), num_cells)
+    check_cost(len(names) + len(first_rows), len(names) * len(regular.times) * len(roles.values))
     positions, node_codes = regular.positions[time_codes], nodes.indices.to_numpy()
     cells = positions * len(names) + node_codes
     _check_cells_differ(table, cells, names, regular.times)
@@ -367,9 +368,17 @@ def _as_text(file_name: str) -> str:
     return os.fsencode(file_name).decode(errors="replace")
 
 
-def _check_cost(table: Table, num_entries: int, num_cells: int) -> None:
-    """Raise an `InputError` if table and panel together would take more memory than the limit."""
-    check_memory(2 * table.columns.nbytes + ENTRY_COST * num_entries + CELL_COST * num_cells, table.source)
+def _cost_check(table: Table) -> Callable[[int, int], None]:
+    """Return a function that raises an `InputError` if table and panel would take more memory than the limit.
+
+    It takes the number of times and names, and that of the cells of the panel.
+    """
+    taken = 2 * table.columns.nbytes
+
+    def check(num_entries: int, num_cells: int) -> None:
+        check_memory(taken + ENTRY_COST * num_entries + CELL_COST * num_cells, table.source)
+
+    return check
 
 
 def _check_density(table: Table, num_nodes: int, num_steps: int) -> None:
