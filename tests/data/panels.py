@@ -20,7 +20,7 @@ CHARACTERS = st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]) | st.
 RESERVED = (*TIME_NAMES, *NODE_NAMES)
 NAMES = st.text(CHARACTERS).map(str.strip).filter(lambda name: name.lower() not in RESERVED)
 # A panel refuses larger numbers.
-NUMBERS = st.floats(-1e100, 1e100, allow_nan=True, width=64)
+NUMBERS = st.floats(-1e100, 1e100) | st.just(np.nan)
 
 
 @st.composite

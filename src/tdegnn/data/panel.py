@@ -22,6 +22,7 @@ from tdegnn.data.times.calendar import calendar_channels
 from tdegnn.data.times.time_texts import as_times
 from tdegnn.data.times.times import check_regular, describe_step, future_times, regularize, show_time
 from tdegnn.errors import InputError, check_count, list_nodes
+from tdegnn.files import check_memory
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -115,6 +116,8 @@ class Panel:
         names = tuple(str(node) for node in (range(num_nodes) if nodes is None else nodes))
         if channels is None:
             channels = ("value",) if num_channels == 1 else [f"channel {number}" for number in range(num_channels)]
+        if len(regular.times) > num_steps:
+            check_memory(len(regular.times) * num_nodes * num_channels * 8, f"series of {len(regular.times)} steps")
         placed = np.full((len(regular.times), num_nodes, num_channels), np.nan)
         placed[regular.positions] = array
         return cls(placed, regular.times, names, tuple(channels), num_targets, graph, name).looked_at(regular.notes)

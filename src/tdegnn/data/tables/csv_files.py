@@ -294,7 +294,8 @@ class _CsvFile:
     def first_block_size(self, start: TableStart) -> int:
         """Return the size of blocks that hold many rows like the first ones."""
         longest = max((sum(map(len, row)) + len(row) for row in (self.names, *start.rows)), default=0)
-        return min(max(SMALLEST_BLOCK, ROWS_PER_BLOCK * longest), max(SMALLEST_BLOCK, self.path.stat().st_size + 1))
+        whole = min(self.path.stat().st_size + 1, LARGEST_BLOCK)
+        return max(SMALLEST_BLOCK, min(ROWS_PER_BLOCK * longest, whole))
 
     def read(self, block_size: int) -> pa.Table:
         """Return the columns of the file."""
