@@ -14,6 +14,8 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
 
 PAGE = Path(__file__).parents[2] / "docs" / "when_a_table_is_wrong.md"
 
@@ -81,6 +83,11 @@ def _parquet(**columns: object) -> Callable[[Path], None]:
     return lambda path: pd.DataFrame(columns).to_parquet(path)
 
 
+def _beyond_calendar(path: Path) -> None:
+    times = pa.array([2**62 + step for step in range(3)], pa.timestamp("us"))
+    pyarrow.parquet.write_table(pa.table({"time": times, "A": [1.0, 2.0, 3.0]}), path)
+
+
 def _no_permission(path: Path) -> None:
     path.write_text(WIDE)
     path.chmod(0)
@@ -98,6 +105,8 @@ REFUSED = [
     Case("a spreadsheet", series=b"PK\x03\x04 spreadsheet", series_name="cases.xlsx"),
     Case("UTF-16", series=WIDE.encode("utf-16")),
     Case("Latin-1", series=_changed("time,A", "time,Zürich").encode("latin-1")),
+    Case("another encoding than given", options=("--encoding", "utf-16")),
+    Case("an encoding that is none of text", options=("--encoding", "zip")),
     Case("bytes that are not text", series=b"\x00\x01\x02\x03" * 40),
     Case("damaged Parquet file", series=b"PAR1 cut off", series_name="cases.parquet"),
     # columns
@@ -116,6 +125,7 @@ REFUSED = [
     Case("decimal commas", series=_changed(",", ";").replace(";5;", ";5,5;")),
     Case("thousands separators", series=_changed("2024-01-05,5,", '2024-01-05,"1,500",')),
     Case("infinite value", series=_changed("2024-01-05,5,", "2024-01-05,inf,")),
+    Case("huge value", series=_changed("2024-01-05,5,", "2024-01-05,1e300,")),
     Case("nothing observed at all", series="time,A,B\n" + "".join(f"{day},,\n" for day in DAYS)),
     Case(
         "Parquet with text for numbers",
@@ -134,6 +144,8 @@ REFUSED = [
     Case("row without a time", series=_changed("2024-01-05,", ",")),
     Case("text in times", series=_changed("2024-01-05,", "yesterday,")),
     Case("a date that does not exist", series=_changed("2024-01-05,", "2024-02-31,")),
+    Case("a number among dates", series=_changed("2024-01-05,", "-1,")),
+    Case("dates that no calendar has", series=_beyond_calendar, series_name="cases.parquet"),
     Case("day or month first?", series="time,A\n" + "".join(f"{n:02}/01/2024,{n}\n" for n in range(1, 13))),
     Case("dates in two ways", series=_changed("2024-01-05,", "05.01.2024,")),
     Case("times in another format than given", options=("--time-format", "%d/%m/%Y")),
@@ -198,6 +210,7 @@ USED = [
         ),
     ),
     Case("the hour that the clocks skip", series=_hourly_without_zone("2024-03-30")),
+    Case("tiny values", series="time,A,B\n" + "".join(f"{day},{n % 5}e-200,{n % 3}\n" for n, day in enumerate(DAYS))),
     Case("constant node", series="time,A,B\n" + "".join(f"{day},5,{n % 3}\n" for n, day in enumerate(DAYS))),
     Case("node never observed", series="time,A,B\n" + "".join(f"{day},,{n % 3}\n" for n, day in enumerate(DAYS))),
     Case("one node", series="time,A\n" + "".join(f"{day},{n % 3}\n" for n, day in enumerate(DAYS))),

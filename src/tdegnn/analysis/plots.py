@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
@@ -21,6 +22,7 @@ from numpy.typing import ArrayLike
 from tdegnn.analysis.report import CoefficientReport
 from tdegnn.analysis.stencil import REGION_ROUNDING, as_array, boundary, real_limit, sine_consistency, stability_region
 from tdegnn.errors import InputError, check_count
+from tdegnn.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,9 +71,14 @@ def new_figure(num_panels: int, panel_size: tuple[float, float] = (4.0, 3.6)) ->
 
 
 def save_figure(figure: Figure, path: Path) -> Path:
-    """Write the figure to `path` and return `path`. The folder is created if needed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=160)
+    """Write the figure to `path`, completely or not at all, and return `path`. The folder is created if needed."""
+    picture_format = path.suffix.removeprefix(".").lower() or "png"
+    known = figure.canvas.get_supported_filetypes()
+    if picture_format not in known:
+        raise InputError(f"Expected a picture that ends in .png, .pdf or .svg, got {path.name}. Rename it.")
+    content = BytesIO()
+    figure.savefig(content, dpi=160, format=picture_format)
+    write_whole(path, content.getvalue())
     return path
 
 

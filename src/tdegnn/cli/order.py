@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -90,10 +89,10 @@ def _notes_of_season(panel: Panel, found: OrderFound) -> list[str]:
 def _save(found: OrderFound, record: dict[str, Any], folder: Path) -> None:
     from tdegnn.analysis.order_plots import plot_order
     from tdegnn.analysis.plots import save_figure
-    from tdegnn.files import finite_or_null
+    from tdegnn.files import finite_or_null, to_json, write_whole
 
     save_figure(plot_order(found), folder / "order.png")
-    (folder / "order.json").write_text(json.dumps(finite_or_null(record), indent=2) + "\n", "utf-8")
+    write_whole(folder / "order.json", f"{to_json(finite_or_null(record), indent=2)}\n".encode())
 
 
 def _print_trials(found: OrderFound) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,17 +25,14 @@ def check_table(path: Path) -> None:
 
 def write_table(frame: pd.DataFrame, path: Path) -> None:
     """Write a table as CSV or Parquet, according to the ending of `path`."""
-    from tdegnn.files import explained, write_whole
+    from tdegnn.data.tables.csv_files import to_csv, to_parquet
+    from tdegnn.files import write_whole
 
     check_table(path)
-    with explained(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".parquet":
-        stream = io.BytesIO()
-        frame.to_parquet(stream, index=False)
-        write_whole(path, stream.getvalue())
+        write_whole(path, to_parquet(frame))
         return
-    text = _with_plain_times(frame).to_csv(index=False, float_format="%.8g", lineterminator="\n")
+    text = to_csv(_with_plain_times(frame), float_format="%.8g")
     # Spreadsheets need a mark at the start to read the file as UTF-8.
     write_whole(path, text.encode("utf-8" if text.isascii() else "utf-8-sig"))
 

@@ -7,6 +7,7 @@ calendar days or months (see `times.py`); steps that a table skips are there wit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,12 +22,19 @@ from tdegnn.data.times.calendar import calendar_channels
 from tdegnn.data.times.time_texts import as_times
 from tdegnn.data.times.times import check_regular, describe_step, future_times, regularize, show_time
 from tdegnn.errors import InputError, check_count, list_nodes
+from tdegnn.files import check_memory
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
 
     from tdegnn.graph import Graph
+
+# Sums of squares of larger numbers, and of smaller differences, may not fit into float64.
+LARGEST_VALUE = 1e100
+SMALLEST_SPREAD = 1e-100
+# Half a character, which no file can hold.
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,6 +116,8 @@ class Panel:
         names = tuple(str(node) for node in (range(num_nodes) if nodes is None else nodes))
         if channels is None:
             channels = ("value",) if num_channels == 1 else [f"channel {number}" for number in range(num_channels)]
+        if len(regular.times) > num_steps:
+            check_memory(len(regular.times) * num_nodes * num_channels * 8, f"series of {len(regular.times)} steps")
         placed = np.full((len(regular.times), num_nodes, num_channels), np.nan)
         placed[regular.positions] = array
         return cls(placed, regular.times, names, tuple(channels), num_targets, graph, name).looked_at(regular.notes)
@@ -243,17 +253,35 @@ class Panel:
         return len(self.times), len(self.nodes), len(self.channels)
 
     def _check_values(self) -> None:
-        is_infinite = np.isinf(self.values)
-        if is_infinite.any():
-            step, node, channel = np.argwhere(is_infinite)[0]
-            raise InputError(
-                f"Expected finite values, got {self.values[step, node, channel]} for node {self.nodes[node]!r} at "
-                f"{show_time(self.times[step])}. Use NaN for what was not observed."
-            )
+        place = find_too_large(self.values, LARGEST_VALUE)
+        if place is None:
+            return
+        if np.isinf(self.values[place]):
+            raise InputError(f"Expected finite values, got {self._describe(place)}. Use NaN for what was not observed.")
+        raise InputError(
+            f"Expected values of at most {LARGEST_VALUE:g} in size, got {self._describe(place)}. Correct it, or give "
+            "the series in a larger unit."
+        )
+
+    def _describe(self, place: tuple[int, ...]) -> str:
+        """Return a value with its node, time and, if there are several, channel, for messages."""
+        step, node, channel = place
+        of_channel = f" in channel {self.channels[channel]!r}" if self.num_channels > 1 else ""
+        return f"{self.values[place]:g} for node {self.nodes[node]!r} at {show_time(self.times[step])}{of_channel}"
 
     def _with_channels(self, values: Float[np.ndarray, "time nodes channels"], names: Sequence[str]) -> Panel:
         joined = np.concatenate([self.values, values], axis=-1)
         return replace(self, values=joined, channels=(*self.channels, *names))
+
+
+def find_too_large(values: Float[np.ndarray, "*shape"], largest: float) -> tuple[int, ...] | None:
+    """Return the position of the first value that is infinite or larger in size than `largest`. None if none is."""
+    # Without an array of the absolute values, which may need much memory. NaN does not count.
+    if values.size == 0 or not (
+        np.fmin.reduce(values, axis=None) < -largest or np.fmax.reduce(values, axis=None) > largest
+    ):
+        return None
+    return tuple(int(index) for index in np.argwhere(np.abs(values) > largest)[0])
 
 
 def _as_series(values: ArrayLike | Tensor) -> Float[np.ndarray, "time nodes channels"]:
@@ -296,6 +324,10 @@ def _notes_on_values(values: Float[np.ndarray, "time nodes channels"], nodes: Se
     is_constant = (lowest == highest) & (observed[..., 0].sum(axis=0) > 1)
     if is_constant.any():
         notes.append(f"The value never changes at {list_nodes(names[is_constant].tolist(), len(nodes))}.")
+    is_tiny = (lowest < highest) & (highest - lowest < SMALLEST_SPREAD)
+    if is_tiny.any():
+        where = list_nodes(names[is_tiny].tolist(), len(nodes))
+        notes.append(f"Differences below {SMALLEST_SPREAD:g} may count as none, at {where}. Use a smaller unit.")
     if len(nodes) == 1:
         notes.append("There is only one node: a graph does not help here.")
     return notes
@@ -318,6 +350,9 @@ def _check_names(**names_by_axis: tuple[str, ...]) -> None:
                 raise InputError(
                     f"Expected names of {axis} that are not empty and without spaces around them, got {name!r}."
                 )
+            # NumPy and files would change them.
+            if "\0" in name or SURROGATE.search(name):
+                raise InputError(f"Expected names of {axis} that are text, got {name!r}. Rename it.")
             if name in seen:
                 raise InputError(f"Expected {axis} to have different names, got {name!r} twice.")
             seen.add(name)

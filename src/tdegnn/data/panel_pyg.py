@@ -128,7 +128,8 @@ def _as_written(times: np.ndarray, *, is_date: bool, time_zone: str | None) -> p
     if is_date:
         dates = pd.DatetimeIndex(times.astype("datetime64[us]"))
         return dates if time_zone is None else dates.tz_localize("UTC").tz_convert(time_zone)
-    if np.issubdtype(times.dtype, np.integer):
-        step = int(times[1] - times[0]) if len(times) > 1 else 1
+    step = int(times[1] - times[0]) if len(times) > 1 and np.issubdtype(times.dtype, np.integer) else 1
+    # Times that do not increase are left to `Panel.from_array`, which refuses them.
+    if np.issubdtype(times.dtype, np.integer) and (np.diff(times) == step).all() and step > 0:
         return pd.RangeIndex(int(times[0]), int(times[-1]) + step, step)
     return pd.Index(times)

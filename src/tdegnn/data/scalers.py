@@ -25,6 +25,8 @@ Values = TypeVar("Values", Real[np.ndarray, "*batch nodes channels"], Real[Tenso
 QUARTILES_APART = 1.349
 # A spread up to this share of the center is rounding: the series is constant.
 ROUNDING = 1e-12
+# Squares of smaller spreads do not fit into float64: the series counts as constant, which a note of the panel says.
+UNDERFLOW = 1e-150
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,4 +144,4 @@ def _median_and_quartiles(series: Series) -> tuple[Numbers, Numbers]:
 
 
 def _is_rounding(spread: Numbers, center: Numbers) -> Bool[np.ndarray, " series"]:
-    return np.asarray(spread <= ROUNDING * np.abs(center))
+    return np.asarray(spread <= np.maximum(ROUNDING * np.abs(center), UNDERFLOW))

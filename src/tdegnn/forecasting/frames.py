@@ -15,13 +15,17 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from tdegnn.data.panel import Panel
+from tdegnn.data.panel import Panel, find_too_large
 from tdegnn.data.scalers import Per, Scaler
 from tdegnn.data.tables.node_features import NodeFeatures
 from tdegnn.data.times.seasons import Season, season_waves, step_length, step_numbers
+from tdegnn.data.times.times import show_time
 from tdegnn.data.windows import SlidingWindows, fill_last, sliding_windows
-from tdegnn.errors import Argument, InputError
+from tdegnn.errors import Argument, InputError, TrainingError
 from tdegnn.nets.series_network import Frames, SeriesSizes
+
+# Squares of larger numbers do not fit into float32.
+LARGEST_SCALED = 1e18
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +185,9 @@ class FrameMaker:
             raise InputError(
                 f"Expected the channels of the training, {', '.join(self.channels)}, got {', '.join(panel.channels)}."
             )
-        scaled = self.scaler.transform(self._extended(panel, future))
+        extended = self._extended(panel, future)
+        scaled = self.scaler.transform(extended)
+        _check_scaled(scaled, extended, panel, self.horizon)
         times = panel.times.append(panel.future_times(self.horizon))
         numbers = step_numbers(times, self.step_length)
         waves = np.concatenate(
@@ -226,7 +232,16 @@ class FrameMaker:
     def to_units(
         self, forecast: Float[np.ndarray, "*batch nodes targets"]
     ) -> Float[np.ndarray, "*batch nodes targets"]:
-        """Return forecasts in the units of the panel."""
+        """Return forecasts in the units of the panel.
+
+        Raises:
+            TrainingError: The forecasts have diverged.
+        """
+        if find_too_large(forecast, LARGEST_SCALED) is not None:
+            raise TrainingError(
+                f"Expected forecasts within {LARGEST_SCALED:g} standard deviations of the series, got larger ones: "
+                "they diverge. Forecast fewer steps, or train with a lower learning rate or step size."
+            )
         return self._target_scaler.invert(forecast)
 
     @property
@@ -237,6 +252,24 @@ class FrameMaker:
     def target_scales(self) -> Float[np.ndarray, "nodes targets"]:
         """A scaled value of one, in the units of the panel."""
         return self._target_scaler.scale
+
+
+def _check_scaled(
+    scaled: Float[np.ndarray, "time nodes channels"],
+    values: Float[np.ndarray, "time nodes channels"],
+    panel: Panel,
+    horizon: int,
+) -> None:
+    """Raise an `InputError` for a value so far from those of the training that a network overflows."""
+    place = find_too_large(scaled, LARGEST_SCALED)
+    if place is not None:
+        step, node, channel = place
+        time = panel.times.append(panel.future_times(horizon))[step]
+        raise InputError(
+            f"Expected values within {LARGEST_SCALED:g} standard deviations of those of the training, got "
+            f"{values[place]:g} of {panel.channels[channel]!r} for node {panel.nodes[node]!r} at {show_time(time)}. "
+            "Correct it, or train on series with such values."
+        )
 
 
 def _join(panel: Panel, features: NodeFeatures) -> Panel:

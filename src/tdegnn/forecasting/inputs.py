@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from tdegnn.data.panel import Panel
+from tdegnn.data.panel import LARGEST_VALUE, Panel
 from tdegnn.data.times.times import describe_step, show_time
-from tdegnn.errors import Argument, InputError
+from tdegnn.errors import Argument, InputError, TrainingError
 from tdegnn.forecasting.held_out import check_is_panel
 
 
@@ -91,8 +91,20 @@ def cover_blocks(future: Panel, known: Sequence[str], asked: pd.Index, whole: pd
 
 
 def extend_panel(panel: Panel, forecast: Float[np.ndarray, "steps nodes targets"], future: Panel | None) -> Panel:
-    """Return the panel with forecasts as if they had been observed, and with the channels known in these steps."""
+    """Return the panel with forecasts as if they had been observed, and with the channels known in these steps.
+
+    Raises:
+        TrainingError: A forecast is not a number, or too large for a panel.
+    """
     times = panel.future_times(len(forecast))
+    is_wrong = ~(np.abs(forecast) <= LARGEST_VALUE)
+    if is_wrong.any():
+        step, node, channel = np.argwhere(is_wrong)[0]
+        raise TrainingError(
+            f"Expected numbers of at most {LARGEST_VALUE:g} as forecasts, got {forecast[step, node, channel]:g} for "
+            f"node {panel.nodes[node]!r}, forecast for {show_time(times[step])}. Forecast fewer steps, or train with a "
+            "lower learning rate or step size."
+        )
     after = np.full((len(forecast), panel.num_nodes, panel.num_channels), np.nan)
     after[..., : panel.num_targets] = forecast
     if future is not None:

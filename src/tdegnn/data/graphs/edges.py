@@ -28,9 +28,10 @@ from tdegnn.data.graphs.adjacency_files import (
     read_named_matrix,
     read_plain_matrix,
 )
-from tdegnn.data.tables.csv_files import CsvFormat, Kind, TableStart, check_file, is_parquet, peek_csv
+from tdegnn.data.tables.csv_files import CsvFormat, Kind, TableStart, check_file, is_parquet, peek_csv, to_csv
 from tdegnn.data.tables.table import PLAIN_CSV, Table, find_named, read_table
 from tdegnn.errors import InputError, list_nodes
+from tdegnn.files import write_whole
 from tdegnn.graph import Direction, Graph, is_pyg_data
 
 if TYPE_CHECKING:
@@ -70,14 +71,17 @@ def read_graph(
 
 
 def write_edges(graph: Graph, nodes: Sequence[str], path: str | os.PathLike[str]) -> None:
-    """Write the edges of a graph as a CSV file `source,target[,weight]` that `read_graph` reads back."""
+    """Write the edges of a graph as a CSV file `source,target[,weight]` that `read_graph` reads back.
+
+    Names that a spreadsheet would run as a formula begin with an apostrophe, as in `write_series`.
+    """
     if Path(path).suffix != ".csv":
         raise InputError(f"Expected a file that ends in .csv, got {Path(path).name}.")
     sources, targets = graph.edge_index.numpy()
     columns: dict[str, Any] = {"source": np.take(nodes, sources), "target": np.take(nodes, targets)}
     if graph.is_weighted:
         columns["weight"] = graph.edge_weight.numpy()
-    pd.DataFrame(columns).to_csv(path, index=False)
+    write_whole(Path(path), to_csv(pd.DataFrame(columns)).encode())
 
 
 @dataclass(frozen=True)

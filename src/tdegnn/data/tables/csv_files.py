@@ -2,17 +2,21 @@
 
 Arrow reads a CSV file quickly, given the columns that hold text. Only if it fails, the file is read again cell by cell,
 to find the line and to explain the error. Arrow is imported only when a file is read, because the command line checks
-file names before that.
+file names before that. What a row and the whole table may take is compared with the limit of memory before it is taken.
+
+Spreadsheets run a cell that begins with `=` as a formula. Writers put an apostrophe before such text, and readers take
+it away again.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import difflib
 import io
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -22,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from tdegnn.errors import Argument, InputError, Message
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 Kind = Literal["text", "number"]
@@ -34,11 +39,26 @@ MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "None")
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 OTHER_FILES = {b"PK\x03\x04": "a spreadsheet or a zip archive", b"\x1f\x8b": "a gzip archive", b"SQLi": "a database"}
 LARGEST_FIELD = 2**31 - 1
-# Number of rows from which the kind of a column is decided.
+# Number of rows from which the kind of a column is decided, and of cells and characters in them.
 NUM_PEEKED = 200
+MOST_PEEKED_CELLS = 2_000_000
+MOST_PEEKED_CHARACTERS = 2**26
+# Bytes of memory, measured: per character and per cell of a row of Python texts; per byte of a file that Arrow reads,
+# per number, text and column of the table that it makes, until a panel or a graph is made of it.
+CHARACTER_COST, CELL_COST = 8, 150
+BYTE_COST, NUMBER_COST, TEXT_COST, COLUMN_COST = 2, 24, 64, 8000
+# Arrow reads blocks of this size. A row must fit into one, and many rows should.
+SMALLEST_BLOCK, LARGEST_BLOCK = 2**20, 2**31 - 1
+ROWS_PER_BLOCK = 64
+# Bytes that are read at once to count or decode.
+PIECE = 2**20
 # Number of names in a folder that are compared with the name of a missing file.
 MOST_NAMES = 1_000
-NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE)
+NUMBER = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE | re.ASCII)
+# Text that a spreadsheet would run unless it is a number, also after apostrophes.
+FORMULA = re.compile(r"'*[=+\-@\t\r]")
+PLAIN_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+ESCAPED = r"^'('*[=+\-@\t\r])"
 
 
 def check_file(source: str | os.PathLike[str]) -> Path:
@@ -97,18 +117,25 @@ class CsvFormat:
     def __post_init__(self) -> None:
         if self.separator is not None and len(self.separator) != 1:
             raise InputError(f"Expected a separator of one character, got {self.separator!r}.")
+        if self.separator is not None and (self.separator in '"\r\n\0' or not self.separator.isascii()):
+            raise InputError(
+                f"Expected an ASCII character that is no quote or line break as separator, got {self.separator!r}."
+            )
         if self.decimal not in (".", ",") or self.decimal == self.separator:
             other = " as separator too" if self.decimal == self.separator else ""
             raise InputError(f"Expected the decimal sign '.' or ',', got {self.decimal!r}{other}.")
         try:
-            "".encode(self.encoding)
+            # Python also calls compressions encodings, and these do not decode text.
+            is_text = "a".encode(self.encoding).decode(self.encoding) == "a"
         except (LookupError, ValueError) as error:
             raise InputError(f"Expected an encoding such as utf-8 or latin-1, got {self.encoding!r}.") from error
+        if not is_text:
+            raise InputError(f"Expected an encoding such as utf-8 or latin-1, got {self.encoding!r}.")
 
     @property
     def is_utf8(self) -> bool:
         """Whether the text is UTF-8."""
-        return self.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
+        return codecs.lookup(self.encoding).name == "utf-8"
 
 
 @dataclass(frozen=True)
@@ -141,50 +168,94 @@ def read_csv(
 ) -> tuple[pa.Table, Callable[[int], int]]:
     """Read a CSV file. Return its columns, and a function that finds the line of a row."""
     import pyarrow as pa
-    import pyarrow.csv
 
-    types = {"text": pa.dictionary(pa.int32(), pa.string()), "number": pa.float64()}
     separator, start = peek_csv(path, csv_format, has_header=has_header)
+    check_names(start.names, path.name)
     file = _CsvFile(path, csv_format, separator, start.names, tuple(choose_kinds(start)), has_header, number_hint)
-    try:
-        columns = pyarrow.csv.read_csv(
-            path if csv_format.is_utf8 else io.BytesIO(_transcoded(path, csv_format)),
-            # `skip_rows` would count lines, and a quoted name may have two.
-            read_options=pyarrow.csv.ReadOptions(column_names=start.names, skip_rows_after_names=int(has_header)),
-            parse_options=pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types={name: types[kind] for name, kind in zip(start.names, file.kinds, strict=True)},
-                null_values=list(MISSING),
-                strings_can_be_null=False,
-                decimal_point=csv_format.decimal,
-            ),
-        )
-    except pa.ArrowInvalid as error:
-        raise file.explain(error) from error
-    return columns, file.find_line
+    file.check_cost()
+    block_size = file.first_block_size(start)
+    while True:
+        try:
+            return file.read(block_size), file.find_line
+        except pa.ArrowInvalid as error:
+            # A row is longer than the block.
+            if "straddling" not in str(error) or block_size > min(LARGEST_BLOCK - 1, 4 * path.stat().st_size):
+                raise file.explain(str(error)) from error
+            block_size = min(4 * block_size, LARGEST_BLOCK)
+        except (UnicodeError, pa.ArrowException, OSError) as error:
+            raise file.explain(str(error)) from error
 
 
 def peek_csv(path: Path, csv_format: CsvFormat, *, has_header: bool = True) -> tuple[str, TableStart]:
     """Return the separator and the first rows of a CSV file. Columns without a header are called 0, 1, ..."""
     _check_is_text(path, csv_format)
-    try:
-        separator = _find_separator(path, csv_format)
-        with _open_text(path, csv_format) as file:
-            rows = [tuple(cells) for cells in islice(_reader(file, separator), NUM_PEEKED + 1)]
-    except UnicodeError as error:
-        raise _undecodable(path, csv_format) or error from error
-    except csv.Error as error:
-        raise InputError(f"Expected a CSV table in {path.name}, got one that cannot be read: {error}.") from error
-    header = tuple(cell.strip() for cell in rows[0])
+    separator = _find_separator(path, csv_format)
+    rows: list[tuple[str, ...]] = []
+    num_cells = 0
+    for _, cells in _read_rows(path, csv_format, separator, MOST_PEEKED_CHARACTERS):
+        rows.append(tuple(cells))
+        num_cells += len(cells)
+        if len(rows) > NUM_PEEKED or num_cells > MOST_PEEKED_CELLS:
+            break
+    header = tuple(unescape(cell.strip()) for cell in rows[0]) if rows else ()
     if len(header) < 2:
         cure = Message("Separate them by commas, or pass ", Argument("separator"), ".")
         raise InputError(
             f"Expected at least two columns in {path.name}, got one in line 1: {_shorten(''.join(header))!r}. ",
-            cure if rows[0] else "Remove the line.",
+            cure if header else "Remove the line.",
         )
     if not has_header:
         return separator, TableStart(tuple(map(str, range(len(header)))), tuple(row for row in rows if row))
     return separator, TableStart(header, tuple(row for row in rows[1:] if row))
+
+
+def check_names(names: Sequence[str], source: str) -> None:
+    """Raise an `InputError` for a column of a table without a name, and for two columns with the same one."""
+    seen: set[str] = set()
+    for position, name in enumerate(names):
+        if name in seen:
+            raise InputError(f"Expected each column of {source} once, got {name!r} twice. Rename one of them.")
+        if not name and position > 0:
+            raise InputError(
+                f"Expected a name for each column of {source}, got none for column {position + 1}. Name it, or remove "
+                "the separator at the end of each line."
+            )
+        seen.add(name)
+
+
+def num_peeked(num_columns: int) -> int:
+    """Return the number of rows from which the kind of a column is decided: fewer if there are many columns."""
+    return min(NUM_PEEKED, max(1, MOST_PEEKED_CELLS // max(num_columns, 1)))
+
+
+def to_csv(frame: pd.DataFrame, float_format: str | None = None) -> str:
+    """Return a frame as CSV. Text that a spreadsheet would run as a formula begins with an apostrophe."""
+    texts = [name for name in frame.columns if frame[name].dtype.kind == "O"]
+    safe = frame.assign(**{name: frame[name].map(_escape) for name in texts})
+    safe.columns = [_escape(name) for name in frame.columns]
+    text = str(safe.to_csv(index=False, float_format=float_format, lineterminator="\n"))
+    if "\r" not in text:
+        return text
+    # Python 3.11 does not quote this line break by itself.
+    quoting = csv.QUOTE_NONNUMERIC
+    return str(safe.to_csv(index=False, float_format=float_format, lineterminator="\n", quoting=quoting))
+
+
+def to_parquet(frame: pd.DataFrame) -> bytes:
+    """Return a frame as Parquet, which keeps all text as it is."""
+    stream = io.BytesIO()
+    frame.to_parquet(stream, index=False)
+    return stream.getvalue()
+
+
+def _escape(cell: Any) -> Any:
+    is_formula = isinstance(cell, str) and FORMULA.match(cell) and not PLAIN_NUMBER.fullmatch(cell)
+    return f"'{cell}" if is_formula else cell
+
+
+def unescape(cell: str) -> str:
+    """Return the text before which `to_csv` may have put an apostrophe."""
+    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
 @dataclass(frozen=True)
@@ -199,32 +270,102 @@ class _CsvFile:
     has_header: bool
     number_hint: str
 
+    def check_cost(self) -> None:
+        """Raise an `InputError` if the whole table would take more memory than the limit."""
+        from tdegnn.files import check_memory, memory_limit
+
+        size, num_columns = self.path.stat().st_size, len(self.names)
+        num_texts = self.kinds.count("text")
+        per_row = NUMBER_COST * (num_columns - num_texts) + TEXT_COST * num_texts
+        fixed = BYTE_COST * size + COLUMN_COST * num_columns
+        # A row has a separator or a line break per column. Only if that many would not fit, lines are counted.
+        num_rows = size // num_columns
+        if fixed + per_row * num_rows > memory_limit():
+            num_rows = min(num_rows, self._count_lines())
+        check_memory(fixed + per_row * num_rows, self.path.name)
+
+    def _count_lines(self) -> int:
+        """Return at least as many lines as there are."""
+        feeds = returns = 1
+        for piece in _pieces(self.path, self.csv_format):
+            feeds, returns = feeds + piece.count(b"\n"), returns + piece.count(b"\r")
+        return max(feeds, returns)
+
+    def first_block_size(self, start: TableStart) -> int:
+        """Return the size of blocks that hold many rows like the first ones."""
+        longest = max((sum(map(len, row)) + len(row) for row in (self.names, *start.rows)), default=0)
+        whole = min(self.path.stat().st_size + 1, LARGEST_BLOCK)
+        return max(SMALLEST_BLOCK, min(ROWS_PER_BLOCK * longest, whole))
+
+    def read(self, block_size: int) -> pa.Table:
+        """Return the columns of the file."""
+        import pyarrow as pa
+        import pyarrow.csv
+
+        types = {"text": pa.dictionary(pa.int32(), pa.string()), "number": pa.float64()}
+        with self._open_utf8() as stream:
+            columns = pyarrow.csv.read_csv(
+                stream,
+                # `skip_rows` would count lines, and a quoted name may have two.
+                read_options=pyarrow.csv.ReadOptions(
+                    column_names=self.names, skip_rows_after_names=int(self.has_header), block_size=block_size
+                ),
+                parse_options=pyarrow.csv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    column_types={name: types[kind] for name, kind in zip(self.names, self.kinds, strict=True)},
+                    null_values=list(MISSING),
+                    strings_can_be_null=False,
+                    decimal_point=self.csv_format.decimal,
+                ),
+            )
+        for position, kind in enumerate(self.kinds):
+            if kind == "text":
+                columns = _unescaped(columns, position)
+        return columns
+
+    def _open_utf8(self) -> Any:
+        """Return a stream of the file as UTF-8. Arrow would guess a compression from the name of the file."""
+        import pyarrow as pa
+
+        if not self.csv_format.is_utf8:
+            return io.BufferedReader(_Transcoded(self.path, self.csv_format.encoding), PIECE)
+        # As bytes, since a name need not be UTF-8.
+        return pa.OSFile(os.fsencode(self.path))
+
     def find_line(self, row: int) -> int:
         """Return the line on which a row ends."""
-        return next(line for position, (line, _) in enumerate(self._rows()) if position == row)
+        line = 1
+        for position, (found, _) in enumerate(self._rows()):
+            line = found
+            if position == row:
+                break
+        return line
 
-    def explain(self, error: pa.ArrowInvalid) -> InputError:
+    def explain(self, reason: str) -> InputError:
         """Return the error that names the line and the cell that Arrow could not read."""
         wrong_encoding = _undecodable(self.path, self.csv_format)
         if wrong_encoding is not None:
             return wrong_encoding
+        line = 0
         for line, cells in self._rows():
             if len(cells) != len(self.names):
                 return self._ragged(cells, line)
             for name, kind, cell in zip(self.names, self.kinds, cells, strict=True):
                 if kind == "number" and cell not in MISSING and not _is_number(cell, self.csv_format.decimal):
                     return self._not_a_number(cell, name, line)
-        return InputError(f"Expected a CSV table in {self.path.name}, got one that cannot be read: {error}.")
+        if line == 0:
+            return InputError(f"Expected rows in {self.path.name}, got only a header.")
+        reason = " ".join(reason.split()).rstrip(".")
+        return InputError(
+            f"Expected a CSV table in {self.path.name}, got one that cannot be read: {_shorten(reason, 200)}."
+        )
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield line and cells of each row that is not blank."""
-        with _open_text(self.path, self.csv_format) as file:
-            reader = _reader(file, self.separator)
-            if self.has_header:
-                next(reader)
-            for cells in reader:
-                if cells:
-                    yield reader.line_num, cells
+        rows = _read_rows(self.path, self.csv_format, self.separator)
+        for line, cells in islice(rows, int(self.has_header), None):
+            if cells:
+                yield line, cells
 
     def _ragged(self, cells: list[str], line: int) -> InputError:
         cure = f"Cells that hold a {self.separator!r} need quotes around them."
@@ -251,10 +392,63 @@ class _CsvFile:
         )
 
 
-def _reader(file: Iterable[str], separator: str) -> Any:
+class _Lines:
+    """The lines of a text file for `csv.reader`. A row that would take too much memory raises an `InputError`.
+
+    Args:
+        file: The file.
+        name: Its name, for messages.
+        separator: The character between columns.
+        most_characters: Number of characters after which the lines end, but not before the end of the first row. If
+            None, all lines are read.
+    """
+
+    def __init__(self, file: io.TextIOWrapper, name: str, separator: str, most_characters: int | None) -> None:
+        self.file, self.name, self.separator = file, name, separator
+        self.most_characters = most_characters
+        self.num_characters = 0
+        self.row_cost = 0
+        self.is_first_row = True
+
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        from tdegnn.files import check_memory, memory_limit
+
+        is_enough = self.most_characters is not None and self.num_characters > self.most_characters
+        if is_enough and not self.is_first_row:
+            raise StopIteration
+        line = self.file.readline(memory_limit() // CHARACTER_COST + 1)
+        if not line:
+            raise StopIteration
+        self.num_characters += len(line)
+        self.row_cost += CHARACTER_COST * len(line) + CELL_COST * line.count(self.separator)
+        check_memory(self.row_cost, f"a row of {self.name}")
+        return line
+
+    def end_row(self) -> None:
+        """Count anew from here."""
+        self.row_cost, self.is_first_row = 0, False
+
+
+def _read_rows(
+    path: Path, csv_format: CsvFormat, separator: str, most_characters: int | None = None
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield line and cells of each row, also of the header and of blank ones."""
     # By default, the module refuses cells of more than 128 kB.
     csv.field_size_limit(LARGEST_FIELD)
-    return csv.reader(file, delimiter=separator)
+    try:
+        with _open_text(path, csv_format) as file:
+            lines = _Lines(file, path.name, separator, most_characters)
+            reader = csv.reader(lines, delimiter=separator)
+            for cells in reader:
+                lines.end_row()
+                yield reader.line_num, cells
+    except UnicodeError as error:
+        raise _undecodable(path, csv_format) or _other_text(path, csv_format, error) from error
+    except csv.Error as error:
+        raise InputError(f"Expected a CSV table in {path.name}, got one that cannot be read: {error}.") from error
 
 
 def _is_number(cell: str, decimal: str) -> bool:
@@ -270,9 +464,13 @@ def _find_separator(path: Path, csv_format: CsvFormat) -> str:
     """
     if csv_format.separator is not None:
         return csv_format.separator
-    with _open_text(path, csv_format) as file:
-        # Quoted text does not separate columns.
-        lines = ["".join(line.split('"')[::2]) for line in islice(file, 5) if line.strip()]
+    try:
+        with _open_text(path, csv_format) as file:
+            first = [line for line in islice(_Lines(file, path.name, "\n", MOST_PEEKED_CHARACTERS), 5) if line.strip()]
+    except UnicodeError as error:
+        raise _undecodable(path, csv_format) or _other_text(path, csv_format, error) from error
+    # Quoted text does not separate columns.
+    lines = ["".join(line[:MOST_PEEKED_CHARACTERS].split('"')[::2]) for line in first]
     candidates = [separator for separator in SEPARATORS if separator != csv_format.decimal]
     counts = {separator: [line.count(separator) for line in lines] or [0] for separator in candidates}
 
@@ -304,27 +502,86 @@ def _check_is_text(path: Path, csv_format: CsvFormat) -> None:
 
 def _undecodable(path: Path, csv_format: CsvFormat) -> InputError | None:
     """Return the error for text that is not in the stated encoding, or None if it is."""
-    content = path.read_bytes()
+    line = 1
     try:
-        content.decode(csv_format.encoding)
-    except UnicodeError as error:
-        if not isinstance(error, UnicodeDecodeError):
-            return InputError(f"Expected {csv_format.encoding} text in {path.name}, got other text: {error}.")
-        line = content[: error.start].count(b"\n") + 1
+        for piece in _pieces(path, csv_format):
+            line += piece.count(b"\n")
+    except UnicodeDecodeError as error:
+        line += error.object[: error.start].count(b"\n")
         return InputError(
-            f"Expected {csv_format.encoding} text in {path.name}, got the byte 0x{content[error.start]:02x} in line "
-            f"{line}. Save it as 'CSV UTF-8', or pass its encoding, for example ",
+            f"Expected {csv_format.encoding} text in {path.name}, got the byte 0x{error.object[error.start]:02x} in "
+            f"line {line}. Save it as 'CSV UTF-8', or pass its encoding, for example ",
             Argument("encoding", "latin-1"),
             ".",
         )
+    except UnicodeError as error:
+        return _other_text(path, csv_format, error)
     return None
 
 
-def _transcoded(path: Path, csv_format: CsvFormat) -> bytes:
-    wrong_encoding = _undecodable(path, csv_format)
-    if wrong_encoding is not None:
-        raise wrong_encoding
-    return path.read_bytes().decode(csv_format.encoding).encode("utf-8")
+def _pieces(path: Path, csv_format: CsvFormat) -> Iterator[bytes]:
+    """Yield the text as UTF-8, piece by piece."""
+    with _Transcoded(path, csv_format.encoding) as stream:
+        while piece := stream.read_piece():
+            yield piece
+
+
+def _other_text(path: Path, csv_format: CsvFormat, error: UnicodeError) -> InputError:
+    return InputError(
+        f"Expected {csv_format.encoding} text in {path.name}, got other text: {error}. Pass its encoding, for example ",
+        Argument("encoding", "utf-8"),
+        ".",
+    )
+
+
+class _Transcoded(io.RawIOBase):
+    """A text file of any encoding, as a stream of UTF-8."""
+
+    def __init__(self, path: Path, encoding: str) -> None:
+        self._file = path.open("rb")
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._is_at_end = False
+        self._left = b""
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+    def read_piece(self) -> bytes:
+        """Return the next bytes, which are empty only at the end."""
+        piece = b""
+        while not piece and not self._is_at_end:
+            content = self._file.read(PIECE)
+            self._is_at_end = not content
+            piece = self._decoder.decode(content, final=self._is_at_end).encode("utf-8")
+        return piece
+
+    def readinto(self, target: Any) -> int:
+        """Fill `target` and return the number of bytes."""
+        self._left = self._left or self.read_piece()
+        size = min(len(target), len(self._left))
+        target[:size], self._left = self._left[:size], self._left[size:]
+        return size
+
+
+def _unescaped(columns: pa.Table, position: int) -> pa.Table:
+    """Return the table without the apostrophes that `to_csv` put before formulas in a column of text."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    chunks = columns.column(position).chunks
+    if not any(pc.any(pc.starts_with(chunk.dictionary, "'")).as_py() for chunk in chunks):
+        return columns
+    plain = [
+        pa.DictionaryArray.from_arrays(chunk.indices, pc.replace_substring_regex(chunk.dictionary, ESCAPED, r"\1"))
+        for chunk in chunks
+    ]
+    return columns.set_column(position, columns.schema.field(position), pa.chunked_array(plain))
 
 
 def _open_text(path: Path, csv_format: CsvFormat) -> io.TextIOWrapper:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,11 +20,12 @@ import pyarrow as pa
 from jaxtyping import Bool, Int
 
 from tdegnn.data.panel import Panel
-from tdegnn.data.tables.csv_files import MISSING, CsvFormat, Kind, TableStart
+from tdegnn.data.tables.csv_files import MISSING, CsvFormat, Kind, TableStart, to_csv, to_parquet
 from tdegnn.data.tables.table import NODE_NAMES, PLAIN_CSV, Table, find_named, read_table
 from tdegnn.data.times.time_texts import in_zone, read_times
 from tdegnn.data.times.times import SORTED, Place, regularize, repeated_time_hint, show_time
 from tdegnn.errors import Argument, InputError, Message, list_some
+from tdegnn.files import check_memory, write_whole
 
 if TYPE_CHECKING:
     from tdegnn.graph import Direction
@@ -34,6 +35,8 @@ VALUE_NAMES = ("value", "y", "target")
 AMBIGUOUS_NAMES = ("id", "series")
 # If nodes times steps are more than this many times the rows, a column was mistaken for another.
 LARGEST_DILUTION = 100
+# Bytes of memory that a time or a name of a node takes, as text and as a value, and a cell of the panel.
+ENTRY_COST, CELL_COST = 200, 24
 NUMBER_HINT = Message(
     "Leave cells without a value empty; for a long table, pass the column of nodes with ", Argument("node"), "."
 )
@@ -121,21 +124,19 @@ def write_series(panel: Panel, path: str | os.PathLike[str], layout: Layout = "l
     """Write a panel as a CSV or Parquet table (by the ending of `path`) that `read_panel` reads back.
 
     When you read it back, pass what a table does not hold: which columns are values and which are exogenous, and for
-    CSV the time zone.
+    CSV the time zone. In a CSV file, names that a spreadsheet would run as a formula, such as `=A1`, begin with an
+    apostrophe, which `read_panel` takes away again. The file is written completely or not at all.
 
     Args:
         panel: The series. `write_edges` writes its graph.
         path: A file that ends in .csv or .parquet.
         layout: `long`, one row per node and time, or `wide`, one column per node (one channel only).
     """
-    frame = panel_to_frame(panel, layout)
     path = Path(path)
-    if path.suffix == ".csv":
-        frame.to_csv(path, index=False)
-    elif path.suffix == ".parquet":
-        frame.to_parquet(path, index=False)
-    else:
+    if path.suffix not in (".csv", ".parquet"):
         raise InputError(f"Expected a file that ends in .csv or .parquet, got {path.name}.")
+    frame = panel_to_frame(panel, layout)
+    write_whole(path, to_parquet(frame) if path.suffix == ".parquet" else to_csv(frame).encode())
 
 
 def panel_to_frame(panel: Panel, layout: Layout = "long") -> pd.DataFrame:
@@ -143,7 +144,7 @@ def panel_to_frame(panel: Panel, layout: Layout = "long") -> pd.DataFrame:
     if layout == "wide":
         if panel.num_channels != 1:
             raise InputError(f"Expected one channel for a wide table, got {panel.num_channels}. Use layout='long'.")
-        reserved = [node for node in panel.nodes if node.lower() in (*TIME_NAMES, *NODE_NAMES)]
+        reserved = [node for node in panel.nodes if node.lower() in (*TIME_NAMES, *NODE_NAMES) or _is_count(node)]
         if reserved:
             raise InputError(f"Expected no node called {reserved[0]!r} in a wide table. Use layout='long'.")
         columns = dict(zip(panel.nodes, panel.values[..., 0].T, strict=True))
@@ -257,11 +258,15 @@ class _TimeColumn:
             if self.decimal == ",":
                 texts = [DECIMAL_COMMA.sub(r"\1.\2", text) for text in texts]
             return self._read_texts(texts, rows)
-        typed = pd.Index(array.take(pa.array(rows)).to_pandas())
+        if pa.types.is_date(array.type):
+            array = array.cast(pa.timestamp("s" if pa.types.is_date32(array.type) else "ms"))
+        chosen = array.take(pa.array(rows)).to_pandas()
+        # pandas has no index of float16. Through text, so that 0.1 stays 0.1.
+        typed = pd.Index(chosen.astype(str).astype(np.float64) if pa.types.is_float16(array.type) else chosen)
         self._check_present(np.asarray(typed.isna()), rows)
-        if pa.types.is_date(array.type) or isinstance(typed, pd.DatetimeIndex):
-            return in_zone(pd.DatetimeIndex(typed), self.time_zone)
-        is_whole = pa.types.is_floating(array.type) and bool((typed == np.floor(typed)).all())
+        if isinstance(typed, pd.DatetimeIndex):
+            return in_zone(typed, self.time_zone, self.place(rows))
+        is_whole = pa.types.is_floating(array.type) and bool((np.isfinite(typed) & (typed == np.floor(typed))).all())
         if pa.types.is_integer(array.type) or is_whole:
             return self._read_texts([str(int(number)) for number in typed], rows)
         if not pa.types.is_floating(array.type) or self.time_format or self.time_zone:
@@ -292,27 +297,34 @@ class _TimeColumn:
 
 def _read_wide(table: Table, roles: _Roles, times: _TimeColumn) -> Panel:
     rows = np.arange(table.columns.num_rows)
+    check_cost = _cost_check(table)
+    check_cost(len(rows), 0)
     regular = regularize(times.read(rows), times.place(rows))
+    check_cost(len(rows), len(regular.times) * len(roles.values))
     values = np.full((len(regular.times), len(roles.values), 1), np.nan)
     for position, column in enumerate(roles.values):
         values[regular.positions, position, 0] = table.numbers(column)
     nodes = tuple(table.names[column].strip() for column in roles.values)
-    return Panel(values, regular.times, nodes, name=table.stem).looked_at((*roles.notes, *regular.notes))
+    return Panel(values, regular.times, nodes, name=_as_text(table.stem)).looked_at((*roles.notes, *regular.notes))
 
 
 def _read_long(table: Table, roles: _Roles, times: _TimeColumn, node_column: int) -> Panel:
+    check_cost = _cost_check(table)
     nodes = table.texts(node_column)
+    check_cost(len(nodes.dictionary), 0)
     names = nodes.dictionary.to_pylist()
     if nodes.null_count or "" in names:
         is_missing = np.asarray([name in (None, "") for name in nodes.to_pylist()])
         place = table.place(int(np.argmax(is_missing)))
         raise InputError(f"Expected a node in every row, got none in {place}. Name it, or remove the row.")
     spellings, first_rows = table.codes(times.column)
+    check_cost(len(names) + len(first_rows), 0)
     # Two spellings of one time, 2024-01-01 and 2024-01-01 00:00, are one time.
     codes, distinct = pd.factorize(times.read(first_rows))
     regular = regularize(distinct, times.place(first_rows[np.unique(codes, return_index=True)[1]]))
     time_codes = codes[spellings]
     _check_density(table, len(names), len(regular.times))
+    check_cost(len(names) + len(first_rows), len(names) * len(regular.times) * len(roles.values))
     positions, node_codes = regular.positions[time_codes], nodes.indices.to_numpy()
     cells = positions * len(names) + node_codes
     _check_cells_differ(table, cells, names, regular.times)
@@ -322,7 +334,12 @@ def _read_long(table: Table, roles: _Roles, times: _TimeColumn, node_column: int
     channels = tuple(table.names[column].strip() for column in roles.values)
     shape = (len(regular.times), len(names), len(channels))
     panel = Panel(
-        values.reshape(shape), regular.times, tuple(names), channels, num_targets=roles.num_targets, name=table.stem
+        values.reshape(shape),
+        regular.times,
+        tuple(names),
+        channels,
+        num_targets=roles.num_targets,
+        name=_as_text(table.stem),
     )
     # A table sorted by node is in order if each node is.
     by_node = np.argsort(node_codes, kind="stable")
@@ -344,6 +361,24 @@ def _check_cells_differ(table: Table, cells: Int[np.ndarray, " rows"], nodes: Se
             f"{table.place(first)} and {table.place(int(last_row[cells[first]]))}. ",
             repeated_time_hint(times[step]),
         )
+
+
+def _as_text(file_name: str) -> str:
+    """Return the name of a file, which may have bytes that are no text, for the name of a panel."""
+    return os.fsencode(file_name).decode(errors="replace")
+
+
+def _cost_check(table: Table) -> Callable[[int, int], None]:
+    """Return a function that raises an `InputError` if table and panel would take more memory than the limit.
+
+    It takes the number of times and names, and that of the cells of the panel.
+    """
+    taken = 2 * table.columns.nbytes
+
+    def check(num_entries: int, num_cells: int) -> None:
+        check_memory(taken + ENTRY_COST * num_entries + CELL_COST * num_cells, table.source)
+
+    return check
 
 
 def _check_density(table: Table, num_nodes: int, num_steps: int) -> None:

@@ -21,12 +21,13 @@ import pyarrow.parquet
 from jaxtyping import Float, Int
 
 from tdegnn.data.tables.csv_files import (
-    NUM_PEEKED,
     ChooseKinds,
     CsvFormat,
     TableStart,
     check_file,
+    check_names,
     is_parquet,
+    num_peeked,
     read_csv,
 )
 from tdegnn.errors import InputError
@@ -53,7 +54,7 @@ class Table:
     find_line: Callable[[int], int] | None = None
 
     def __post_init__(self) -> None:
-        _check_names(self.names, self.source)
+        check_names(self.names, self.source)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -63,8 +64,11 @@ class Table:
     @cached_property
     def start(self) -> TableStart:
         """Names of the columns and first rows, as text."""
-        first = self.columns.slice(0, NUM_PEEKED)
-        columns = [["" if cell is None else str(cell) for cell in column.to_pylist()] for column in first.columns]
+        first = self.columns.slice(0, num_peeked(len(self.names)))
+        try:
+            columns = [["" if cell is None else str(cell) for cell in column.to_pylist()] for column in first.columns]
+        except (OverflowError, ValueError) as error:  # Python has no such dates
+            raise InputError(f"Expected dates of the years 1 to 9999 in {self.source}, got others: {error}.") from error
         types = enumerate(self.columns.schema.types)
         # A CSV file has no types: its text may hold numbers.
         is_typed = self.find_line is None
@@ -185,7 +189,7 @@ def _read_parquet(path: Path) -> Table:
 def _take_frame(frame: Any) -> Table:
     if isinstance(frame, pd.DataFrame):
         frame = _flatten(frame)
-        _check_names(tuple(frame.columns), FRAME)
+        check_names(tuple(frame.columns), FRAME)
     elif isinstance(frame, pd.Series) or not hasattr(frame, "__arrow_c_stream__"):
         raise InputError(
             f"Expected a path, or a pandas or polars frame, got {type(frame).__name__}. "
@@ -224,19 +228,6 @@ def _in_known_types(columns: pa.Table) -> pa.Table:
     others = (pa.string_view(), pa.large_string())
     fields = [field.with_type(pa.string()) if field.type in others else field for field in columns.schema]
     return columns.cast(pa.schema(fields))
-
-
-def _check_names(names: Sequence[str], source: str) -> None:
-    seen: set[str] = set()
-    for position, name in enumerate(names):
-        if name in seen:
-            raise InputError(f"Expected each column of {source} once, got {name!r} twice. Rename one of them.")
-        if not name and position > 0:
-            raise InputError(
-                f"Expected a name for each column of {source}, got none for column {position + 1}. Name it, or remove "
-                "the separator at the end of each line."
-            )
-        seen.add(name)
 
 
 def _as_strings(array: pa.ChunkedArray, name: str, source: str) -> pa.ChunkedArray:

@@ -25,7 +25,9 @@ LARGEST_NUMBER_TOLERANCE = 0.25
 # Numbers with more decimals than this are results of a computation, not rounded by hand.
 MOST_DECIMALS = 6
 # Differences of integers up to this size fit into int64.
-LARGEST_INTEGER = 2**62
+LARGEST_INTEGER = 2**62 - 1
+# pandas cannot count steps of a fixed duration that are longer, 200 years.
+LONGEST_STEP = 200 * 365 * DAY
 
 
 def most_common(differences: Int[np.ndarray, " differences"]) -> int:
@@ -48,7 +50,8 @@ def rank_numbers(numbers: Float[np.ndarray, " given"]) -> Int[np.ndarray, " give
     usual = lower_median(differences)
     # The mean, since 60 times per second is written as 0.017, 0.033, 0.05: no single difference is the step.
     step = differences[(differences > usual / 2) & (differences < usual * 3 / 2)].mean()
-    steps = np.rint(differences / step)
+    with np.errstate(over="ignore"):  # 1e100 may follow 1e-300
+        steps = np.rint(differences / step)
     if steps.min() < 1 or steps.sum() > LARGEST_INTEGER:
         return None
     ranks = np.concatenate([[0], np.cumsum(steps)]).astype(np.int64)
@@ -82,7 +85,8 @@ def number_tolerance(numbers: Float[np.ndarray, " given"], step: float) -> float
 def decimals_of(numbers: Float[np.ndarray, " given"]) -> int | None:
     """Return how many decimals are needed to write all numbers. None if too many."""
     candidates = range(MOST_DECIMALS + 1)
-    return next((count for count in candidates if (np.round(numbers, count) == numbers).all()), None)
+    with np.errstate(over="ignore", invalid="ignore"):  # rounding 1e305 multiplies it first
+        return next((count for count in candidates if (np.round(numbers, count) == numbers).all()), None)
 
 
 def lower_median(differences: Shaped[np.ndarray, " differences"]) -> float:
@@ -152,7 +156,7 @@ def as_fixed_steps(ordered: pd.DatetimeIndex) -> DateSteps | None:
     """Try steps of a fixed duration, whatever the clocks show."""
     step = most_common(np.diff(ordered.asi8))
     ranks = whole_steps(ordered.asi8, step)
-    if ranks is None:
+    if ranks is None or step > LONGEST_STEP:
         return None
     offset = to_offset(pd.Timedelta(step, unit="us"))
     # pandas 2 turns 24 hours into a day, and counts days by the calendar.

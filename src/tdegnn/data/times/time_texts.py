@@ -20,7 +20,7 @@ import pandas as pd
 from jaxtyping import Shaped
 
 from tdegnn.data.times.steps import LARGEST_INTEGER, localize_days
-from tdegnn.data.times.times import Place, check_present, too_large_error
+from tdegnn.data.times.times import Place, check_present, check_years, is_beyond_calendar, too_large_error
 from tdegnn.errors import Argument, InputError
 
 # At the end of a time of day: 13:00Z, 13:00 UTC, 13:00+01:00, 13:00 +0100; PostgreSQL writes 13:00+01.
@@ -74,9 +74,12 @@ def as_times(
     index = _as_index(values)
     check_present(index, place)
     if isinstance(index, pd.PeriodIndex):
-        index = index.to_timestamp()
+        try:
+            index = index.to_timestamp()
+        except pd.errors.OutOfBoundsDatetime as error:
+            raise InputError(f"Expected periods of the years 1 to 9999, got others: {error}.") from error
     if isinstance(index, pd.DatetimeIndex):
-        return in_zone(index, time_zone)
+        return in_zone(index, time_zone, place)
     if not isinstance(index.dtype, np.dtype) or index.dtype == object:
         return _from_objects(index.tolist(), place, time_format, time_zone)
     if index.dtype.kind not in "iuf":
@@ -88,8 +91,9 @@ def as_times(
     return _dates_among(index.to_numpy(), place, time_zone)
 
 
-def in_zone(dates: pd.DatetimeIndex, time_zone: str | None) -> pd.DatetimeIndex:
+def in_zone(dates: pd.DatetimeIndex, time_zone: str | None, place: Place = "entry {}".format) -> pd.DatetimeIndex:
     """Return dates in a time zone: dates without a zone are local times of it, other dates are converted."""
+    check_years(dates, place)
     if time_zone is None:
         return dates
     try:
@@ -169,7 +173,7 @@ def _from_objects(values: list[Any], place: Place, time_format: str | None, time
 def _from_dates(dates: list[pd.Timestamp], place: Place, time_zone: str | None) -> pd.DatetimeIndex:
     offsets = [None if stamp.tz is None else _canonical_offset(f"{stamp:%z}") for stamp in dates]
     _check_one_zone(offsets, place, time_zone)
-    return _with_offset(pd.DatetimeIndex(pd.to_datetime(dates, utc=True)), offsets[0], time_zone)
+    return _with_offset(pd.DatetimeIndex(pd.to_datetime(dates, utc=True)), offsets[0], time_zone, place)
 
 
 def _shortest(number: Any) -> str:
@@ -251,17 +255,18 @@ def _read_with(time_format: str, texts: Sequence[str], place: Place, time_zone: 
     has_offset = "%z" in time_format
     try:
         parsed = pd.to_datetime(list(texts), format=time_format, errors="coerce", utc=has_offset)
-    except ValueError as error:
+    except (ValueError, re.error) as error:
         raise InputError(f"Expected a time format such as '%d/%m/%Y %H:%M', got {time_format!r}: {error}.") from error
     dates = pd.DatetimeIndex(parsed)
-    if dates.isna().any():
-        first = int(np.argmax(dates.isna()))
+    is_wrong = np.asarray(dates.isna()) | is_beyond_calendar(dates)
+    if is_wrong.any():
+        first = int(np.argmax(is_wrong))
         raise InputError(f"Expected times written as {time_format}, got {texts[first]!r} in {place(first)}.")
     if not has_offset:
-        return in_zone(dates, time_zone)
+        return in_zone(dates, time_zone, place)
     offsets = [_canonical_offset(OFFSET_ANYWHERE.findall(text)[-1]) for text in texts]
     _check_one_zone(offsets, place, time_zone)
-    return _with_offset(dates, offsets[0], time_zone)
+    return _with_offset(dates, offsets[0], time_zone, place)
 
 
 def _find_format(texts: Sequence[str], place: Place) -> str:
@@ -302,8 +307,9 @@ def _read_iso(texts: Sequence[str], place: Place, time_zone: str | None) -> pd.D
         for text, offset in zip(texts, offsets, strict=True)
     ]
     dates = pd.DatetimeIndex(pd.to_datetime(plain, format="ISO8601", errors="coerce", utc=True))
-    if dates.isna().any():
-        first = int(np.argmax(dates.isna()))
+    is_wrong = np.asarray(dates.isna()) | is_beyond_calendar(dates)
+    if is_wrong.any():
+        first = int(np.argmax(is_wrong))
         raise InputError(
             f"Expected a time {EXAMPLES}, got {texts[first]!r} in {place(first)}. "
             "Write it this way, or pass the format, for example ",
@@ -311,15 +317,15 @@ def _read_iso(texts: Sequence[str], place: Place, time_zone: str | None) -> pd.D
             ".",
         )
     _check_one_zone(offsets, place, time_zone)
-    return _with_offset(dates, offsets[0], time_zone)
+    return _with_offset(dates, offsets[0], time_zone, place)
 
 
-def _with_offset(dates: pd.DatetimeIndex, offset: str | None, time_zone: str | None) -> pd.DatetimeIndex:
+def _with_offset(dates: pd.DatetimeIndex, offset: str | None, time_zone: str | None, place: Place) -> pd.DatetimeIndex:
     """Return times that were read as UTC in the given time zone, else with the offset that they were written with."""
     if offset is None:
-        return in_zone(dates.tz_localize(None), time_zone)
+        return in_zone(dates.tz_localize(None), time_zone, place)
     if time_zone is not None or offset == "+00:00":
-        return in_zone(dates, time_zone)
+        return in_zone(dates, time_zone, place)
     return dates.tz_convert(f"UTC{offset}")
 
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
 from tdegnn.data.times.steps import (
     DAY,
@@ -40,6 +40,7 @@ from tdegnn.data.times.steps import (
     whole_steps,
 )
 from tdegnn.errors import Argument, InputError, Message
+from tdegnn.files import check_memory
 
 # Returns the place of the i-th time in the user's table, for example "line 7 of cases.csv".
 Place: TypeAlias = Callable[[int], str]
@@ -49,6 +50,15 @@ Place: TypeAlias = Callable[[int], str]
 LARGEST_GRID = 10
 # The same if most times are more than one step apart: then the step itself is uncertain.
 LARGEST_SPARSE_GRID = 4
+
+# The first and the last day whose local times exist in every time zone.
+CALENDAR = ("0001-01-02", "9999-12-30")
+# Differences of larger numbers may overflow.
+LARGEST_TIME = 1e100
+# Bytes of memory that a future time takes.
+TIME_COST = 32
+# Number of digits of a wrong number that a message shows.
+LONGEST_SHOWN = 40
 
 SORTED = "The times were not in order; they were sorted."
 
@@ -119,15 +129,35 @@ def check_regular(times: pd.Index) -> pd.Index:
 
 def future_times(times: pd.Index, horizon: int) -> pd.Index:
     """Return the `horizon` times after the last one."""
+    check_memory(TIME_COST * horizon, f"{horizon} future times")
     if isinstance(times, pd.DatetimeIndex):
-        offset = times.freq
-        if offset is None:
-            raise InputError("Expected at least two times to continue them, got one.")
-        start = times[-1] if is_fixed(offset) else wall_times_of_step(times, offset)[-1]
-        return date_range(start, horizon + 1, offset, times.tz)[1:]
+        return _future_dates(times, horizon)
     if isinstance(times, pd.RangeIndex):
+        if times[-1] + times.step * horizon > LARGEST_INTEGER:
+            raise _no_such_future(horizon, show_time(times[-1]))
         return pd.RangeIndex(times[-1] + times.step, times[-1] + times.step * (horizon + 1), times.step)
     return pd.Index(times[-1] + _number_step(times) * np.arange(1, horizon + 1))
+
+
+def _future_dates(times: pd.DatetimeIndex, horizon: int) -> pd.DatetimeIndex:
+    offset = times.freq
+    if offset is None:
+        raise InputError("Expected at least two times to continue them, got one.")
+    start = times[-1] if is_fixed(offset) else wall_times_of_step(times, offset)[-1]
+    try:
+        future = date_range(start, horizon + 1, offset, times.tz)[1:]
+    except (ValueError, OverflowError) as error:  # pandas raises these after the year 9999
+        raise _no_such_future(horizon, show_time(times[-1])) from error
+    if is_beyond_calendar(future).any():
+        raise _no_such_future(horizon, show_time(times[-1]))
+    return future
+
+
+def _no_such_future(horizon: int, last: str) -> InputError:
+    return InputError(
+        f"Expected {horizon} steps after {last} in the calendar, which ends with the year 9999, or of at most 18 "
+        "digits, got later ones. Take a shorter horizon."
+    )
 
 
 def describe_step(times: pd.Index) -> str:
@@ -177,13 +207,31 @@ def check_present(given: pd.Index, place: Place) -> None:
 
 def too_large_error(number: str, where: str) -> InputError:
     """Return the error for an integer that is too large: int64 cannot hold it, or its distance from others."""
-    return InputError(f"Expected times of at most 18 digits, got {number} in {where}. Count them from a later start.")
+    shown = number if len(number) <= LONGEST_SHOWN else f"{number[:LONGEST_SHOWN]}..."
+    return InputError(f"Expected times of at most 18 digits, got {shown} in {where}. Count them from a later start.")
+
+
+def check_years(given: pd.DatetimeIndex, place: Place) -> None:
+    """Raise an `InputError` for a date that Python's calendar does not have, in any time zone."""
+    is_beyond = is_beyond_calendar(given)
+    if is_beyond.any():
+        where = place(int(np.argmax(is_beyond)))
+        raise InputError(f"Expected dates of the years 1 to 9999, got another in {where}. Correct it.")
+
+
+def is_beyond_calendar(given: pd.DatetimeIndex) -> Bool[np.ndarray, " given"]:
+    """Return which dates are not in Python's calendar, in any time zone."""
+    if given.unit == "ns":  # from 1677 to 2262
+        return np.zeros(len(given), dtype=bool)
+    first, last = (np.datetime64(day).astype(f"datetime64[{given.unit}]").astype(np.int64) for day in CALENDAR)
+    return np.asarray((given.asi8 < first) | (given.asi8 > last))
 
 
 def _as_dates_or_numbers(given: pd.Index, place: Place) -> pd.Index:
     """Return dates in microseconds, integers in int64, other numbers in float64. Refuse anything else."""
     check_present(given, place)
     if isinstance(given, pd.DatetimeIndex):
+        check_years(given, place)
         return given.as_unit("us")
     if isinstance(given, pd.TimedeltaIndex):
         raise InputError(
@@ -214,7 +262,14 @@ def _as_float64(given: pd.Index, place: Place) -> Float[np.ndarray, " given"]:
             f"Expected finite times, got {numbers[is_infinite][0]} in {place(int(np.argmax(is_infinite)))}."
         )
     # Through text, so that 0.1 in float32 becomes 0.1, and not 0.10000000149.
-    return numbers if numbers.dtype == np.float64 else numbers.astype(str).astype(np.float64)
+    wide = numbers if numbers.dtype == np.float64 else numbers.astype(str).astype(np.float64)
+    is_too_large = np.abs(wide) > LARGEST_TIME
+    if is_too_large.any():
+        raise InputError(
+            f"Expected times of at most {LARGEST_TIME:g} in size, got {wide[is_too_large][0]} in "
+            f"{place(int(np.argmax(is_too_large)))}. Correct it, or count from a later start."
+        )
+    return wide
 
 
 def _as_plain_numbers(times: pd.Index) -> Shaped[np.ndarray, " times"]:
@@ -287,11 +342,13 @@ def _irregular(ordered: pd.Index, order: Int[np.ndarray, " given"], place: Place
     usual = most_common(differences) if is_date else lower_median(differences)
     # Both numbers of a difference may be off.
     tolerance = NUMBER_TOLERANCE if is_whole else 2 * number_tolerance(numbers, usual) / usual
-    remainder = np.abs(differences / usual - np.rint(differences / usual))
+    with np.errstate(over="ignore", invalid="ignore"):  # 1e100 may follow 1e-300
+        in_steps = differences / usual
+        remainder = np.nan_to_num(np.abs(in_steps - np.rint(in_steps)))
     is_broken = (remainder > tolerance) | (differences < usual * (1 - tolerance))
     # If no pair is far off, many are slightly off: then name the worst.
     broken = int(np.argmax(is_broken if is_broken.any() else remainder))
-    is_usual = np.abs(differences / usual - 1) <= tolerance
+    is_usual = np.abs(in_steps - 1) <= tolerance
     most_are = "most are" if 2 * np.count_nonzero(is_usual) >= len(differences) else "a usual one is"
     common, came = (
         _duration_in_words(pd.Timedelta(int(step), unit="us")) if is_date else f"{step:g}"
