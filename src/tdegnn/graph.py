@@ -36,6 +36,8 @@ EdgeWeights: TypeAlias = Float[np.ndarray, " edges"]
 # Up to this many nodes, a dense matrix is faster than a sparse one and needs fewer calls.
 SMALL_GRAPH = 64
 
+# The types of numbers that SciPy's matrices can hold, of those that a file may have. Not float16, for example.
+SCIPY_TYPES = [np.dtype(name) for name in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")]
 # Bytes that a graph takes per node and per edge while it is made, measured.
 NODE_COST = 100
 EDGE_COST = 100
@@ -335,6 +337,8 @@ def _as_coordinates(adjacency: Any) -> scipy.sparse.coo_array:
     if given.dtype.kind not in "biuf":
         raise InputError(f"Expected edge weights to be real numbers, got {given.dtype}.")
     _check_size(given.shape[0], int(given.nnz if is_sparse else np.count_nonzero(given)))
+    if not is_sparse and given.dtype not in SCIPY_TYPES:
+        given = given.astype(np.float64)
     return scipy.sparse.coo_array(given)
 
 

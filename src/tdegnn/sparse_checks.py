@@ -57,7 +57,7 @@ def check_parts(kind: str, shape: tuple[int, ...], parts: Mapping[str, Shaped[np
     data, *others = (parts[name] for name in ("data", *PARTS[kind]))
     if len(shape) != 2 or not all(0 <= size <= LARGEST_SIZE for size in shape):
         raise _wrong(what, f"the shape {tuple(shape)}")
-    if data.dtype.kind not in "biufc":
+    if data.dtype.kind not in "biuf":
         raise _wrong(what, f"entries of type {data.dtype}")
     if any(part.ndim != 1 or part.dtype.kind not in "iu" for part in others):
         raise _wrong(what, "positions that are not lists of whole numbers")

@@ -103,11 +103,17 @@ def read_sparse(path: Path, what: str) -> scipy.sparse.sparray:
     check_parts(kind, shape, parts, f"{what} in {path.name}")
     # SciPy's conversions take a number per row and column, and a few per entry.
     check_memory(8 * sum(shape) + 6 * sum(part.nbytes for part in parts.values()), path.name)
-    data, *others = parts.values()
+    data, *others = (_in_types_of_scipy(part) for part in parts.values())
     make = getattr(scipy.sparse, f"{kind}_array")
     inner = (data, tuple(others)) if kind == "coo" else (data, *others)
     matrix: scipy.sparse.sparray = make(inner, shape=shape)
     return matrix
+
+
+def _in_types_of_scipy(part: Array) -> Array:
+    """Return a part of a sparse matrix in a type that SciPy supports: not float16, not in another order of bytes."""
+    is_long_or_short = part.dtype.kind == "f" and part.dtype.itemsize not in (4, 8)
+    return part.astype(np.float64 if is_long_or_short else part.dtype.newbyteorder("="), copy=False)
 
 
 @dataclass(frozen=True)

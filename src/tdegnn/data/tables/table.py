@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute
-import pyarrow.parquet
 from jaxtyping import Float, Int
 
 from tdegnn.data.tables.csv_files import (
@@ -29,6 +28,7 @@ from tdegnn.data.tables.csv_files import (
     is_parquet,
     read_csv,
 )
+from tdegnn.data.tables.parquet_files import read_parquet
 from tdegnn.errors import InputError
 
 PLAIN_CSV = CsvFormat()
@@ -169,10 +169,7 @@ def find_named(names: Sequence[str], usual: Sequence[str]) -> int | None:
 
 
 def _read_parquet(path: Path) -> Table:
-    try:
-        columns = pyarrow.parquet.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"Expected a whole Parquet file, but {path.name} is damaged or cut off.") from error
+    columns = read_parquet(path)
     # Indices without a name, kept by pandas: drop those that only count rows, keep times and names.
     counts = [
         name
