@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Float, Int
 
-from tdegnn.data.array_files import FORMAT, list_arrays, read_arrays, read_sparse
+from tdegnn.data.array_files import FORMAT, Array, list_arrays, read_arrays, read_sparse
 from tdegnn.data.tables.csv_files import CsvFormat, Kind, TableStart, peek_csv
 from tdegnn.data.tables.table import Table, read_table
 from tdegnn.errors import InputError, list_some
@@ -81,7 +81,7 @@ def matrix_kinds(start: TableStart) -> list[Kind]:
     return ["text" if position == 0 else "number" for position in range(len(start.names))]
 
 
-def load_matrix(path: Path) -> scipy.sparse.sparray | Float[np.ndarray, "rows columns"]:
+def load_matrix(path: Path) -> scipy.sparse.sparray | Array:
     """Load a matrix saved by SciPy or NumPy. Pickled objects are refused."""
     what = "an adjacency matrix"
     names = list_arrays(path, what)

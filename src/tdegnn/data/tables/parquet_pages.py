@@ -16,16 +16,23 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 # Types of fields in the compact protocol. A boolean is its own type.
-BOOLEANS, BYTE, NUMBERS, DOUBLE, TEXT, LISTS, STRUCTURE = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 12
+BOOLEANS, BYTE, INT32, INT64, DOUBLE, TEXT, LIST, SET, STRUCTURE = (1, 2), 3, 5, 6, 7, 8, 9, 10, 12
+NUMBERS = (4, INT32, INT64)
 # Structures and lists in each other, of which a valid file has five.
 DEEPEST = 20
-# The fields to read, by their numbers. Fields of fields are structures, or lists of structures.
-Fields: TypeAlias = dict[int, "Fields"]
+# The fields to read: their numbers, their types, and the fields of structures and of the structures in lists.
+Fields: TypeAlias = dict[int, tuple[int, Any]]
 GROUPS, COLUMNS, ROWS, COLUMN = 4, 1, 3, 3
 CODEC, PACKED, FIRST_PAGE, DICTIONARY_PAGE = 4, 7, 9, 11
-FOOTER: Fields = {GROUPS: {COLUMNS: {COLUMN: {CODEC: {}, PACKED: {}, FIRST_PAGE: {}, DICTIONARY_PAGE: {}}}, ROWS: {}}}
+CHUNK: Fields = {
+    CODEC: (INT32, None),
+    PACKED: (INT64, None),
+    FIRST_PAGE: (INT64, None),
+    DICTIONARY_PAGE: (INT64, None),
+}
+FOOTER: Fields = {GROUPS: (LIST, {COLUMNS: (LIST, {COLUMN: (STRUCTURE, CHUNK)}), ROWS: (INT64, None)})}
 PAGE_UNPACKED, PAGE_PACKED = 2, 3
-PAGE: Fields = {PAGE_UNPACKED: {}, PAGE_PACKED: {}}
+PAGE: Fields = {PAGE_UNPACKED: (INT32, None), PAGE_PACKED: (INT32, None)}
 # The most bytes to which a byte unpacks: not packed, Snappy, gzip and LZ4. Other methods have no useful bound.
 MOST_UNPACKED = {0: 1, 1: 22, 2: 1033, 5: 256, 7: 256}
 # The end of a file: the length of the footer in four bytes, and a mark.
@@ -66,8 +73,8 @@ def read_footer(path: Path) -> Contents:
     groups = _read(content, 0, FOOTER)[0].get(GROUPS, [])
     chunks = [chunk.get(COLUMN, {}) for group in groups for chunk in group.get(COLUMNS, [])]
     num_rows = [group.get(ROWS, -1) for group in groups]
-    if min(num_rows, default=0) < 0:
-        raise ValueError(f"groups of {num_rows} rows")
+    if min(num_rows, default=0) < 0 or not all(chunk.keys() >= {CODEC, PACKED, FIRST_PAGE} for chunk in chunks):
+        raise ValueError(f"groups of {num_rows} rows, or columns without pages")
     return Contents(num_rows, chunks)
 
 
@@ -127,16 +134,19 @@ def _read_structure(content: bytes | mmap.mmap, place: int, fields: Fields, dept
         else:
             number, place = _read_number(content, place)
             field = (number >> 1) ^ -(number & 1)
-        if kind in NUMBERS:
+        if field not in fields:
+            place = place if kind in BOOLEANS else _skip(content, place, kind, depth)
+            continue
+        expected, inner = fields[field]
+        if kind != expected:
+            raise ValueError(f"a field of type {kind}")
+        if kind == LIST:
+            found[field], place = _read_list(content, place, inner, depth + 1)
+        elif kind == STRUCTURE:
+            found[field], place = _read_structure(content, place, inner, depth + 1)
+        else:
             number, place = _read_number(content, place)
-            if field in fields:
-                found[field] = (number >> 1) ^ -(number & 1)
-        elif field in fields and kind in LISTS:
-            found[field], place = _read_list(content, place, fields[field], depth + 1)
-        elif field in fields and kind == STRUCTURE:
-            found[field], place = _read_structure(content, place, fields[field], depth + 1)
-        elif kind not in BOOLEANS:
-            place = _skip(content, place, kind, depth)
+            found[field] = (number >> 1) ^ -(number & 1)
     return found, place + 1
 
 
@@ -183,7 +193,7 @@ def _skip(content: bytes | mmap.mmap, place: int, kind: int, depth: int) -> int:
         return _read_number(content, place)[1]
     if kind == STRUCTURE:
         return _read_structure(content, place, {}, depth + 1)[1]
-    if kind in LISTS:
+    if kind in (LIST, SET):
         inner, length, place = _read_list_start(content, place)
         for _ in range(length):
             place = _skip(content, place, inner, depth + 1)

@@ -94,7 +94,13 @@ class Table:
         if not pa.types.is_dictionary(array.type):
             array = _as_strings(array, self.names[column], self.source).dictionary_encode()
         combined = array.unify_dictionaries().combine_chunks()
-        stripped = pa.compute.utf8_trim_whitespace(combined.dictionary.cast(pa.string()))
+        try:
+            texts = combined.dictionary.cast(pa.string())
+        except pa.ArrowInvalid as error:
+            raise InputError(
+                f"Expected text in column {self.names[column]!r} of {self.source}, got bytes that are not. Convert it."
+            ) from error
+        stripped = pa.compute.utf8_trim_whitespace(texts)
         # Two spellings of one name get one code, and a category without rows gets none.
         spellings = stripped.take(pa.compute.drop_null(pa.compute.unique(combined.indices))).dictionary_encode()
         codes = pa.compute.index_in(stripped, spellings.dictionary).take(combined.indices)
