@@ -19,7 +19,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from tdegnn.errors import InputError, check_count
+from tdegnn.files import check_memory
 from tdegnn.sparse import SparseMatrix
+from tdegnn.sparse_checks import check_sparse
 
 if TYPE_CHECKING:
     import networkx
@@ -33,6 +35,12 @@ EdgeWeights: TypeAlias = Float[np.ndarray, " edges"]
 
 # Up to this many nodes, a dense matrix is faster than a sparse one and needs fewer calls.
 SMALL_GRAPH = 64
+
+# The types of numbers that SciPy's matrices can hold, of those that a file may have. Not float16, for example.
+SCIPY_TYPES = [np.dtype(name) for name in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")]
+# Bytes that a graph takes per node and per edge while it is made, measured.
+NODE_COST = 100
+EDGE_COST = 100
 
 
 class Graph:
@@ -93,12 +101,7 @@ class Graph:
 
         A matrix of booleans makes an unweighted graph.
         """
-        try:
-            matrix = scipy.sparse.coo_array(adjacency)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"Expected an adjacency matrix, got {type(adjacency).__name__}.") from error
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise InputError(f"Expected a square adjacency matrix, got shape {matrix.shape}.")
+        matrix = _as_coordinates(adjacency)
         edges = np.stack([matrix.row, matrix.col])
         weights = None if matrix.dtype == bool else matrix.data
         return cls(edges, matrix.shape[0], weights, direction, keep_self_loops=keep_self_loops)
@@ -320,6 +323,30 @@ def _as_numpy(values: Tensor | ArrayLike, name: str) -> Shaped[np.ndarray, ...]:
         ) from error
 
 
+def _as_coordinates(adjacency: Any) -> scipy.sparse.coo_array:
+    """Return a square adjacency matrix as its entries. Nothing is converted before it was checked."""
+    is_sparse = scipy.sparse.issparse(adjacency)
+    try:
+        given: Any = check_sparse(adjacency, "an adjacency matrix") if is_sparse else np.asarray(adjacency)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"Expected an adjacency matrix, got {type(adjacency).__name__}.") from error
+    if given.ndim != 2 or given.shape[0] != given.shape[1]:
+        raise InputError(f"Expected a square adjacency matrix, got shape {given.shape}.")
+    if given.dtype.kind not in "biuf":
+        raise InputError(f"Expected edge weights to be real numbers, got {given.dtype}.")
+    _check_size(given.shape[0], int(given.nnz if is_sparse else np.count_nonzero(given)))
+    if not is_sparse and given.dtype not in SCIPY_TYPES:
+        given = given.astype(np.float64)
+    return scipy.sparse.coo_array(given)
+
+
+def _check_size(num_nodes: int, num_edges: int) -> None:
+    """Raise an `InputError` if a graph takes more memory than an input may take."""
+    check_memory(num_nodes * NODE_COST + num_edges * EDGE_COST, f"a graph of {num_nodes:,} nodes")
+
+
 def _check_edge_index(edge_index: Tensor | ArrayLike) -> tuple[EdgeEnds, EdgeEnds]:
     edges = _as_numpy(edge_index, "edge_index")
     if edges.ndim != 2 or edges.shape[0] != 2:
@@ -327,6 +354,9 @@ def _check_edge_index(edge_index: Tensor | ArrayLike) -> tuple[EdgeEnds, EdgeEnd
         raise InputError(f"Expected edge_index to have shape (2, edges), got {edges.shape}.{hint}")
     if edges.size and not np.issubdtype(edges.dtype, np.integer):
         raise InputError(f"Expected edge_index to hold integers, got {edges.dtype}.")
+    # Before the conversion, in which a number beyond int64 would become negative.
+    if edges.size and edges.max() > np.iinfo(np.int64).max:
+        raise InputError(f"Expected node indices that fit in 64 bits, got {edges.max()} in edge_index.")
     return edges[0].astype(np.int64), edges[1].astype(np.int64)
 
 
@@ -341,6 +371,7 @@ def _check_num_nodes(num_nodes: int | None, sources: EdgeEnds, targets: EdgeEnds
     check_count(num_nodes=count)
     if largest >= count:
         raise InputError(f"Expected node indices between 0 and {count - 1}, got {largest} in edge_index.")
+    _check_size(int(count), len(sources))
     return int(count)
 
 

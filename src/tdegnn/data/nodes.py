@@ -19,6 +19,7 @@ from torch import Tensor
 
 from tdegnn.errors import InputError
 from tdegnn.graph import Direction, Graph
+from tdegnn.sparse_checks import check_sparse
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -159,6 +160,8 @@ def _check_features(features: Any, num_nodes: int) -> None:
         )
     if features.shape[0] != num_nodes:
         raise InputError(f"Expected features of {num_nodes} nodes, as in the graph, got {features.shape[0]} rows.")
+    if is_sparse:
+        check_sparse(features, "features")
     if not np.isfinite(features.data if is_sparse else features).all():
         raise InputError("Expected finite features, got some that are infinite or not a number.")
 

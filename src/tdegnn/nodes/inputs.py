@@ -23,6 +23,7 @@ from tdegnn.data.graphs.edges import read_graph
 from tdegnn.data.nodes import PYG_MASKS, SUBSETS, NodeDataset, as_real
 from tdegnn.errors import InputError
 from tdegnn.graph import Direction, Graph, is_pyg_data
+from tdegnn.sparse_checks import check_sparse
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -219,7 +220,7 @@ def _make_graph(graph: Any, names: tuple[str, ...], direction: Direction) -> Gra
 
 def _as_features(source: Any) -> Any:
     if scipy.sparse.issparse(source):
-        return as_real(scipy.sparse.csr_array(source))
+        return as_real(scipy.sparse.csr_array(check_sparse(source, "features")))
     try:
         features = as_real(np.asarray(_to_numpy(source)))
     except (TypeError, ValueError) as error:

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Int64
 
+from tdegnn.data.array_files import read_arrays
 from tdegnn.data.nodes import Features, Masks, NodeDataset
 from tdegnn.graph import Graph
 
@@ -22,8 +23,8 @@ def read_splits(paths: Mapping[str, Path]) -> tuple[Masks, Masks, Masks]:
     """Return training, validation and test masks, one row per split among the files."""
     masks = []
     for key in sorted(key for key in paths if "_split_" in key):
-        with np.load(paths[key]) as split:
-            masks.append([split[subset].astype(bool) for subset in ("train_mask", "val_mask", "test_mask")])
+        split = read_arrays(paths[key], "a split", ("train_mask", "val_mask", "test_mask"))
+        masks.append([mask.astype(bool) for mask in split])
     training, validation, test = np.stack(masks, axis=1)
     return training, validation, test
 

@@ -7,7 +7,6 @@ training steps only. The unit of PedalMe is not stated.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from tdegnn.data.array_files import read_arrays
 from tdegnn.data.panel import Panel
+from tdegnn.files import from_json, read_whole
 from tdegnn.graph import Graph
 
 FIRST_DAY_OF_WIKIMATH = "2019-03-16"
@@ -72,16 +73,15 @@ def read_wikimath(path: Path) -> Panel:
 
 def read_reconstructed_wikimath(path: Path) -> Panel:
     """Read the reconstruction of Wikipedia Math: visits up to a constant per page, which z-scores remove."""
-    with np.load(path) as arrays:
-        visits = arrays["y_shifted"].astype(np.float64)
-        graph = Graph(arrays["edges"].T, visits.shape[1], arrays["weights"])
+    shifted, edges, weights = read_arrays(path, "series", ("y_shifted", "edges", "weights"))
+    visits = shifted.astype(np.float64)
+    graph = Graph(edges.T, visits.shape[1], weights)
     names = _names({}, visits.shape[1])
     return _panel("wikimath (reconstructed)", _days(visits), names, graph, RECONSTRUCTED, WIKIMATH_UNIT)
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(path.read_bytes())
-    return document
+    return from_json(read_whole(path), path.name)
 
 
 def _names(document: dict[str, Any], num_nodes: int) -> tuple[str, ...]:

@@ -5,18 +5,17 @@ Entry (i, j) weighs the edge i -> j. Rows and columns without names are in the o
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 import scipy.sparse
 from jaxtyping import Float, Int
 
+from tdegnn.data.array_files import FORMAT, Array, list_arrays, read_arrays, read_sparse
 from tdegnn.data.tables.csv_files import CsvFormat, Kind, TableStart, peek_csv
 from tdegnn.data.tables.table import Table, read_table
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, list_some
 
 
 def looks_like_matrix(first: TableStart, nodes: tuple[str, ...]) -> bool:
@@ -82,23 +81,17 @@ def matrix_kinds(start: TableStart) -> list[Kind]:
     return ["text" if position == 0 else "number" for position in range(len(start.names))]
 
 
-def load_matrix(path: Path) -> scipy.sparse.sparray | Float[np.ndarray, "rows columns"]:
+def load_matrix(path: Path) -> scipy.sparse.sparray | Array:
     """Load a matrix saved by SciPy or NumPy. Pickled objects are refused."""
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return loaded
-        with loaded as archive:
-            if "format" in archive:
-                return scipy.sparse.load_npz(path)
-            if len(archive.files) == 1:
-                return np.asarray(archive[archive.files[0]])
-            names = ", ".join(archive.files)
-    except (ValueError, OSError, EOFError, KeyError, BadZipFile, zlib.error) as error:
+    what = "an adjacency matrix"
+    names = list_arrays(path, what)
+    if FORMAT in names:
+        return read_sparse(path, what)
+    if len(names) != 1:
         raise InputError(
-            f"Expected an adjacency matrix saved by NumPy or SciPy in {path.name}, got another file, or a damaged one."
-        ) from error
-    raise InputError(f"Expected one array, the adjacency matrix, in {path.name}, got {names}.")
+            f"Expected one array, the adjacency matrix, in {path.name}, got {list_some(names) or 'an empty archive'}."
+        )
+    return read_arrays(path, what, names)[0]
 
 
 def are_whole_numbers(names: Iterable[str]) -> bool:

@@ -42,6 +42,8 @@ WEIGHT_HINT = "Write a number, or leave the column out."
 SOURCE_NAMES = ("source", "src", "from", "node1", "u", "i")
 TARGET_NAMES = ("target", "dst", "to", "node2", "v", "j")
 WEIGHT_NAMES = ("weight", "w", "edge_weight", "value")
+# The most characters of a name that a message shows.
+LONGEST_SHOWN = 100
 # Names of columns in which a larger number means farther away: the opposite of a weight.
 DISTANCE_WORDS = {"distance", "distances", "dist", "cost", "length", "km", "miles", "meters", "metres", "minutes"}
 
@@ -293,6 +295,7 @@ def _check_weights(weights: Float[np.ndarray, " edges"], table: Table, name: str
 
 
 def _unknown_node(name: str, unknown: set[str], nodes: tuple[str, ...], where: str) -> InputError:
+    name = name if len(name) <= LONGEST_SHOWN else f"{name[:LONGEST_SHOWN]}..."
     hint = _hint(name, unknown, nodes)
     return InputError(f"Expected known nodes (such as {nodes[0]!r}), got {name!r} in {where}. {hint}")
 

@@ -10,21 +10,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
 import scipy.sparse
 
+from tdegnn.data.array_files import FORMAT, list_arrays, read_arrays, read_sparse
 from tdegnn.data.graphs.edges import read_graph
 from tdegnn.data.nodes import Features, as_real
 from tdegnn.data.tables.csv_files import CsvFormat, Kind, TableStart, check_file
 from tdegnn.data.tables.table import NODE_NAMES, PLAIN_CSV, Table, find_named, read_table
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, list_some
+from tdegnn.files import check_memory
 from tdegnn.graph import Direction, Graph
 
 LABEL_NAMES = ("label", "labels", "class", "y", "target")
+NODES = "nodes"
 SUBSET_NAMES = ("part", "split", "set", "subset")
+# Bytes that Python takes for the name of a node: the text, twice while it is converted, and its place in lists.
+NAME_COST = 200
 # Usual words for each subset.
 SUBSET_WORDS = {
     "train": "train",
@@ -167,20 +171,36 @@ def _read_features(path: Path, csv_format: CsvFormat) -> tuple[tuple[str, ...], 
 
 
 def _read_npz(path: Path) -> tuple[tuple[str, ...], Any]:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if "format" in archive:
-                matrix: Any = scipy.sparse.csr_array(scipy.sparse.load_npz(path))
-            elif "features" in archive or len(archive.files) == 1:
-                matrix = archive["features" if "features" in archive else archive.files[0]]
-            else:
-                raise InputError(f"Expected an array 'features' in {path.name}, got {', '.join(archive.files)}.")
-            names = archive["nodes"].tolist() if "nodes" in archive else range(matrix.shape[0])
-        matrix = as_real(matrix)
-    except InputError:
-        raise
-    except (ValueError, OSError, EOFError, KeyError, BadZipFile, IndexError) as error:
-        raise InputError(f"Expected features saved by NumPy or SciPy in {path.name}, got another file.") from error
-    if matrix.ndim != 2 or len(names) != matrix.shape[0]:
+    what = "features"
+    given = list_arrays(path, what)
+    if FORMAT in given:
+        matrix: Any = read_sparse(path, what).tocsr()
+    elif what in given or len(given) == 1:
+        (matrix,) = read_arrays(path, what, [what if what in given else given[0]])
+    else:
+        raise InputError(f"Expected an array {what!r} in {path.name}, got {list_some(given) or 'an empty archive'}.")
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+        raise InputError(
+            f"Expected one row of numbers per node in {path.name}, got {matrix.dtype} of shape {matrix.shape}."
+        )
+    names = _read_names(path, given, matrix.shape[0])
+    if len(names) != matrix.shape[0]:
         raise InputError(f"Expected one row of features per node in {path.name}, got shape {matrix.shape}.")
-    return tuple(map(str, names)), matrix
+    # With the conversion to float64.
+    check_memory(_num_bytes(matrix) + 8 * matrix.size, path.name)
+    return names, as_real(matrix)
+
+
+def _read_names(path: Path, given: Sequence[str], num_nodes: int) -> tuple[str, ...]:
+    check_memory(num_nodes * NAME_COST, path.name)
+    if NODES not in given:
+        return tuple(map(str, range(num_nodes)))
+    (names,) = read_arrays(path, "features", [NODES])
+    if names.ndim != 1:
+        raise InputError(f"Expected one name per node in {path.name}, got an array of shape {names.shape}.")
+    check_memory(names.nbytes * 2 + len(names) * NAME_COST, path.name)
+    return tuple(map(str, names.tolist()))
+
+
+def _num_bytes(matrix: Any) -> int:
+    return int(matrix.data.nbytes + matrix.indices.nbytes if scipy.sparse.issparse(matrix) else matrix.nbytes)

@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute
-import pyarrow.parquet
 from jaxtyping import Float, Int
 
 from tdegnn.data.tables.csv_files import (
@@ -30,6 +29,7 @@ from tdegnn.data.tables.csv_files import (
     num_peeked,
     read_csv,
 )
+from tdegnn.data.tables.parquet_files import read_parquet
 from tdegnn.errors import InputError
 
 PLAIN_CSV = CsvFormat()
@@ -98,7 +98,13 @@ class Table:
         if not pa.types.is_dictionary(array.type):
             array = _as_strings(array, self.names[column], self.source).dictionary_encode()
         combined = array.unify_dictionaries().combine_chunks()
-        stripped = pa.compute.utf8_trim_whitespace(combined.dictionary.cast(pa.string()))
+        try:
+            texts = combined.dictionary.cast(pa.string())
+        except pa.ArrowInvalid as error:
+            raise InputError(
+                f"Expected text in column {self.names[column]!r} of {self.source}, got bytes that are not. Convert it."
+            ) from error
+        stripped = pa.compute.utf8_trim_whitespace(texts)
         # Two spellings of one name get one code, and a category without rows gets none.
         spellings = stripped.take(pa.compute.drop_null(pa.compute.unique(combined.indices))).dictionary_encode()
         codes = pa.compute.index_in(stripped, spellings.dictionary).take(combined.indices)
@@ -173,10 +179,7 @@ def find_named(names: Sequence[str], usual: Sequence[str]) -> int | None:
 
 
 def _read_parquet(path: Path) -> Table:
-    try:
-        columns = pyarrow.parquet.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"Expected a whole Parquet file, but {path.name} is damaged or cut off.") from error
+    columns = read_parquet(path)
     # Indices without a name, kept by pandas: drop those that only count rows, keep times and names.
     counts = [
         name
