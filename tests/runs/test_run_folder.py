@@ -341,7 +341,7 @@ def edit_config(folder, **changes):
             lambda path: edit_config(path, seed=8),
             "Expected .*config.json as it was written, got a file that does not match its SHA-256 checksum. Restore it",
         ),
-        (lambda path: edit_config(path, format=2), "Expected .*config.json as it was written, got a file that does not"),
+        (lambda path: edit_config(path, format=2), "Expected .*config.json as it was written, got a file that does"),
         (lambda path: edit_config(path, sha256=None), "Expected .*config.json as it was written, got a file that does"),
         (
             lambda path: edit_config(path, versions={"tdegnn": 1}),
@@ -419,7 +419,7 @@ def test_a_broken_line_of_the_metrics_is_named(run):
 def test_missing_files_are_named(name, read, run):
     if name != "metrics.jsonl":
         (run.path / name).unlink(missing_ok=True)
-        with pytest.raises(InputError, match=f"Expected {name} in .*run, got a training that did not .*with resume=True"):
+        with pytest.raises(InputError, match=f"Expected {name} in .*run, got a training that did .*with resume=True"):
             read(run)
     if name != "summary.json":
         run.finish({})

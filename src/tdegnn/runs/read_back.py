@@ -45,7 +45,9 @@ def read_config(path: Path) -> StoredConfig:
         what = f"{path} without {CONFIG}" if path.is_dir() else f"{path}, which is not a folder"
         raise InputError(f"Expected a run folder, got {what}. {CHOOSE}")
     if is_file(path / SAVING):
-        raise InputError(f"Expected a run folder, got {path}, where saving has not ended. Save again, there or elsewhere.")
+        raise InputError(
+            f"Expected a run folder, got {path}, where saving has not ended. Save again, there or elsewhere."
+        )
     config = from_json(read_whole(path / CONFIG), str(path / CONFIG))
     number = config.get("format")
     if not isinstance(number, int) or not isinstance(config.get("versions"), dict):

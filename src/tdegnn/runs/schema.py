@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 
@@ -102,8 +102,8 @@ class MetricsLine(Stored):
     """One validation. Numbers that were not finite are null."""
 
     step: Whole
-    loss: float | None | list[float | None]
-    score: float | None | list[float | None]
+    loss: float | list[float | None] | None
+    score: float | list[float | None] | None
 
 
 class CheckpointHeader(Stored):
@@ -125,7 +125,7 @@ class SummaryHead(StoredWithOthers):
 
 
 class _StatesSetting(StoredWithOthers):
-    states: str = "latent"
+    states: Literal["latent", "physical"] = "latent"
 
 
 class ExplainedConfig(StoredWithOthers):
@@ -192,7 +192,9 @@ def refusal(file: Path, entry: str, expected: str, found: Any, at: str = "") -> 
     """Return the error for an entry of a file that is not as expected."""
     text = repr(found)
     shown = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
-    return InputError(f"Expected {file.name} of {file.parent}{at} to have {expected} in {entry}, got {shown}. {RESTORE}")
+    return InputError(
+        f"Expected {file.name} of {file.parent}{at} to have {expected} in {entry}, got {shown}. {RESTORE}"
+    )
 
 
 def _path_in(value: Any, error: Any) -> tuple[Any, ...]:
