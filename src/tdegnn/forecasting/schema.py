@@ -35,7 +35,7 @@ class Data(StoredWithOthers):
     steps: Whole
     channels: SomeNames
     num_targets: Size
-    node_features: Names = []
+    node_features: Names = Field(default=[])
     times: Annotated[list[str], Field(min_length=1)]
     time_zone: str | None
     edges: Whole
@@ -125,16 +125,10 @@ def check_config(folder: RunFolder, kind: type[ForecasterSettings]) -> dict[str,
         ("settings.window", settings["window"] in (None, frames.window), "that of the frames", settings["window"]),
         ("settings.known", set(settings["known"]) <= set(helping), f"names among {helping}", settings["known"]),
         ("chosen_order", (found.chosen_order is None) == (settings["order"] != "auto"), "an order", found.chosen_order),
-        *(
-            (
-                "frames.seasons",
-                period > 1 and num_waves in range(1, MOST_WAVES + 1),
-                "periods and waves",
-                frames.seasons,
-            )
-            for period, num_waves in frames.seasons
-        ),
     ]
+    for period, num_waves in frames.seasons:
+        is_season = period > 1 and num_waves in range(1, MOST_WAVES + 1)
+        expected.append(("frames.seasons", is_season, "periods and numbers of waves", frames.seasons))
     if settings["states"] == "physical":
         expected += [("frames.seasons", not frames.seasons, "no season with physical states", frames.seasons)]
         expected += [("data.node_features", not data.node_features, "no feature", data.node_features)]

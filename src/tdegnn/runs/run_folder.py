@@ -180,9 +180,7 @@ class RunFolder:
         folder = cls.open(path)
         found = folder.config.get("kind")
         if found != kind:
-            raise InputError(
-                f"Expected the run folder of a {kind}, got {path}, that of a {found!s:.60}. Choose another."
-            )
+            raise InputError(f"Expected the run folder of a {kind}, got {path}, that of a {found!s:.60}. {ELSEWHERE}")
         if not folder.is_finished:
             raise InputError(f"Expected a finished training, got an unfinished one in {path}. Continue with ", *RESUME)
         return folder
