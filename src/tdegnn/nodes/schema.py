@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import Field, create_model
@@ -26,7 +27,6 @@ from tdegnn.runs.schema import (
 )
 
 Label = str | bool | int | float
-NotNegative = Annotated[float, Field(ge=0)]
 ClassWeights = None | Literal["balanced"] | list[Annotated[list[Label], Field(min_length=2, max_length=2)]]
 
 
@@ -133,8 +133,9 @@ def check_config(folder: RunFolder, kind: type[BaseEstimator], learned: str) -> 
         ("learned.is_vector", not values.get("is_vector") or found.num_outputs == 1, "false", True),
         ("chosen_order", (found.chosen_order is None) == (settings["order"] != "auto"), "an order", found.chosen_order),
     ]
-    for pair in settings.get("class_weight") or [] if isinstance(settings.get("class_weight"), list) else []:
-        is_weight = isinstance(pair[1], int | float) and not isinstance(pair[1], bool) and pair[1] >= 0
+    weights = settings.get("class_weight")
+    for pair in weights if isinstance(weights, list) else []:
+        is_weight = type(pair[1]) in (int, float) and 0 <= pair[1] <= sys.float_info.max
         expected.append(("settings.class_weight", is_weight, "weights of at least 0", pair))
     for entry, is_right, text, value in expected:
         if not is_right:
