@@ -1,4 +1,4 @@
-"""A run folder is used as it was written, or refused in one line. Items 4, 8 and 10 of hard use: see docs/reliability.md."""
+"""A run folder is used as it was written, or refused in one line: digests, schema, sizes."""
 
 import json
 import random
@@ -25,6 +25,7 @@ def _as_a_user(as_a_user):
 def edited(name, folder, place, value, *, file="config.json", is_signed=True):
     """A copy of a training with one changed entry, and digests to match."""
     run = shutil.copytree(trained(name), folder / "run")
+    place = tuple(place)
     content = folder_damage._replaced(json.loads((run / file).read_text()), place, value)
     apply_edit(Edit(file, place, "", json.dumps(content).encode()), run, is_signed=is_signed)
     return run
@@ -33,8 +34,8 @@ def edited(name, folder, place, value, *, file="config.json", is_signed=True):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*KINDS, *OLD_KINDS])
 def test_a_wrong_entry_is_refused_or_does_no_harm(name, tmp_path):
-    """A few of all single edits; `python -m tests.faults` tries all of them."""
-    edits = random.Random(0).sample([*single_edits(trained(name))], 24)
+    """A few of all single edits."""
+    edits = random.Random(0).sample([*single_edits(trained(name))], 12)
     for number, edit in enumerate(edits):
         for is_signed in (True, False):
             run = shutil.copytree(trained(name), tmp_path / f"{number}-{is_signed}" / "run")
@@ -46,7 +47,7 @@ def test_a_wrong_entry_is_refused_or_does_no_harm(name, tmp_path):
 @pytest.mark.slow
 def test_a_damaged_file_is_refused_or_does_no_harm(tmp_path):
     found = set()
-    for seed in range(60):
+    for seed in range(40):
         folder = tmp_path / str(seed)
         folder.mkdir()
         found.add(try_one(seed, folder))
@@ -58,19 +59,19 @@ def test_a_damaged_file_is_refused_or_does_no_harm(tmp_path):
 @pytest.mark.parametrize(
     ("name", "place", "value", "message"),
     [
-        ("latent", ("settings", "num_layers"), "four", "to have a whole number in settings.num_layers, got 'four'. Rest"),
+        ("latent", ("settings", "num_layers"), "four", "to have a whole number in settings.num_layers, got 'four'. R"),
         ("latent", ("settings", "num_layers"), True, "to have a whole number in settings.num_layers, got True"),
-        ("latent", ("settings", "lowest"), "0", "to have a number or null in settings.lowest, got '0'"),
+        ("latent", ("settings", "lowest"), "0", "to have a number in settings.lowest, got '0'"),
         ("latent", ("settings", "order"), 0, "to have a number of at least 1 or 'auto' in settings.order, got 0"),
         ("latent", ("data", "nodes"), ["a", "a", "b"], r"to have distinct names in data.nodes, got \['a', 'a', 'b'\]"),
         ("latent", ("data", "times", 0), "soon", "to have dates or numbers in data.times, got"),
         ("latent", ("data", "time_zone"), "Mars/Olympus", "to have a time zone in data.time_zone, got 'Mars/Olympus'"),
-        ("latent", ("data", "tables", "value"), 1, "to have a list or null in data.tables.value, got 1"),
+        ("latent", ("data", "tables", "value"), 1, "to have a list in data.tables.value, got 1"),
         ("latent", ("frames", "horizon"), 3, "to have that of the settings in frames.horizon, got 3"),
         ("latent", ("chosen_order", "order"), 3.5, "to have a whole number in chosen_order.order, got 3.5"),
-        ("latent", ("settings", "unknown"), 1, "to have entries that this version knows, got settings.unknown. Restore"),
+        ("latent", ("settings", "unknown"), 1, "to have entries that this version knows, got settings.unknown. Rest"),
         ("latent", ("settings", "operator"), 1, "to have text or an object in settings.operator, got 1"),
-        ("latent", ("settings", "operator"), "difusion", "one of diffusion, .* got 'difusion'. Did you mean 'diffusion'"),
+        ("latent", ("settings", "operator"), "difusion", "one of diffusion, .* got 'difusion'. Did you mean 'diff"),
         ("classifier", ("learned", "classes"), ["even"], "to have at least 2 entries in learned.classes, got"),
         ("classifier", ("feature_scaling", "scale", 0), 0, "to have positive numbers in feature_scaling.scale, got"),
         ("classifier", ("num_outputs",), 3, "to have 3 values in learned, got"),
@@ -123,45 +124,43 @@ def test_weights_of_another_moment_of_the_same_training_are_refused(tmp_path):
         run.write_weights({"a": torch.ones(3)})
         run.finish({})
     (run.path / "weights.safetensors").write_bytes(earlier)
-    with pytest.raises(
-        InputError, match="weights.safetensors of .*run as it was when summary.json was written, got an"
-    ):
+    with pytest.raises(InputError, match="weights.safetensors of .*run as it was when summary.json was written, got"):
         RunFolder.open(run.path).read_weights()
 
 
 LOAD = """
 import resource, sys
 from tdegnn import Forecaster, InputError, NodeClassifier
+import tdegnn.forecasting.read_back, tdegnn.nodes.schema
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-try:
-    {kind}.load(sys.argv[1])
-except InputError as error:
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, error)
+for path in sys.argv[1:]:
+    try:
+        (NodeClassifier if "classifier" in path else Forecaster).load(path)
+    except InputError as error:
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, error)
 """
+SIZES = [("latent", "settings", "num_layers"), ("latent", "settings", "hidden_channels")]
+SIZES += [("latent", "settings", "num_members"), ("physical", "frames", "horizon"), ("classifier", "data", "features")]
+SIZES += [("classifier", "settings", "num_layers"), ("classifier", "chosen_order", "order")]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "place"),
-    [
-        ("latent", ("settings", "num_layers")),
-        ("latent", ("settings", "hidden_channels")),
-        ("latent", ("settings", "num_members")),
-        ("classifier", ("settings", "num_layers")),
-        ("classifier", ("data", "features")),
-    ],
-)
-@pytest.mark.parametrize("value", [10**12, 900_000])
-def test_a_huge_size_costs_neither_time_nor_memory(name, place, value, tmp_path):
+def test_a_huge_size_costs_neither_time_nor_memory(tmp_path):
     """Item 8: `num_layers: 1e12` made loading hang."""
-    run = edited(name, tmp_path, place, value)
-    kind = "NodeClassifier" if name == "classifier" else "Forecaster"
+    runs = [
+        edited(name, tmp_path / f"{name}-{place}-{value}", place, value)
+        for name, *place in SIZES
+        for value in (10**12, 900_000)
+    ]
     done = subprocess.run(
-        [sys.executable, "-c", LOAD.format(kind=kind), str(run)], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", LOAD, *map(str, runs)], capture_output=True, text=True, timeout=60, check=True
     )
-    taken, message = done.stdout.split(maxsplit=1)
-    assert message.startswith("Expected ")
-    assert int(taken) * 1024 < 400e6  # torch and scikit-learn are imported meanwhile
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(runs), done.stdout
+    for line in lines:
+        taken, message = line.split(maxsplit=1)
+        assert message.startswith("Expected ")
+        assert int(taken) * 1024 < 300e6
 
 
 def test_an_array_that_says_it_is_larger_than_its_file_is_refused(tmp_path):

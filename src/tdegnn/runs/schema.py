@@ -184,10 +184,8 @@ def checked(schema: type[Model], value: Any, file: Path, line: int | None = None
     if found[0]["type"] == "extra_forbidden":
         raise InputError(f"Expected {where} to have entries that this version knows, got {entry}. {RESTORE}")
     # A union has an error for each of its members.
-    same = [
-        each for each in found if _path_in(value, each) == path and each["type"] not in ("missing", "extra_forbidden")
-    ]
-    texts = dict.fromkeys(map(_in_words, same))
+    same = [each for each in found if _path_in(value, each) == path and each["type"] in _WORDS]
+    texts = dict.fromkeys(map(_in_words, same or found[:1]))
     raise refusal(file, entry, " or ".join(texts), found[0]["input"], at)
 
 
