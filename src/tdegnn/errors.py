@@ -24,7 +24,8 @@ class Argument:
 
     Attributes:
         name: Its name in Python.
-        value: The value to pass. If None, only the name is written: `known=`, `--known`.
+        value: The value to pass. If None, only the name is written: `known=`, `--known`. If True, the option has no
+            value: `resume=True`, `--resume`.
     """
 
     name: str
@@ -36,7 +37,7 @@ class Argument:
     def as_option(self) -> str:
         """Return the option of the command line."""
         option = f"--{self.name.replace('_', '-')}"
-        return option if self.value is None else f"{option} {_in_shell(self.value)}"
+        return option if self.value is None or self.value is True else f"{option} {_in_shell(self.value)}"
 
 
 def _in_shell(value: str | float) -> str:

@@ -398,35 +398,52 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors = load(content)
         length = int.from_bytes(content[:8], "little")
         header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["tdegnn"])
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        del header["checksum"]
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise _damaged(path) from error
-    del header["checksum"]
     return dict(sorted(tensors.items())), header
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays as npz."""
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], header: Mapping[str, Any] | None = None) -> None:
+    """Write arrays, and plain values in the comment of the archive, as npz."""
     for name, array in arrays.items():
         if array.dtype.hasobject:
             raise InputError(f"Expected numbers or text in the array {name!r}, got {array.dtype} objects.")
     stream = io.BytesIO()
     # Not `np.savez`, because an array may have the name of one of its arguments.
     with zipfile.ZipFile(stream, "w") as archive:
-        archive.comment = MARK + ZEROS
+        archive.comment = MARK + ZEROS + (to_json(header).encode() if header else b"")
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, array, allow_pickle=False)
     write_whole(path, _seal(stream.getvalue()))
 
 
-def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Read what `write_arrays` wrote."""
+def read_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Read what `write_arrays` wrote: arrays by name, and the plain values of the header."""
     content = _read_sealed(path)
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            return dict(arrays)
-    except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile) as error:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            arrays = {entry.filename.removesuffix(".npy"): _read_array(archive, entry) for entry in archive.infolist()}
+            header = json.loads(archive.comment[len(MARK + ZEROS) :] or b"{}")
+            return arrays, dict(header)
+    except (ValueError, KeyError, TypeError, SyntaxError, EOFError, OSError, RuntimeError, zipfile.BadZipFile) as error:
         raise _damaged(path) from error
+
+
+def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
+    """Return an array of an archive. It takes no more memory than the archive."""
+    if entry.compress_type != zipfile.ZIP_STORED:
+        raise ValueError("a compressed entry, which may be of any size")
+    stream = io.BytesIO(archive.read(entry))
+    is_first_version = np.lib.format.read_magic(stream) == (1, 0)
+    read_header = np.lib.format.read_array_header_1_0 if is_first_version else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read_header(stream)
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(stream.getbuffer()) - stream.tell():
+        raise ValueError("a shape that does not fit the size")
+    stream.seek(0)
+    array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+    return array
 
 
 def _seal(content: bytes) -> bytes:

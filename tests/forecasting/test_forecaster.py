@@ -635,7 +635,7 @@ def test_a_training_that_was_stopped_goes_on(tmp_path, system):
     whole = Forecaster(**settings).fit(PANEL)
     with pytest.raises(KeyboardInterrupt):
         Forecaster(**settings).fit(PANEL, run=tmp_path, on_look=stop, source={"file": "cases.csv"})
-    with pytest.raises(InputError, match="a finished training, got an unfinished one in .* Continue with --resume"):
+    with pytest.raises(InputError, match="a finished training, got an unfinished one in .* Continue with resume=True"):
         Forecaster.load(tmp_path)
     resume = dict(run=tmp_path, resume=True, source={"file": "cases.csv"})
     resumed = Forecaster(**settings).fit(PANEL, **resume)

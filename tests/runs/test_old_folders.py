@@ -70,7 +70,7 @@ def test_an_old_folder_is_read_but_not_resumed(folder):
     assert old.format == 1
     assert old.versions["tdegnn"] == "0.1.0"
     before = sorted(path.name for path in folder.iterdir())
-    about = f"Expected a training of format 2, got .*{folder.name} of format 1, written by tdegnn 0.1.0."
+    about = f"Expected a training of format 3, got .*{folder.name} of format 1, written by tdegnn 0.1.0."
     with pytest.raises(InputError, match=f"{about} Load it, or start it again in another folder."):
         RunFolder.resume(folder, old.config)
     (folder / "summary.json").unlink()
@@ -110,7 +110,7 @@ def test_a_folder_of_format_1_is_saved_in_the_present_form(folder, tmp_path):
 @pytest.mark.parametrize("folder", ["classifier"], indirect=True)
 def test_a_folder_of_format_1_is_not_resumed_and_this_is_said_before_the_training(folder):
     looks, (features, edges) = [], nodes()
-    with pytest.raises(InputError, match="training of format 2, got .* of format 1, .* Load it, or start it again"):
+    with pytest.raises(InputError, match="training of format 3, got .* of format 1, .* Load it, or start it again"):
         NodeClassifier(order="auto").fit(
             features, np.arange(len(features)) % 2, graph=edges, run=folder, resume=True, on_look=looks.append
         )

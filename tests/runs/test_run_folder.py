@@ -7,6 +7,7 @@ import resource
 import signal
 import tempfile
 import time
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -263,10 +264,11 @@ def test_resuming_without_a_checkpoint_begins_anew(run):
         assert again.read_metrics() == []
 
 
-def test_resuming_with_other_versions_is_allowed(run):
-    run.close()
-    edit_config(run.path, versions={"tdegnn": "0.0.1"})
-    with RunFolder.resume(run.path, CONFIG) as again:
+def test_resuming_with_other_versions_is_allowed(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("tdegnn.runs.run_folder.describe_versions", lambda: {"tdegnn": "0.0.1"})
+        RunFolder.create(tmp_path / "run", CONFIG).close()
+    with RunFolder.resume(tmp_path / "run", CONFIG) as again:
         assert again.versions == {"tdegnn": "0.0.1"}
 
 
@@ -333,8 +335,22 @@ def edit_config(folder, **changes):
             "Expected a run folder, got .* with a config.json of another kind",
         ),
         (
-            lambda path: edit_config(path, format=3, versions={"tdegnn": "9.1"}),
-            "written by tdegnn 9.1 with format 3, but this version reads formats up to 2. Upgrade tdegnn.",
+            lambda path: edit_config(path, format=4, versions={"tdegnn": "9.1"}),
+            "written by tdegnn 9.1 with format 4, but this version reads formats up to 3. Upgrade tdegnn.",
+        ),
+        (
+            lambda path: edit_config(path, seed=8),
+            "Expected .*config.json as it was written, got a file that does not match its SHA-256 checksum. Restore it",
+        ),
+        (lambda path: edit_config(path, format=2), "Expected .*config.json as it was written, got a file that does"),
+        (lambda path: edit_config(path, sha256=None), "Expected .*config.json as it was written, got a file that does"),
+        (
+            lambda path: edit_config(path, versions={"tdegnn": 1}),
+            "Expected config.json of .*run to have text in versions.tdegnn, got 1. Restore it",
+        ),
+        (
+            lambda path: (path / ".saving").touch(),
+            "Expected a run folder, got .*run, where saving has not ended. Save again, there or elsewhere.",
         ),
     ],
 )
@@ -404,7 +420,7 @@ def test_a_broken_line_of_the_metrics_is_named(run):
 def test_missing_files_are_named(name, read, run):
     if name != "metrics.jsonl":
         (run.path / name).unlink(missing_ok=True)
-        with pytest.raises(InputError, match=f"Expected {name} in .*run, got a training that did not .*with --resume"):
+        with pytest.raises(InputError, match=f"Expected {name} in .*run, got a training that did .*with resume=True"):
             read(run)
     if name != "summary.json":
         run.finish({})
@@ -455,7 +471,7 @@ def test_an_existing_training_is_not_overwritten(is_finished, run):
     before = contents(run.path)
     what = "a finished" if is_finished else "an unfinished"
     message = (
-        f"Expected a new folder for the run, got .*run with {what} training. Add --resume or choose another folder."
+        f"Expected a new folder for the run, got .*run with {what} training. Add resume=True or choose another folder."
     )
     with pytest.raises(InputError, match=message):
         RunFolder.create(run.path, CONFIG)
@@ -545,6 +561,7 @@ def test_a_limit_in_the_middle_of_a_write_loses_nothing(run):
 
 
 def refusals_without_rights(folder):
+    import_module("tdegnn.runs.read_back")  # nobody may not even read the packages
     if os.geteuid() == 0:
         os.setuid(NOBODY)  # root may write anywhere
     return [

@@ -65,13 +65,14 @@ def explain(
 
 def _read_run(path: Path) -> tuple[list[float], str, str | None]:
     """Return the mean of the learned coefficients over layers, the kind of states, and how the order was found."""
-    from tdegnn.runs.run_folder import RunFolder
+    from tdegnn.runs.run_folder import CONFIG, RunFolder
+    from tdegnn.runs.schema import ExplainedConfig, checked
 
     run = RunFolder.open(path)
+    config = checked(ExplainedConfig, run.config, path / CONFIG)
     coefficients = run.read_coefficients()["coefficients"]
-    states = run.config.get("settings", {}).get("states", "latent")
-    order_found = run.config.get("chosen_order", {}).get("reason")
-    return [float(weight) for weight in coefficients.mean(axis=0)], states, order_found
+    order_found = None if config.chosen_order is None else config.chosen_order.reason
+    return [float(weight) for weight in coefficients.mean(axis=0)], config.settings.states, order_found
 
 
 def _parse(text: str) -> list[float]:

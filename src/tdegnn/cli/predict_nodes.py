@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -14,6 +14,7 @@ from tdegnn.cli.tables import check_table, write_table
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
+    from tdegnn.cli.stored_sources import StoredNodes
     from tdegnn.data.tables.csv_files import CsvFormat
     from tdegnn.data.tables.nodes import NodeTables
 
@@ -47,16 +48,18 @@ def predict_nodes(
     check_table(out)
     import pandas as pd
 
+    from tdegnn.cli.stored_sources import NodesSource
     from tdegnn.nodes.classifier import NodeClassifier
-    from tdegnn.runs.run_folder import RunFolder
+    from tdegnn.runs.run_folder import CONFIG
+    from tdegnn.runs.schema import checked
 
     model = NodeClassifier.load(run)
-    data = RunFolder.open(run).config["data"]
+    source = checked(NodesSource, {"data": model.fitted_.config["data"]}, run / CONFIG).data
     model.set_params(device=(new.device or DeviceOption.AUTO).value)
     if new.features is None or new.edges is None:
-        tables = _read_training_nodes(data, run)
+        tables = _read_training_nodes(source, run)
     else:
-        tables = _read(new.features, new.edges, data, csv_format)
+        tables = _read(new.features, new.edges, source, csv_format)
     probabilities = model.predict_proba(tables.to_input(), graph=tables.graph)
     labels = model.classes_[probabilities.argmax(axis=1)]
     columns = {f"probability_{name}": row for name, row in zip(model.classes_, probabilities.T, strict=True)}
@@ -71,21 +74,21 @@ def predict_nodes(
     typer.echo(f"{len(labels)} nodes in {out}")
 
 
-def _read(features: Path, edges: Path, data: dict[str, Any], csv_format: CsvFormat) -> NodeTables:
+def _read(features: Path, edges: Path, source: StoredNodes, csv_format: CsvFormat) -> NodeTables:
     from tdegnn.data.tables.nodes import read_node_tables
 
-    return read_node_tables(features, edges, data["direction"], csv_format)
+    return read_node_tables(features, edges, source.direction, csv_format)
 
 
-def _read_training_nodes(data: dict[str, Any], run: Path) -> NodeTables:
+def _read_training_nodes(source: StoredNodes, run: Path) -> NodeTables:
     """Read the nodes of the training from their files."""
     from tdegnn.data.benchmarks.load import load_nodes
     from tdegnn.data.tables.nodes import NodeTables
 
-    if "benchmark" in data:
-        dataset = load_nodes(data["benchmark"]).with_direction(data["direction"])
+    if source.benchmark is not None:
+        dataset = load_nodes(source.benchmark).with_direction(source.direction)
         return NodeTables(tuple(map(str, range(dataset.num_nodes))), dataset.features, dataset.graph)
-    if "features_file" not in data:
+    if source.features_file is None or source.edges_file is None:
         raise InputError(f"Expected --features and --edges: {run} does not hold the paths of its data. Add them.")
-    csv_format = make_csv_format(data["separator"], data["decimal"], data["encoding"])
-    return _read(Path(data["features_file"]), Path(data["edges_file"]), data, csv_format)
+    csv_format = make_csv_format(source.separator, source.decimal, source.encoding)
+    return _read(Path(source.features_file), Path(source.edges_file), source, csv_format)

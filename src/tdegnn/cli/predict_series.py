@@ -63,14 +63,13 @@ def predict_series(
         as_json: Print JSON.
     """
     from tdegnn.forecasting.forecaster import Forecaster
-    from tdegnn.runs.run_folder import RunFolder
 
     check_table(out)
     model = Forecaster.load(run)
-    data = RunFolder.open(run).config["data"]
+    data = model.fitted_.config["data"]
     if new.future is not None and not model.known:
         raise InputError(f"Expected no --future, as {run} was trained without --known. Leave it out, or train with it.")
-    tables = _tables_of_training(data, options)
+    tables = _tables_of_training(data, options, run)
     seen = None if new.series is None else _arranged(read_series(new.series, tables), data["nodes"])
     ahead = None
     if new.future is not None:
@@ -87,10 +86,15 @@ def predict_series(
     typer.echo(_verdict(forecast, out))
 
 
-def _tables_of_training(data: dict[str, Any], options: TableOptions) -> TableOptions:
+def _tables_of_training(data: dict[str, Any], options: TableOptions, run: Path) -> TableOptions:
     """Return the options of the training, replaced by those given now. The graph is known."""
-    kept = {name: value for name, value in data.get("tables", {}).items() if name != "series"}
-    return TableOptions(**kept | options.given).without_graph()
+    from tdegnn.cli.stored_sources import SeriesSource
+    from tdegnn.runs.run_folder import CONFIG
+    from tdegnn.runs.schema import checked
+
+    kept = checked(SeriesSource, {"data": data}, run / CONFIG).data.tables
+    given = {} if kept is None else kept.model_dump(exclude={"series"}, exclude_unset=True)
+    return TableOptions(**given | options.given).without_graph()
 
 
 def _arranged(panel: Panel, nodes: Sequence[str]) -> Panel:

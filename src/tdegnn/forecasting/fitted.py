@@ -2,6 +2,7 @@
 
 A `FittedForecaster` needs nothing else and never changes, so that a training that fails does not change the previous
 one. In a run folder, arrays are stored with the weights, names and times in the settings. Nothing is pickled.
+`forecasting/read_back.py` reads it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
-import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -20,21 +20,16 @@ from torch import Tensor
 from tdegnn.analysis.report import CoefficientReport, explain
 from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE, LOOSE_TOLERANCE
 from tdegnn.data.panel import Panel
-from tdegnn.data.scalers import Scaler
 from tdegnn.data.tables.node_features import NodeFeatures
-from tdegnn.data.times.seasons import Season
 from tdegnn.errors import Argument, InputError
 from tdegnn.forecasting.forecast import Forecast
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
 from tdegnn.forecasting.inputs import cover_blocks, extend_panel
-from tdegnn.forecasting.intervals import Intervals, read_intervals
-from tdegnn.forecasting.settings import ForecasterSettings
+from tdegnn.forecasting.intervals import Intervals
 from tdegnn.graph import Graph
 from tdegnn.nets.physical_series import PhysicalSeriesNetwork
 from tdegnn.nets.temporal import TemporalNetwork
 from tdegnn.runs.run_folder import RunFolder
-from tdegnn.training.devices import choose_placement, place
-from tdegnn.training.members import take_weights
 from tdegnn.training.order_choice import ChosenOrder
 
 # Prefix of the names of arrays stored with the weights, and the prefix that follows it for those of the intervals.
@@ -179,37 +174,6 @@ class FittedForecaster:
         folder.write_coefficients(self.coefficients)
         folder.finish(self.summary)
 
-    @classmethod
-    def read(cls, folder: RunFolder, settings: ForecasterSettings) -> FittedForecaster:
-        """Return the result of the training in a finished folder.
-
-        Args:
-            folder: The folder.
-            settings: Its settings.
-        """
-        stored, config = folder.read_weights(), folder.config
-        kept = {name.removeprefix(KEPT): stored.pop(name)[0].numpy() for name in list(stored) if name.startswith(KEPT)}
-        maker, graph = _read_maker(config, kept), _read_graph(config["data"], kept)
-        tail, names = _read_tail(config["data"], kept, graph), tuple(config["data"].get("node_features", ()))
-        features = NodeFeatures(kept["node_features"], names) if names else None
-        order_choice = ChosenOrder.kept_in(config) or settings.choose_order(tail, maker.window)
-        sizes = maker.sizes(graph.num_nodes)
-        network_config = settings.network_config(order_choice.order, sizes)
-        networks = tuple(network_config.build(sizes, settings.seed + member) for member in range(settings.num_members))
-        for member, network in enumerate(networks):
-            place(network, choose_placement("cpu", settings.precision))
-            take_weights(network, stored, member, folder.path)
-        return cls(
-            Ensemble(networks, maker, graph, features),
-            tail,
-            _read_kept_intervals(settings, kept),
-            folder.read_coefficients()["coefficients"],
-            order_choice,
-            {**config, "settings": settings.to_record()},
-            folder.read_metrics(),
-            folder.read_summary(),
-        )
-
     def _intervals_around(self, values: Steps, lowest: float | None) -> tuple[Steps, Steps]:
         """Return the ends of the intervals. NaN beyond the horizon of the training, and without intervals."""
         low, high = np.full(values.shape, np.nan), np.full(values.shape, np.nan)
@@ -238,6 +202,8 @@ def describe_data(
     graph = graph_of(panel)
     return {
         "data": {
+            # First: what is needed to read the data back must not be replaced.
+            **source,
             "nodes": list(panel.nodes),
             "steps": panel.num_steps,
             "channels": list(panel.channels),
@@ -250,7 +216,6 @@ def describe_data(
             "is_weighted": graph.is_weighted,
             "name": panel.name,
             "sha256": _checksum(panel, graph, features),
-            **source,
         },
         "frames": {
             "window": maker.window,
@@ -287,59 +252,5 @@ def _checksum(panel: Panel, graph: Graph, features: NodeFeatures | None) -> str:
     return digest.hexdigest()
 
 
-def _read_maker(config: Mapping[str, Any], kept: Mapping[str, np.ndarray]) -> FrameMaker:
-    data, frames = config["data"], config["frames"]
-    return FrameMaker(
-        frames["window"],
-        frames["horizon"],
-        (*data["channels"], *data.get("node_features", [])),
-        data["num_targets"],
-        tuple(config["settings"]["known"]),
-        Scaler(kept["center"], kept["scale"]),
-        tuple(Season(*season) for season in frames["seasons"]),
-        frames["step_length"],
-        frames["has_mask"],
-    )
-
-
-def _read_graph(data: Mapping[str, Any], kept: Mapping[str, np.ndarray]) -> Graph:
-    # Earlier versions did not keep whether a graph is weighted, and read it as weighted and without self-loops.
-    is_weighted, keep_self_loops = data.get("is_weighted", True), "is_weighted" in data
-    weights = kept["edge_weights"] if is_weighted else None
-    return Graph(kept["edges"], len(data["nodes"]), weights, data["direction"], keep_self_loops=keep_self_loops)
-
-
-def _read_tail(data: Mapping[str, Any], kept: Mapping[str, np.ndarray], graph: Graph) -> Panel:
-    # Not `from_array`: a channel may have no observed value at the end.
-    return Panel(
-        kept["tail"],
-        _read_times(data),
-        tuple(data["nodes"]),
-        tuple(data["channels"]),
-        data["num_targets"],
-        graph,
-        data["name"],
-    )
-
-
-def _read_kept_intervals(settings: ForecasterSettings, kept: Mapping[str, np.ndarray]) -> Intervals | None:
-    arrays = {name.removeprefix(OF_INTERVALS): each for name, each in kept.items() if name.startswith(OF_INTERVALS)}
-    if "widths" in kept:  # the form of earlier versions
-        arrays["widths"] = kept["widths"]
-    has_intervals = HAS_INTERVALS in kept or bool(arrays)  # earlier versions kept the arrays only
-    return read_intervals(settings.intervals, arrays, settings.coverage) if has_intervals else None
-
-
 def _texts_of(tail: Panel) -> list[str]:
     return [str(time) for time in tail.times]
-
-
-def _read_times(data: Mapping[str, Any]) -> pd.Index:
-    """Return the times that `_texts_of` wrote."""
-    texts = data["times"]
-    try:
-        return pd.Index([int(text) if text.lstrip("-").isdigit() else float(text) for text in texts])
-    except ValueError:
-        # ISO 8601: whole seconds are written without decimals, even among others.
-        dates = pd.DatetimeIndex(pd.to_datetime(texts, format="ISO8601", utc=data["time_zone"] is not None))
-        return dates if data["time_zone"] is None else dates.tz_convert(data["time_zone"])

@@ -97,7 +97,9 @@ class Forecaster(ForecasterSettings):
             else:
                 with RunFolder.begin(run, task.config, resume=resume) as folder:
                     if folder.is_finished:
-                        fitted = FittedForecaster.read(folder, self)
+                        from tdegnn.forecasting.read_back import read_forecaster
+
+                        fitted = read_forecaster(folder, self)
                     else:
                         fitted = training.run(folder, on_look, on_refit)
         self.fitted_ = fitted
@@ -190,9 +192,12 @@ class Forecaster(ForecasterSettings):
         return self._check_fitted().explain()
 
     def save(self, path: str | Path) -> None:
-        """Write the forecaster to a new run folder, which `load` reads."""
+        """Write the forecaster to a new run folder, which `load` reads.
+
+        If this is interrupted, the folder counts as empty: save again.
+        """
         fitted = self._check_fitted()
-        with RunFolder.create(path, fitted.to_config(self._checked_lowest())) as folder:
+        with RunFolder.create(path, fitted.to_config(self._checked_lowest()), is_saved=True) as folder:
             for line in fitted.history:
                 folder.append_metrics(line)
             fitted.write(folder)
@@ -216,10 +221,14 @@ class Forecaster(ForecasterSettings):
             skip: Your own skip, if the forecaster was trained with one.
             intervals: Your own method for intervals, if the forecaster was trained with one.
         """
+        from tdegnn.forecasting.read_back import read_forecaster
+        from tdegnn.forecasting.schema import check_config
+
         folder = RunFolder.open_finished(Path(path), kind=cls.__name__)
         given = dict(coefficients=coefficients, operator=operator, skip=skip, intervals=intervals)
-        loaded = cls.from_record(folder.config["settings"], **given)
-        loaded.fitted_ = FittedForecaster.read(folder, loaded)
+        loaded = cls.from_record(check_config(folder, cls)["settings"], **given)
+        loaded.check_settings()
+        loaded.fitted_ = read_forecaster(folder, loaded)
         return loaded
 
     @property

@@ -98,7 +98,7 @@ class ForecasterTraining:
             on_refit: See `Forecaster.fit`.
         """
         task, settings = self._task, self._settings
-        history: list[dict[str, Any]] = [] if folder is None else folder.read_metrics()
+        history: list[dict[str, Any]] = [] if folder is None else folder.read_history()
 
         def see(look: Look) -> None:
             history.append(look.to_record())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -36,6 +36,7 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # sc
     """
 
     class_weight: ClassWeight | None = None
+    _LEARNED: ClassVar[str] = "classes"
 
     @property
     def classes_(self) -> Shaped[np.ndarray, " classes"]:

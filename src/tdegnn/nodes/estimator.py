@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from jaxtyping import Float
@@ -110,6 +110,8 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     direction: Direction | None = None
 
     fitted_: FittedNodes = field(init=False)
+    # An entry of what is learned before training, by which a run folder is known to be one of this class.
+    _LEARNED: ClassVar[str]
 
     def fit(
         self,
@@ -143,8 +145,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             source: Where the data came from, stored in the settings of the run folder.
             on_look: Called with the result of each validation.
         """
-        check_count_or_auto(order=self.order)
-        check_count(minimum=0, seed=self.seed)
+        self.check_settings()
         prepared = self._prepare(X, y, graph, split, (train, validation, test))
         if run is not None:
             RunFolder.check_free(run, resume=resume)
@@ -169,11 +170,17 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             _check_savable(config)
             with RunFolder.begin(run, config, resume=resume) as folder:
                 if folder.is_finished:
-                    fitted = replace(FittedNodes.read(folder, settings, order_choice), nodes=prepared.nodes)
+                    fitted = FittedNodes.read(folder, self._check_config(folder), settings, order_choice)
+                    fitted = replace(fitted, nodes=prepared.nodes)
                 else:
                     fitted = trainer.train(training, settings, config, order_choice, folder)
         self.fitted_ = fitted
         return self
+
+    def check_settings(self) -> None:
+        """Raise an `InputError` for a setting that is wrong whatever the data, and that no network checks."""
+        check_count_or_auto(order=self.order)
+        check_count(minimum=0, seed=self.seed)
 
     def explain(self) -> CoefficientReport:
         """Return the analysis of the learned coefficients, by their mean over the layers.
@@ -184,7 +191,10 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         return replace(explain(self._checked().coefficients.mean(axis=0)), states="latent")
 
     def save(self, path: str | Path) -> None:
-        """Write the estimator to a new run folder, which `load` reads."""
+        """Write the estimator to a new run folder, which `load` reads.
+
+        If this is interrupted, the folder counts as empty: save again.
+        """
         fitted = self._checked()
         _check_savable(fitted.config)
         fitted.save(path)
@@ -208,10 +218,12 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         """
         folder = RunFolder.open_finished(Path(path), kind=cls.__name__)
         own = {"coefficients": coefficients, "operator": operator, "initial_states": initial_states}
-        loaded = cls(**cls._settings_of(folder.config["settings"], own))
-        order_choice = ChosenOrder.kept_in(folder.config) or loaded._given_order()
-        assert order_choice is not None  # a finished training has chosen
-        fitted = FittedNodes.read(folder, loaded._node_config(order_choice.order), order_choice)
+        config = cls._check_config(folder)
+        loaded = cls(**cls._settings_of(config["settings"], own))
+        loaded.check_settings()
+        order_choice = ChosenOrder.kept_in(config) or loaded._given_order()
+        assert order_choice is not None  # a checked configuration has one
+        fitted = FittedNodes.read(folder, config, loaded._node_config(order_choice.order), order_choice)
         # The folder may have the settings of an earlier version.
         loaded.fitted_ = replace(fitted, config={**fitted.config, "settings": loaded._settings()})
         return loaded
@@ -271,6 +283,13 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     @abstractmethod
     def _ask(self, given: NodeInput, labels: Any, split: int, subsets: tuple[Any, Any, Any]) -> Question:
         """Return the task, and the nodes to learn from."""
+
+    @classmethod
+    def _check_config(cls, folder: RunFolder) -> dict[str, Any]:
+        """Return the configuration in a run folder, checked and in its present form."""
+        from tdegnn.nodes.schema import check_config
+
+        return check_config(folder, cls, cls._LEARNED)
 
     def _settings(self) -> dict[str, Any]:
         """Return the settings in types that JSON supports."""

@@ -27,9 +27,9 @@ from tdegnn.parts import parts_must_fit
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import DeviceName, Placement, choose_placement, place
 from tdegnn.training.loop import FitResult, Look, fit
-from tdegnn.training.members import take_weights
 from tdegnn.training.node_training import NodeSubsets, NodeTask, TaskTraining, as_input
 from tdegnn.training.order_choice import ChosenOrder
+from tdegnn.training.stored_weights import check_coefficients, check_members, making_what_is_stored, take_weights
 
 Outputs = Float[np.ndarray, "nodes outputs"]
 OnLook = Callable[[Look], None]
@@ -84,7 +84,8 @@ class PreparedNodes:
             "sha256": self._checksum(),
         }
         return {
-            "data": {**data, **source},
+            # What is needed to read the data back must not be replaced.
+            "data": {**source, **data},
             "num_outputs": self.question.num_outputs,
             "learned": self.question.learned,
             "feature_names": None if self.feature_names is None else list(self.feature_names),
@@ -145,29 +146,36 @@ class FittedNodes:
         return int(self.config["data"]["features"])
 
     @classmethod
-    def read(cls, folder: RunFolder, settings: NodeConfig, order_choice: ChosenOrder) -> FittedNodes:
+    def read(
+        cls, folder: RunFolder, config: dict[str, Any], settings: NodeConfig, order_choice: ChosenOrder
+    ) -> FittedNodes:
         """Read the result of a finished training.
 
         Args:
             folder: Its run folder.
+            config: The settings of the run folder, checked.
             settings: The settings of the network.
             order_choice: The order of `settings`, and the reason for it.
         """
-        config = folder.config
+        from tdegnn.nodes.schema import read_summary
+
         data, estimator = config["data"], config["settings"]
         num_features = data["features"] + (data["nodes"] if settings.adjacency_features else 0)
-        network = settings.build_network(num_features, config["num_outputs"], estimator["seed"])
+        weights, coefficients = folder.read_weights(), folder.read_coefficients()["coefficients"]
+        check_members(weights, 1, folder.path)
+        check_coefficients(coefficients, settings.num_layers, order_choice.order, folder.path)
+        with making_what_is_stored(weights, folder.path):
+            network = settings.build_network(num_features, config["num_outputs"], estimator["seed"])
         place(network, choose_placement("cpu", estimator["precision"]))
-        weights = folder.read_weights()
         take_weights(network, weights, 0, folder.path)
         return cls(
             network.eval(),
             weights,
             settings,
             config,
-            folder.read_coefficients()["coefficients"],
-            folder.read_metrics(),
-            folder.read_summary(),
+            coefficients,
+            folder.read_history(),
+            read_summary(folder),
             order_choice,
         )
 
@@ -179,7 +187,7 @@ class FittedNodes:
 
     def save(self, path: str | Path) -> None:
         """Write everything to a new run folder."""
-        with RunFolder.create(path, self.config) as folder:
+        with RunFolder.create(path, self.config, is_saved=True) as folder:
             for line in self.history:
                 folder.append_metrics(line)
             self.write(folder)
@@ -282,7 +290,7 @@ class NodeTrainer:
             order_choice: The order of `settings`, and the reason for it.
             folder: The run folder to write to, if any.
         """
-        history: list[dict[str, Any]] = [] if folder is None else folder.read_metrics()
+        history: list[dict[str, Any]] = [] if folder is None else folder.read_history()
 
         def see(look: Look) -> None:
             history.append(look.to_record())

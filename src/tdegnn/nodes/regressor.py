@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -24,6 +24,8 @@ class NodeRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc] # scik
     The network sees targets that are centered and scaled by the training nodes, so that they may have any unit.
     Validation scores are minus the mean squared error in units of that variance.
     """
+
+    _LEARNED: ClassVar[str] = "scale"
 
     def predict(self, X: Any = None, *, graph: Any = None) -> Float[np.ndarray, " nodes"] | Outputs:  # noqa: N803
         """Return the numbers of each node, in the shape of those that were learned."""

@@ -4,11 +4,15 @@
 `coefficients.npz` hold the best weights and coefficients so far, `checkpoint.safetensors` holds the state to resume
 from, and `summary.json` marks a finished training. A process killed at any moment leaves a folder that can be read and
 resumed, and a resumed training writes the same files as an uninterrupted one. A lock keeps a second process from
-writing.
+writing. `save` of an estimator writes the same files; one that is interrupted leaves a folder that counts as free.
+
+Every file holds the digest of the configuration, and the summary holds the SHA-256 of every other file. They are
+compared when a folder is read (`runs/read_back.py`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,11 +23,12 @@ from typing import TYPE_CHECKING, Any
 from filelock import BaseFileLock, FileLock, Timeout
 from numpy.typing import NDArray
 
-from tdegnn.errors import InputError
+from tdegnn.errors import Argument, InputError
 from tdegnn.files import (
     UNFINISHED,
     append_whole,
     cut,
+    digest_of,
     explained,
     finite_or_null,
     from_json,
@@ -43,8 +48,12 @@ from tdegnn.version import __version__
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from tdegnn.runs.schema import CheckpointHeader
+
 # The format of new folders. Older formats can be read: estimators check `RunFolder.format` and upgrade the settings.
-FORMAT = 2
+FORMAT = 3
+# From this format on, all files have digests.
+SIGNED_FORMAT = 3
 PACKAGES = ("torch", "torch-geometric", "numpy", "scipy")
 CONFIG = "config.json"
 WEIGHTS = "weights.safetensors"
@@ -53,9 +62,13 @@ METRICS = "metrics.jsonl"
 CHECKPOINT = "checkpoint.safetensors"
 SUMMARY = "summary.json"
 LOCK = ".lock"
-# Entries of config.json that are not settings.
-RESERVED = ("format", "versions")
+# Exists while an estimator is saved. If it is left behind, saving was interrupted, and nothing else is of use.
+SAVING = ".saving"
+FILES = (CONFIG, WEIGHTS, COEFFICIENTS, METRICS, CHECKPOINT, SUMMARY)
+# Entries of config.json and summary.json that are not settings or results.
+RESERVED = ("format", "versions", "sha256", "config_sha256", "files")
 ELSEWHERE = "Choose another folder."
+RESUME = (Argument("resume", value=True), ".")
 
 
 @dataclass(frozen=True)
@@ -88,6 +101,7 @@ class RunFolder:
         config: The settings of the training, as stored in JSON.
         versions: Versions of the packages when the training was started.
         format: The format of the folder: `FORMAT`, or an older one that can only be read.
+        digest: The digest of the configuration. None in folders of formats 1 and 2.
     """
 
     def __init__(
@@ -96,32 +110,38 @@ class RunFolder:
         config: dict[str, Any],
         versions: dict[str, Any],
         *,
+        digest: str | None,
         written_format: int = FORMAT,
         lock: BaseFileLock | None = None,
     ) -> None:
         self.path, self.config, self.versions, self.format = path, config, versions, written_format
+        self.digest = digest
         self._lock = lock
-        self._num_metrics = 0
+        self._num_metrics, self._metrics_hash = 0, hashlib.sha256()
 
     @classmethod
-    def create(cls, path: Path | str, config: Mapping[str, Any]) -> RunFolder:
-        """Begin a training in a new or empty folder.
+    def create(cls, path: Path | str, config: Mapping[str, Any], *, is_saved: bool = False) -> RunFolder:
+        """Begin a training in a new or empty folder, or in one where saving was interrupted.
 
         Args:
             path: The folder. It is created if it does not exist.
             config: Everything that determines the training: kind of model, settings, seed, checksum of the data.
+            is_saved: Whether a finished training is saved. If this is interrupted, it must begin again. Default: False.
         """
-        path, config, versions = Path(path), _plain(config), describe_versions()
-        _check_free(path)
+        path, config, versions = Path(path), _plain(config, "settings of a training"), describe_versions()
+        _check_free(path, is_saved=is_saved)
         with explained(path):
             path.mkdir(parents=True, exist_ok=True)
-        run = cls(path, config, versions, lock=_acquire(path))
+        content = {"format": FORMAT, "versions": versions, **config}
+        run = cls(path, config, versions, digest=digest_of(content), lock=_acquire(path))
         try:
             # Another process may have started and finished a training between the first check and the lock.
-            _check_free(path)
+            _check_free(path, is_saved=is_saved)
             remove_unfinished(path)
-            content = {"format": FORMAT, "versions": versions, **config}
-            write_whole(path / CONFIG, f"{to_json(content, indent=2)}\n".encode())
+            _remove_interrupted(path)
+            if is_saved:
+                write_whole(path / SAVING, b"")
+            _write_signed(path / CONFIG, content)
             append_whole(path / METRICS, b"")
         except BaseException:
             run.close()
@@ -136,22 +156,23 @@ class RunFolder:
     @staticmethod
     def is_begun(path: Path | str) -> bool:
         """Return whether there is a training in the folder."""
-        return (Path(path) / CONFIG).exists()
+        return (Path(path) / CONFIG).exists() and not (Path(path) / SAVING).exists()
 
     @classmethod
     def check_free(cls, path: Path | str, *, resume: bool) -> None:
         """Raise an `InputError` if `begin` would. Call it before any long work."""
         if resume and cls.is_begun(path):
-            _check_current(cls.open(path))
+            cls.open(path)._check_current()
         else:
             _check_free(Path(path))
 
     @classmethod
     def open(cls, path: Path | str) -> RunFolder:
         """Read the folder of a training, finished or not."""
-        path = Path(path)
-        config = _read_config(path)
-        return cls(path, config, config.pop("versions"), written_format=config.pop("format"))
+        from tdegnn.runs.read_back import read_config
+
+        found = read_config(Path(path))
+        return cls(Path(path), found.settings, found.versions, digest=found.digest, written_format=found.format)
 
     @classmethod
     def open_finished(cls, path: Path, kind: str) -> RunFolder:
@@ -159,9 +180,9 @@ class RunFolder:
         folder = cls.open(path)
         found = folder.config.get("kind")
         if found != kind:
-            raise InputError(f"Expected the run folder of a {kind}, got {path}, that of a {found}. Choose another.")
+            raise InputError(f"Expected the run folder of a {kind}, got {path}, that of a {found!s:.60}. {ELSEWHERE}")
         if not folder.is_finished:
-            raise InputError(f"Expected a finished training, got an unfinished one in {path}. Continue with --resume.")
+            raise InputError(f"Expected a finished training, got an unfinished one in {path}. Continue with ", *RESUME)
         return folder
 
     @classmethod
@@ -177,9 +198,11 @@ class RunFolder:
         Raises:
             InputError: The settings differ, another process is training there, or the folder has an older format.
         """
+        from tdegnn.runs.read_back import check_same
+
         run = cls.open(path)
-        _check_current(run)
-        _check_same(run.path, run.config, _plain(config))
+        run._check_current()
+        check_same(run.path, run.config, _plain(config, "settings of a training"))
         run._lock = _acquire(run.path)
         try:
             run._clean_up()
@@ -206,75 +229,137 @@ class RunFolder:
     @property
     def is_finished(self) -> bool:
         """Whether the training reached its end."""
-        return _is_file(self.path / SUMMARY)
+        return is_file(self.path / SUMMARY)
 
     def write_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Write the best weights."""
         self._check_writable()
-        write_tensors(self.path / WEIGHTS, weights)
+        write_tensors(self.path / WEIGHTS, weights, {"config": self.digest})
 
     def read_weights(self) -> dict[str, Tensor]:
         """Return the best weights, on the CPU."""
-        return read_tensors(self._existing(WEIGHTS))[0]
+        tensors, header = read_tensors(self._existing(WEIGHTS))
+        self._check_own(WEIGHTS, header)
+        return tensors
 
     def write_coefficients(self, coefficients: NDArray[Any], **others: NDArray[Any]) -> None:
         """Write the learned coefficients, of shape (layers, order), together with other arrays."""
         self._check_writable()
         if coefficients.ndim != 2:
             raise InputError(f"Expected coefficients of shape (layers, order), got {coefficients.shape}.")
-        write_arrays(self.path / COEFFICIENTS, {"coefficients": coefficients, **others})
+        arrays = {"coefficients": coefficients, **others}
+        write_arrays(self.path / COEFFICIENTS, arrays, {"config": self.digest})
 
     def read_coefficients(self) -> dict[str, NDArray[Any]]:
         """Return the learned coefficients and the arrays written with them, by name."""
-        return read_arrays(self._existing(COEFFICIENTS))
+        from tdegnn.runs.read_back import check_coefficients
+
+        arrays, header = read_arrays(self._existing(COEFFICIENTS))
+        self._check_own(COEFFICIENTS, header)
+        check_coefficients(arrays, self.path / COEFFICIENTS)
+        return arrays
 
     def append_metrics(self, record: Mapping[str, Any]) -> None:
         """Append the line of one validation. Numbers that are not finite become null."""
         self._check_writable()
-        append_whole(self.path / METRICS, to_json_line(record))
+        line = to_json_line(record)
+        append_whole(self.path / METRICS, line)
         self._num_metrics += 1
+        self._metrics_hash.update(line)
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """Return the records of the validations so far."""
         path = self.path / METRICS
-        return [from_json(line, f"{path}, line {number}") for number, line in enumerate(self._metric_lines(), start=1)]
+        lines = self._metric_lines()
+        if self.is_finished:
+            self._check_listed(METRICS)
+        return [from_json(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
+
+    def read_history(self) -> list[dict[str, Any]]:
+        """Return the records of the validations so far, as the training loop wrote them: step, loss and score."""
+        records = self.read_metrics()
+        if records:
+            from tdegnn.runs.read_back import check_metrics
+
+            check_metrics(records, self.path / METRICS)
+        return records
 
     def write_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Write the state to resume from, and how many lines of metrics it includes."""
         self._check_writable()
-        header = {"step": checkpoint.step, "num_metrics": self._num_metrics, "values": dict(checkpoint.values)}
+        header = {
+            "step": checkpoint.step,
+            "num_metrics": self._num_metrics,
+            "values": dict(checkpoint.values),
+            "config": self.digest,
+            "metrics": self._metrics_hash.hexdigest(),
+        }
         write_tensors(self.path / CHECKPOINT, checkpoint.tensors, header)
 
     def read_checkpoint(self) -> Checkpoint | None:
         """Return the last checkpoint; None before the first one and after the end of the training."""
-        if not _is_file(self.path / CHECKPOINT):
-            return None
-        tensors, header = read_tensors(self.path / CHECKPOINT)
-        return Checkpoint(header["step"], tensors, header["values"])
+        found = self._read_checkpoint()
+        return None if found is None else Checkpoint(found[1].step, found[0], found[1].values)
 
     def finish(self, summary: Mapping[str, Any]) -> None:
         """Write the summary, which marks the training as finished, and remove the checkpoint."""
         self._check_writable()
-        text = to_json(finite_or_null(summary), indent=2)
-        write_whole(self.path / SUMMARY, f"{text}\n".encode())
-        self._remove_checkpoint()
+        content = _plain(finite_or_null(summary), "results of a training")
+        files = {name: hash_file(self.path / name) for name in (METRICS, WEIGHTS, COEFFICIENTS)}
+        listed = {name: digest for name, digest in files.items() if digest is not None}
+        _write_signed(self.path / SUMMARY, {**content, "config_sha256": self.digest, "files": listed})
+        self._remove(CHECKPOINT)
+        self._remove(SAVING)
 
     def read_summary(self) -> dict[str, Any]:
         """Return the summary of a finished training."""
-        return _read_object(self._existing(SUMMARY))
+        return self._read_summary()[0]
+
+    def _read_summary(self) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return the summary, and the SHA-256 of the other files."""
+        from tdegnn.runs.read_back import read_summary
+
+        return read_summary(self._existing(SUMMARY).parent, self.format, self.digest)
+
+    def _read_checkpoint(self) -> tuple[dict[str, Tensor], CheckpointHeader] | None:
+        if not is_file(self.path / CHECKPOINT):
+            return None
+        from tdegnn.runs.read_back import check_header
+
+        tensors, header = read_tensors(self.path / CHECKPOINT)
+        return tensors, check_header(header, self.path / CHECKPOINT, self.digest)
+
+    def _check_own(self, name: str, header: Mapping[str, Any]) -> None:
+        """Raise an `InputError` for a file of another training, or of another moment of this one."""
+        from tdegnn.runs.read_back import check_belongs
+
+        check_belongs(self.path / name, header.get("config"), self.digest)
+        if self.is_finished:
+            self._check_listed(name)
+
+    def _check_listed(self, name: str) -> None:
+        from tdegnn.runs.read_back import check_listed
+
+        if self.format >= SIGNED_FORMAT:
+            check_listed(self.path / name, self._read_summary()[1])
+
+    def _check_current(self) -> None:
+        from tdegnn.runs.read_back import check_current
+
+        check_current(self.path, self.format, self.versions, is_finished=self.is_finished)
 
     def _existing(self, name: str) -> Path:
         path = self.path / name
-        if not _is_file(path) and not self.is_finished:
+        if not is_file(path) and not self.is_finished:
             raise InputError(
-                f"Expected {name} in {self.path}, got a training that did not get that far. Continue with --resume."
+                f"Expected {name} in {self.path}, got a training that did not get that far. Continue with ", *RESUME
             )
         return path
 
     def _metric_lines(self) -> list[bytes]:
         path = self.path / METRICS
         # A training killed before its first line may lack the file. A finished one must have it.
-        if not self.is_finished and not _is_file(path):
+        if not self.is_finished and not is_file(path):
             return []
         # A killed process may have left an incomplete last line.
         return read_whole(path).split(b"\n")[:-1]
@@ -283,24 +368,30 @@ class RunFolder:
         """Go back to the last checkpoint."""
         remove_unfinished(self.path)
         if self.is_finished:
-            self._remove_checkpoint()  # the process may have been killed after it wrote the summary
+            self._remove(CHECKPOINT)  # the process may have been killed after it wrote the summary
             return
-        path = self.path / METRICS
-        has_checkpoint = _is_file(self.path / CHECKPOINT)
-        num_metrics = read_tensors(self.path / CHECKPOINT)[1]["num_metrics"] if has_checkpoint else 0
+        path, found = self.path / METRICS, self._read_checkpoint()
+        num_metrics = 0 if found is None else found[1].num_metrics
         lines = self._metric_lines()
         if len(lines) < num_metrics:
             raise InputError(
                 f"Expected at least {num_metrics} lines in {path}, as in its checkpoint, got {len(lines)}. "
                 "Restore it from a copy or train again in another folder."
             )
+        kept = b"".join(line + b"\n" for line in lines[:num_metrics])
+        seen = hashlib.sha256(kept)
+        if found is not None and seen.hexdigest() != found[1].metrics:
+            raise InputError(
+                f"Expected {path} as it was when {CHECKPOINT} was written, got another. "
+                "Restore it from a copy or train again in another folder."
+            )
         append_whole(path, b"")  # creates the file if it does not exist
-        cut(path, sum(len(line) + 1 for line in lines[:num_metrics]))
-        self._num_metrics = num_metrics
+        cut(path, len(kept))
+        self._num_metrics, self._metrics_hash = num_metrics, seen
 
-    def _remove_checkpoint(self) -> None:
+    def _remove(self, name: str) -> None:
         with explained(self.path):
-            (self.path / CHECKPOINT).unlink(missing_ok=True)
+            (self.path / name).unlink(missing_ok=True)
             sync_folder(self.path)
 
     def _check_writable(self) -> None:
@@ -316,32 +407,54 @@ def describe_versions() -> dict[str, str]:
     return {"tdegnn": __version__, "python": platform.python_version(), **packages}
 
 
-def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings as they will be read."""
+def _plain(values: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """Return plain values as they will be read."""
     for name in RESERVED:
-        if name in config:
-            raise InputError(f"Expected settings of a training, got one named {name!r}. Rename it.")
-    return from_json(to_json(dict(config)), "the settings")
+        if name in values:
+            raise InputError(f"Expected {what}, got one named {name!r}. Rename it.")
+    return from_json(to_json(dict(values)), f"the {what}")
 
 
-def _check_free(path: Path) -> None:
+def _write_signed(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file that holds the digest of everything else in it."""
+    write_whole(path, f"{to_json({**content, 'sha256': digest_of(content)}, indent=2)}\n".encode())
+
+
+def hash_file(path: Path) -> str | None:
+    """Return the SHA-256 of a file. None if it does not exist."""
+    if not is_file(path):
+        return None
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _check_free(path: Path, *, is_saved: bool = False) -> None:
     with explained(path):
         if path.exists() and not path.is_dir():
             raise InputError(f"Expected a folder for the run, got the file {path}. {ELSEWHERE}")
         names = sorted(entry.name for entry in path.iterdir()) if path.exists() else []
-    if CONFIG in names:
+    ours = {LOCK, SAVING, *(FILES if SAVING in names else ())}
+    if CONFIG in names and SAVING not in names:
         what = "a finished" if SUMMARY in names else "an unfinished"
-        raise InputError(
-            f"Expected a new folder for the run, got {path} with {what} training. "
-            "Add --resume or choose another folder."
-        )
+        message = f"Expected a new folder for the run, got {path} with {what} training. "
+        # Saving has nothing to resume.
+        raise InputError(message, *((ELSEWHERE,) if is_saved else ("Add ", RESUME[0], " or choose another folder.")))
     # A training killed before it had begun leaves its lock and perhaps an unfinished file.
-    others = [name for name in names if name != LOCK and not (name.startswith(".") and name.endswith(UNFINISHED))]
+    others = [name for name in names if name not in ours and not (name.startswith(".") and name.endswith(UNFINISHED))]
     if others:
         raise InputError(
             f"Expected an empty folder for the run, got {path}, which holds something else ({', '.join(others[:3])}). "
             f"{ELSEWHERE}"
         )
+
+
+def _remove_interrupted(path: Path) -> None:
+    """Remove what an interrupted `save` left, the mark of it last."""
+    if is_file(path / SAVING):
+        with explained(path):
+            for name in (*FILES, SAVING):
+                (path / name).unlink(missing_ok=True)
+                sync_folder(path)
 
 
 def _acquire(path: Path) -> BaseFileLock:
@@ -357,67 +470,11 @@ def _acquire(path: Path) -> BaseFileLock:
     return lock
 
 
-def _is_file(path: Path) -> bool:
+def is_file(path: Path) -> bool:
+    """Return whether there is such a file. Raise an `InputError` if its folder cannot be read."""
     try:
         return path.is_file()
     except OSError as error:
         raise InputError(
             f"Expected a folder that can be read, got {path.parent} ({error.strerror}). Check it."
         ) from error
-
-
-def _read_object(path: Path) -> dict[str, Any]:
-    return from_json(read_whole(path), str(path))
-
-
-def _read_config(path: Path) -> dict[str, Any]:
-    """Return the content of config.json. Raise an `InputError` unless this version can read its format."""
-    advice = "Choose the folder of a training."
-    if not _is_file(path / CONFIG):
-        what = f"{path} without {CONFIG}" if path.is_dir() else f"{path}, which is not a folder"
-        raise InputError(f"Expected a run folder, got {what}. {advice}")
-    config = _read_object(path / CONFIG)
-    number, versions = config.get("format"), config.get("versions")
-    if not isinstance(number, int) or not isinstance(versions, dict):
-        raise InputError(f"Expected a run folder, got {path} with a {CONFIG} of another kind. {advice}")
-    if number > FORMAT:
-        raise InputError(
-            f"Expected a run of format {FORMAT}, got {path}, written by tdegnn {versions.get('tdegnn')} with format "
-            f"{number}, but this version reads formats up to {FORMAT}. Upgrade tdegnn."
-        )
-    return config
-
-
-def _check_current(run: RunFolder) -> None:
-    """Raise an `InputError` for a folder of an older format, whose settings cannot be compared."""
-    if run.format < FORMAT:
-        raise InputError(
-            f"Expected a training of format {FORMAT}, got {run.path} of format {run.format}, written by tdegnn "
-            f"{run.versions.get('tdegnn')}. {'Load it, or start' if run.is_finished else 'Start'} it again in another "
-            "folder."
-        )
-
-
-def _check_same(path: Path, kept: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    difference = _first_difference(kept, given)
-    if difference is not None:
-        name, was, now = difference
-        raise InputError(
-            f"Expected the settings that {path} was started with, got {name} = {now} instead of {was}. "
-            "Use the same settings or choose another folder."
-        )
-
-
-def _first_difference(kept: Any, given: Any, name: str = "") -> tuple[str, str, str] | None:
-    """Return the name of the first setting that differs, its old value and its new value."""
-    if not (isinstance(kept, dict) and isinstance(given, dict)):
-        return None if kept == given else (name, to_json(kept), to_json(given))
-    for key in [*kept, *(key for key in given if key not in kept)]:
-        full_name = f"{name}.{key}" if name else key
-        if key not in kept or key not in given:
-            texts = [to_json(side[key]) if key in side else "nothing" for side in (kept, given)]
-            return full_name, texts[0], texts[1]
-        difference = _first_difference(kept[key], given[key], full_name)
-        if difference is not None:
-            return difference
-    return None

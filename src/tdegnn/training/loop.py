@@ -149,9 +149,27 @@ class FitResult:
     @classmethod
     def from_state(cls, state: Mapping[str, Tensor], device: torch.device) -> FitResult:
         """Return the result whose `state` was taken, on the device of the training."""
+        _check_result(state)
         on_device = {name: tensor.to(device) for name, tensor in state.items()}
         steps, scores = on_device.pop("steps").tolist(), list(on_device.pop("scores"))
         return cls(**on_device, steps=steps, scores=scores)
+
+
+def _check_result(state: Mapping[str, Tensor]) -> None:
+    """Raise an `InputError` for tensors that are not the state of a `FitResult`."""
+    num_members = state["best_scores"].shape if "best_scores" in state else torch.Size()
+    num_steps = state["steps"].shape if "steps" in state else torch.Size()
+    expected = {
+        "best_scores": (num_members, True),
+        "best_steps": (num_members, False),
+        "is_diverged": (num_members, False),
+        "lowest_losses": (num_members, True),
+        "steps": (num_steps, False),
+        "scores": (num_steps + num_members, True),
+    }
+    found = {name: (tensor.shape, tensor.is_floating_point()) for name, tensor in state.items()}
+    if found != expected or len(num_members) != 1 or len(num_steps) != 1 or 0 in num_steps:
+        raise InputError("Expected the checkpoint of this training, got that of another. Choose another folder.")
 
 
 def fit(

@@ -12,7 +12,6 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -334,16 +333,3 @@ def _as_rows(stacked: Float[Tensor, "members ..."]) -> Float[Tensor, "members we
 def _keep_where(is_better: Bool[Tensor, " members"], new: Tensor, old: Tensor) -> Tensor:
     """Return rows of `new` for the members that got better, of `old` for the others."""
     return torch.where(is_better.view(-1, *[1] * (new.dim() - 1)), new, old)
-
-
-def take_weights(network: nn.Module, stored: Mapping[str, Tensor], member: int, path: Path) -> None:
-    """Give a network the weights and buffers of one member. `stored` has one row per member, from the folder `path`."""
-    own = dict([*network.named_parameters(), *network.named_buffers()])
-    shapes = {(name, tensor.shape) for name, tensor in own.items()}
-    others = shapes ^ {(name, tensor.shape[1:]) for name, tensor in stored.items()}
-    if others:
-        text = f"Expected weights of the settings in {path}, got others ({min(others)[0]}). "
-        raise InputError(text + "Pass the classes of the training, unchanged, or train again.")
-    with torch.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(stored[name][member])

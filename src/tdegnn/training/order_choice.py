@@ -13,7 +13,7 @@ from tdegnn.analysis.order_search import find_order
 from tdegnn.data.panel import Panel
 from tdegnn.errors import InputError
 from tdegnn.files import finite_or_null
-from tdegnn.runs.run_folder import RunFolder
+from tdegnn.runs.run_folder import CONFIG, RunFolder
 
 Order: TypeAlias = int | Literal["auto"]
 AUTO: Literal["auto"] = "auto"
@@ -51,7 +51,11 @@ class ChosenOrder:
         """
         if run is None or not resume or not RunFolder.is_begun(run):
             return None
-        return ChosenOrder.kept_in(RunFolder.open(Path(run)).config)
+        from tdegnn.runs.schema import ExplainedConfig, checked
+
+        config = RunFolder.open(run).config
+        checked(ExplainedConfig, config, Path(run) / CONFIG)
+        return ChosenOrder.kept_in(config)
 
     def to_config(self) -> dict[str, Any]:
         """Return the settings together with the choice."""

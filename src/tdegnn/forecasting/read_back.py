@@ -1,0 +1,190 @@
+"""Read a trained forecaster from its run folder: arrays are checked, then networks are made and get their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from tdegnn.data.panel import Panel
+from tdegnn.data.scalers import Scaler
+from tdegnn.data.tables.node_features import NodeFeatures
+from tdegnn.data.times.seasons import Season
+from tdegnn.errors import InputError
+from tdegnn.forecasting.fitted import HAS_INTERVALS, KEPT, OF_INTERVALS, Ensemble, FittedForecaster
+from tdegnn.forecasting.frames import FrameMaker
+from tdegnn.forecasting.intervals import INTERVALS, Intervals, read_intervals
+from tdegnn.forecasting.schema import check_config, read_summary
+from tdegnn.forecasting.settings import ForecasterSettings
+from tdegnn.graph import Graph
+from tdegnn.runs.run_folder import CONFIG, WEIGHTS, RunFolder
+from tdegnn.runs.schema import RESTORE, refusal
+from tdegnn.training.devices import choose_placement, place
+from tdegnn.training.order_choice import ChosenOrder
+from tdegnn.training.stored_weights import check_coefficients, check_members, making_what_is_stored, take_weights
+
+# The form of earlier versions: intervals had no prefix.
+OLD_WIDTHS = "widths"
+
+
+class _Expected(NamedTuple):
+    """What an array must be."""
+
+    kind: str
+    shape: tuple[int, ...]
+    lowest: float = -np.inf
+    highest: float = np.inf
+    may_be_missing: bool = False
+
+    def fits(self, array: np.ndarray) -> bool:
+        if array.dtype.kind != self.kind or array.shape != self.shape:
+            return False
+        numbers = array[~np.isnan(array)] if self.may_be_missing else array
+        is_within = np.isfinite(numbers) & (numbers >= self.lowest) & (numbers <= self.highest)
+        return bool(is_within.all())
+
+
+def read_forecaster(folder: RunFolder, settings: ForecasterSettings) -> FittedForecaster:
+    """Return the result of the training in a finished folder.
+
+    Args:
+        folder: The folder.
+        settings: Its settings.
+    """
+    config = check_config(folder, type(settings))
+    stored, coefficients = folder.read_weights(), folder.read_coefficients()["coefficients"]
+    check_members({name: tensor for name, tensor in stored.items() if name.startswith(KEPT)}, 1, folder.path)
+    # Not `.numpy()` of any tensor: NumPy has no bfloat16, for example.
+    kept = {name.removeprefix(KEPT): np.asarray(stored.pop(name)[0]) for name in [*stored] if name.startswith(KEPT)}
+    check_members(stored, settings.num_members, folder.path)
+    _check_arrays(config, settings, kept, folder.path)
+    graph = _read_graph(config["data"], kept, keep_self_loops=folder.format > 1)
+    maker, tail = _read_maker(config, kept), _read_tail(config["data"], kept, graph, folder.path)
+    names = tuple(config["data"]["node_features"])
+    features = NodeFeatures(kept["node_features"], names) if names else None
+    sizes = maker.sizes(graph.num_nodes)
+    with making_what_is_stored(stored, folder.path):
+        order_choice = ChosenOrder.kept_in(config) or settings.choose_order(tail, maker.window)
+        num_layers = 1 if settings.states == "physical" else settings.num_layers
+        check_coefficients(coefficients, num_layers, order_choice.order, folder.path)
+        network_config = settings.network_config(order_choice.order, sizes)
+        networks = tuple(network_config.build(sizes, settings.seed + member) for member in range(settings.num_members))
+    for member, network in enumerate(networks):
+        place(network, choose_placement("cpu", settings.precision))
+        take_weights(network, stored, member, folder.path)
+    return FittedForecaster(
+        Ensemble(networks, maker, graph, features),
+        tail,
+        _read_kept_intervals(settings, kept),
+        coefficients,
+        order_choice,
+        {**config, "settings": settings.to_record()},
+        folder.read_history(),
+        read_summary(folder),
+    )
+
+
+def _check_arrays(
+    config: Mapping[str, Any], settings: ForecasterSettings, kept: Mapping[str, np.ndarray], path: Path
+) -> None:
+    """Raise an `InputError` for an array that is missing, unknown, or not as the configuration says."""
+    data, frames = config["data"], config["frames"]
+    num_nodes, num_edges, num_features = len(data["nodes"]), data["edges"], len(data["node_features"])
+    num_rows = len(kept["center"]) if "center" in kept and len(np.shape(kept["center"])) == 2 else num_nodes
+    scales = (1 if num_rows == 1 else num_nodes, len(data["channels"]) + num_features)
+    expected = {
+        "center": _Expected("f", scales),
+        "scale": _Expected("f", scales, lowest=np.nextafter(0, 1)),
+        "tail": _Expected("f", (len(data["times"]), num_nodes, len(data["channels"])), may_be_missing=True),
+        "edges": _Expected("i", (2, num_edges), lowest=0, highest=num_nodes - 1),
+        "edge_weights": _Expected("f", (num_edges,), lowest=0),
+    }
+    if num_features:
+        expected["node_features"] = _Expected("f", (num_nodes, num_features))
+    is_ours = INTERVALS.name_of(settings.intervals) in INTERVALS.names
+    given = [name for name in kept if name.startswith(OF_INTERVALS) or name == OLD_WIDTHS]
+    if HAS_INTERVALS in kept:
+        expected[HAS_INTERVALS] = _Expected("b", (), lowest=1)
+    if is_ours and (given or HAS_INTERVALS in kept):
+        shape = (frames["horizon"], num_nodes, data["num_targets"])
+        widths = OLD_WIDTHS if OLD_WIDTHS in kept else f"{OF_INTERVALS}widths"
+        expected[widths] = _Expected("f", shape, lowest=0)
+        if f"{OF_INTERVALS}is_pooled" in kept:
+            expected[f"{OF_INTERVALS}is_pooled"] = _Expected("b", shape)
+    others = [name for name in kept if name not in expected and (is_ours or name not in given)]
+    missing = [name for name in expected if name not in kept]
+    if others or missing:
+        what = f"{missing[0]!r}" if missing else f"no {others[0]!r}"
+        raise InputError(f"Expected {what} in {WEIGHTS} of {path}, got {'none' if missing else 'one'}. {RESTORE}")
+    for name, wanted in expected.items():
+        if not wanted.fits(kept[name]):
+            raise InputError(
+                f"Expected {name!r} in {WEIGHTS} of {path} to be as {CONFIG} says, of shape {wanted.shape}, got "
+                f"{kept[name].dtype} of shape {kept[name].shape}, or with values that cannot be. {RESTORE}"
+            )
+
+
+def _read_maker(config: Mapping[str, Any], kept: Mapping[str, np.ndarray]) -> FrameMaker:
+    data, frames = config["data"], config["frames"]
+    return FrameMaker(
+        frames["window"],
+        frames["horizon"],
+        (*data["channels"], *data["node_features"]),
+        data["num_targets"],
+        tuple(config["settings"]["known"]),
+        Scaler(kept["center"], kept["scale"]),
+        tuple(Season(period, int(num_waves)) for period, num_waves in frames["seasons"]),
+        frames["step_length"],
+        frames["has_mask"],
+    )
+
+
+def _read_graph(data: Mapping[str, Any], kept: Mapping[str, np.ndarray], *, keep_self_loops: bool) -> Graph:
+    # Format 1 did not keep whether a graph is weighted: such graphs are read as weighted and without self-loops.
+    weights = kept["edge_weights"] if data["is_weighted"] else None
+    return Graph(kept["edges"], len(data["nodes"]), weights, data["direction"], keep_self_loops=keep_self_loops)
+
+
+def _read_tail(data: Mapping[str, Any], kept: Mapping[str, np.ndarray], graph: Graph, path: Path) -> Panel:
+    # Not `from_array`: a channel may have no observed value at the end.
+    return Panel(
+        kept["tail"],
+        _read_times(data, path),
+        tuple(data["nodes"]),
+        tuple(data["channels"]),
+        data["num_targets"],
+        graph,
+        data["name"],
+    )
+
+
+def _read_kept_intervals(settings: ForecasterSettings, kept: Mapping[str, np.ndarray]) -> Intervals | None:
+    arrays = {name.removeprefix(OF_INTERVALS): each for name, each in kept.items() if name.startswith(OF_INTERVALS)}
+    if OLD_WIDTHS in kept:
+        arrays[OLD_WIDTHS] = kept[OLD_WIDTHS]
+    has_intervals = HAS_INTERVALS in kept or bool(arrays)  # earlier versions kept the arrays only
+    return read_intervals(settings.intervals, arrays, settings.coverage) if has_intervals else None
+
+
+def _read_times(data: Mapping[str, Any], path: Path) -> pd.Index:
+    """Return the times of the end of the series."""
+    texts, zone = data["times"], data["time_zone"]
+    try:
+        times = pd.Index([int(text) if text.lstrip("-").isdecimal() else float(text) for text in texts])
+    except ValueError:
+        try:
+            # ISO 8601: whole seconds are written without decimals, even among others.
+            times = pd.DatetimeIndex(pd.to_datetime(texts, format="ISO8601", utc=zone is not None))
+        except (ValueError, OverflowError) as error:
+            raise refusal(path / CONFIG, "data.times", "dates or numbers", texts) from error
+        if zone is not None:
+            try:
+                times = times.tz_convert(zone)
+            except (ValueError, KeyError, OSError) as error:
+                raise refusal(path / CONFIG, "data.time_zone", "a time zone", zone) from error
+    if len(times) > 1 and not (times.is_monotonic_increasing and times.is_unique and not times.hasnans):
+        raise refusal(path / CONFIG, "data.times", "times that increase", texts)
+    return times

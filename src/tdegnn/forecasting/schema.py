@@ -1,0 +1,146 @@
+"""What `config.json` and `summary.json` of a forecaster hold. The types of its settings are those of its arguments."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, get_type_hints
+
+from pydantic import Field, create_model
+
+from tdegnn.forecasting.settings import FAMILIES, ForecasterSettings, upgrade_settings
+from tdegnn.graph import Direction
+from tdegnn.runs.run_folder import CONFIG, SUMMARY, RunFolder
+from tdegnn.runs.schema import (
+    Digest,
+    Names,
+    Order,
+    Size,
+    SomeNames,
+    Stored,
+    StoredOrder,
+    StoredWithOthers,
+    Whole,
+    checked,
+    refusal,
+    settings_schema,
+)
+
+# More waves than a season of days, weeks or years can have.
+MOST_WAVES = 1000
+
+
+class Data(StoredWithOthers):
+    """The series, and further entries that say where they came from."""
+
+    nodes: SomeNames
+    steps: Whole
+    channels: SomeNames
+    num_targets: Size
+    node_features: Names = Field(default=[])
+    times: Annotated[list[str], Field(min_length=1)]
+    time_zone: str | None
+    edges: Whole
+    direction: Direction
+    # Missing in format 1.
+    is_weighted: bool = True
+    name: str
+    sha256: Digest
+
+
+class Frames(Stored):
+    """How frames are made."""
+
+    window: Size
+    horizon: Size
+    seasons: list[Annotated[list[float], Field(min_length=2, max_length=2)]]
+    step_length: Annotated[float, Field(gt=0)]
+    has_mask: bool
+
+
+class ForecasterConfig(Stored):
+    """The entries of config.json. Settings are checked apart, since classes derived from `Forecaster` may have more."""
+
+    kind: str
+    settings: dict[str, Any]
+    chosen_order: StoredOrder | None = None
+    data: Data
+    frames: Frames
+
+
+class _OldSettings(StoredWithOthers):
+    attention: Literal["plain", "gated"] = "gated"
+
+
+class _OldConfig(StoredWithOthers):
+    settings: _OldSettings
+
+
+class HeldOutErrors(Stored):
+    """Errors on the held-out steps."""
+
+    mse: float | None
+    mae: float | None
+
+
+class HeldOutSteps(StoredWithOthers):
+    """How many steps were held out, and the errors of each method by its name."""
+
+    __pydantic_extra__: dict[str, HeldOutErrors]
+    steps: Whole
+
+
+class ForecasterSummary(Stored):
+    """The entries of summary.json."""
+
+    best_step: Whole
+    window: Size
+    order: Order
+    held_out: HeldOutSteps
+    notes: list[str]
+
+
+def check_config(folder: RunFolder, kind: type[ForecasterSettings]) -> dict[str, Any]:
+    """Return the configuration of a forecaster in its present form. Raise an `InputError` for a wrong entry.
+
+    Args:
+        folder: The run folder.
+        kind: The class of the forecaster.
+    """
+    file, config = folder.path / CONFIG, folder.config
+    found = checked(ForecasterConfig, config, file)
+    settings = config["settings"]
+    if folder.format == 1:
+        checked(_OldConfig, config, file)
+        settings = kind().to_record() | upgrade_settings(settings)
+    names = [name for name in kind._get_param_names() if name not in get_type_hints(ForecasterSettings)]
+    hints = {name: hint for name, hint in get_type_hints(ForecasterSettings).items() if name in kind._get_param_names()}
+    schema = settings_schema(hints | dict.fromkeys(names, Any), FAMILIES)
+    checked(create_model("WithSettings", settings=(schema, ...)), {"settings": settings}, file)
+    data, frames = found.data, found.frames
+    helping = data.channels[data.num_targets :]
+    expected = [
+        ("data.num_targets", data.num_targets <= len(data.channels), f"at most {len(data.channels)}", data.num_targets),
+        ("data.times", len(data.times) >= frames.window, f"at least {frames.window} times", len(data.times)),
+        ("frames.horizon", frames.horizon == settings["horizon"], "that of the settings", frames.horizon),
+        ("frames.horizon", frames.window + frames.horizon <= data.steps, "fewer steps than the data", frames.horizon),
+        ("settings.window", settings["window"] in (None, frames.window), "that of the frames", settings["window"]),
+        ("settings.known", set(settings["known"]) <= set(helping), f"names among {helping}", settings["known"]),
+        ("chosen_order", (found.chosen_order is None) == (settings["order"] != "auto"), "an order", found.chosen_order),
+    ]
+    for period, num_waves in frames.seasons:
+        is_season = period > 1 and num_waves in range(1, MOST_WAVES + 1)
+        expected.append(("frames.seasons", is_season, "periods and numbers of waves", frames.seasons))
+    if settings["states"] == "physical":
+        expected += [("frames.seasons", not frames.seasons, "no season with physical states", frames.seasons)]
+        expected += [("data.node_features", not data.node_features, "no feature", data.node_features)]
+    for entry, is_right, text, value in expected:
+        if not is_right:
+            raise refusal(file, entry, text, value)
+    added = {"node_features": data.node_features, "is_weighted": data.is_weighted}
+    return {**config, "settings": settings, "data": {**config["data"], **added}}
+
+
+def read_summary(folder: RunFolder) -> dict[str, Any]:
+    """Return the summary of a finished training."""
+    summary = folder.read_summary()
+    checked(ForecasterSummary, summary, folder.path / SUMMARY)
+    return summary

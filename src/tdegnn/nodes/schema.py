@@ -1,0 +1,151 @@
+"""What `config.json` and `summary.json` of node estimators hold. The types of settings are those of the arguments."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any, Literal, get_type_hints
+
+from pydantic import Field, create_model
+from sklearn.base import BaseEstimator
+
+from tdegnn.core.rules import RULE_OF_SYSTEM
+from tdegnn.graph import Direction
+from tdegnn.nodes.settings import FAMILIES, upgrade_settings
+from tdegnn.runs.run_folder import CONFIG, SUMMARY, RunFolder
+from tdegnn.runs.schema import (
+    Digest,
+    Order,
+    Scales,
+    Size,
+    Stored,
+    StoredOrder,
+    StoredWithOthers,
+    Whole,
+    checked,
+    refusal,
+    settings_schema,
+)
+
+Label = str | bool | int | float
+ClassWeights = None | Literal["balanced"] | list[Annotated[list[Label], Field(min_length=2, max_length=2)]]
+
+
+class Data(StoredWithOthers):
+    """The nodes, and further entries that say where they came from."""
+
+    nodes: Whole
+    features: Size
+    edges: Whole
+    direction: Direction
+    sha256: Digest
+
+
+class Scaling(Stored):
+    """How features are scaled."""
+
+    center: list[float]
+    scale: Scales
+
+
+class LearnedClasses(Stored):
+    """What a classifier learned before training."""
+
+    classes: Annotated[list[Label], Field(min_length=2)]
+
+
+class LearnedUnits(Stored):
+    """What a regressor learned before training."""
+
+    center: list[float]
+    scale: Scales
+    is_vector: bool
+
+
+class NodesConfig(Stored):
+    """The entries of config.json. Settings are checked apart, since derived classes may have more."""
+
+    kind: str
+    settings: dict[str, Any]
+    chosen_order: StoredOrder | None = None
+    data: Data
+    num_outputs: Size
+    learned: LearnedClasses | LearnedUnits
+    feature_names: list[str] | None = None
+    feature_scaling: Scaling | None = None
+
+
+class _OldSettings(StoredWithOthers):
+    system: Literal["DE-GNN", "TDE-GNN_D", "TDE-GNN_A", "TDE-GNN_S"]
+    attention: Literal["plain", "gated"] = "gated"
+    layer_maps: Literal["free", "near identity"] = "free"
+    batch_norm: bool = False
+
+
+class _OldConfig(StoredWithOthers):
+    settings: _OldSettings
+
+
+class NodesSummary(Stored):
+    """The entries of summary.json."""
+
+    best_step: Whole
+    validation_score: float | None
+    test_score: float | None
+    is_diverged: bool
+    order: Order
+
+
+def check_config(folder: RunFolder, kind: type[BaseEstimator], learned: str) -> dict[str, Any]:
+    """Return the configuration of an estimator in its present form. Raise an `InputError` for a wrong entry.
+
+    Args:
+        folder: The run folder.
+        kind: The class of the estimator.
+        learned: An entry of what the estimator learned before training: `"classes"` or `"scale"`.
+    """
+    file, config = folder.path / CONFIG, folder.config
+    found = checked(NodesConfig, config, file)
+    settings = config["settings"]
+    if folder.format == 1:
+        checked(_OldConfig, config, file)
+        settings = kind()._settings() | upgrade_settings(settings, RULE_OF_SYSTEM)
+    # The types of the library's own classes: those of a user's class may not be known here.
+    ours = [each for each in kind.__mro__ if each.__module__.startswith("tdegnn.")]
+    hints = {name: hint for each in reversed(ours) for name, hint in get_type_hints(each).items()}
+    types = {name: hints.get(name, Any) for name in kind._get_param_names()}
+    special = {"class_weight": ClassWeights} if "class_weight" in types else {}
+    schema = settings_schema(types, FAMILIES, special)
+    checked(create_model("WithSettings", settings=(schema, ...)), {"settings": settings}, file)
+    num_features, values = found.data.features, config["learned"]
+    lengths = [
+        ("learned", [values.get(name) for name in ("classes", "center", "scale") if name in values], found.num_outputs),
+        ("feature_names", [found.feature_names], num_features),
+        ("feature_scaling", list((config.get("feature_scaling") or {}).values()), num_features),
+    ]
+    for entry, lists, length in lengths:
+        if any(each is not None and len(each) != length for each in lists):
+            raise refusal(file, entry, f"{length} values", config[entry])
+    # Of the same type: 1 and True are the same key.
+    classes = values.get("classes", [])
+    expected = [
+        ("learned", learned in values, f"an entry {learned}", values),
+        ("learned.classes", len(set(classes)) == len(classes), "distinct classes", classes),
+        ("learned.is_vector", not values.get("is_vector") or found.num_outputs == 1, "false", True),
+        ("chosen_order", (found.chosen_order is None) == (settings["order"] != "auto"), "an order", found.chosen_order),
+    ]
+    weights = settings.get("class_weight")
+    for pair in weights if isinstance(weights, list) else []:
+        is_weight = type(pair[1]) in (int, float) and 0 <= pair[1] <= sys.float_info.max
+        expected.append(("settings.class_weight", is_weight, "weights of at least 0", pair))
+    for entry, is_right, text, value in expected:
+        if not is_right:
+            raise refusal(file, entry, text, value)
+    added = {name: config.get(name) for name in ("feature_names", "feature_scaling")}
+    return {**config, "settings": settings, **added}
+
+
+def read_summary(folder: RunFolder) -> dict[str, Any]:
+    """Return the summary of a finished training."""
+    summary = folder.read_summary()
+    checked(NodesSummary, summary, folder.path / SUMMARY)
+    return summary
