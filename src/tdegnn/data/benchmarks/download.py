@@ -20,7 +20,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, shorten
 
 if TYPE_CHECKING:
     import requests
@@ -206,13 +206,13 @@ def _errors_explained(stream: BufferedIOBase) -> Iterator[None]:
         elif isinstance(error, HTTPError):
             reason = f"a connection that broke after {stream.tell():,} bytes, which are kept"
         elif isinstance(error, requests.ConnectionError):
-            reason = f"no connection ({_shorten(str(getattr(cause, 'reason', cause)).rpartition(': ')[2])})"
+            reason = f"no connection ({_clean(str(getattr(cause, 'reason', cause)).rpartition(': ')[2])})"
         else:
-            reason = f"the error {_shorten(str(error))}"
+            reason = f"the error {_clean(str(error))}"
         raise FailedDownloadError(reason) from error
     except UnicodeError as error:
         # What requests does not convert: a name of a host that cannot be written in a request.
-        raise FailedDownloadError(f"the error {_shorten(str(error))}") from error
+        raise FailedDownloadError(f"the error {_clean(str(error))}") from error
 
 
 def _describe_status(code: int) -> str:
@@ -223,7 +223,6 @@ def _describe_status(code: int) -> str:
         return str(code)
 
 
-def _shorten(text: str) -> str:
-    """Return text that a server may have chosen: on one line, without control characters, at most 200 characters."""
-    shown = "".join(letter if letter.isprintable() else " " for letter in text)
-    return shown if len(shown) <= 200 else f"{shown[:200]}..."
+def _clean(text: str) -> str:
+    """Return text that a server may have chosen, on one line, without control characters, and not too long."""
+    return shorten("".join(letter if letter.isprintable() else " " for letter in text))
