@@ -5,15 +5,14 @@ Commands import what they need when they run, so that `tdegnn --help` does not w
 
 from __future__ import annotations
 
-import _thread
+import atexit
 import os
 import shlex
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -21,38 +20,29 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import typer
 
-# Seconds that a command has to end by itself after an interruption. Then it is ended: no file suffers from that.
-SECONDS_TO_END = 3.0
-SHOW_CURSOR = b"\x1b[?25h"
+# Removes an unfinished line of a progress bar, and shows the cursor that it hid.
+CLEAR_LINE = b"\r\x1b[2K\x1b[?25h"
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line. For a mistake of the user, print one line and exit with 2, never a traceback.
 
-    If it is interrupted (Ctrl-C) or terminated, it says in one line how to continue. The second time it exits at once.
+    If the process is interrupted (Ctrl-C) or terminated, it says in one line how to continue, and ends.
 
     Args:
-        arguments: What follows the name of the program. If None, what was typed: then the process is about to end, and
-            signals are not handled as before afterwards.
+        arguments: What follows the name of the program. If None, what was typed. Only then, signals are handled: the
+            process has nothing else to do.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
     stop = _Stop(words)
-    with stop.handling_signals(is_last=arguments is None), _any_text_printed():
-        try:
-            try:
-                code, message = _run(words)
-            finally:
-                stop.is_raising = False
-        except BaseException:
-            # Libraries turn an interruption into errors of their own, for example when it comes during an import.
-            if stop.code is None:
-                raise
-        if stop.code is not None:
-            stop.say()
-        elif message:
+    if arguments is None:
+        stop.handle_signals()
+    with _any_text_printed():
+        code, message = _run(words)
+        if message:
             _print_error(f"Error: {_on_one_line(message)}")
-        stop.final_code = code if stop.code is None else stop.code
-        sys.exit(stop.final_code)
+    stop.final_code = code
+    sys.exit(code)
 
 
 def _run(words: list[str]) -> tuple[int, str]:
@@ -80,8 +70,9 @@ def _run(words: list[str]) -> tuple[int, str]:
             "smaller settings."
         )
     except (KeyboardInterrupt, typer.Abort):
-        return 130, "Interrupted."
-    return (code if isinstance(code, int) else 0), ""
+        code = 130
+    # Typer catches KeyboardInterrupt too.
+    return (code if isinstance(code, int) else 0), ("Interrupted." if code == 130 else "")
 
 
 def _describe_usage(error: typer.TyperException) -> str:
@@ -102,89 +93,60 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 
 class _Stop:
-    """Handles signals that ask the process to end: the first one raises KeyboardInterrupt, the next one ends it.
+    """Ends the process at a signal that asks for it, and says how to continue.
+
+    It ends at once, without an exception: libraries lose exceptions on their way, or crash if one comes while they are
+    imported. Nothing is lost by that, as all files are written so that the process may be killed at any moment.
 
     Args:
         words: The arguments of the command line.
 
     Attributes:
-        code: The exit code after a signal. None if there was none.
-        final_code: The exit code, once the command has ended. From then on, a signal only makes the exit quicker.
-        is_raising: Whether a signal raises KeyboardInterrupt.
+        final_code: The exit code, once the command has ended. From then on, nothing is said.
     """
 
     def __init__(self, words: list[str]) -> None:
         self._words = words
-        self.code: int | None = None
+        self._num_signals = 0
         self.final_code: int | None = None
-        self.is_raising = True
-        self._is_said = False
-        self._show_unraisable = sys.unraisablehook
 
-    @contextmanager
-    def handling_signals(self, *, is_last: bool) -> Iterator[None]:
-        """Handle signals inside the `with` block, and after it if nothing follows.
-
-        Python handles signals in the main thread only, and a process may have been started to ignore them.
-        """
-        is_main = threading.current_thread() is threading.main_thread()
-        usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-        handled = [number for number, handler in usual.items() if is_main and signal.getsignal(number) is handler]
-        self._show_unraisable = sys.unraisablehook
-        for number in handled:
-            signal.signal(number, self._handle)
-        if handled:
-            sys.unraisablehook = self._see_unraisable
-        try:
-            yield
-        finally:
-            if not is_last:
-                sys.unraisablehook = self._show_unraisable
-                for number in handled:
-                    signal.signal(number, usual[number])
-
-    def say(self) -> None:
-        """Print that the command was interrupted, and how to continue."""
-        self._is_said = True  # from now on, signals wait until it is printed
-        _print_error(self._describe())
+    def handle_signals(self) -> None:
+        """Handle signals until the process ends, except signals that it was started to ignore."""
+        if threading.current_thread() is not threading.main_thread():
+            return  # Python handles signals in the main thread
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._handle)
+                # At the very end Python would give the signals their usual meaning back.
+                atexit.register(signal.signal, number, signal.SIG_IGN)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        if self.final_code is not None:
-            os._exit(self.final_code)
-        if self.code is not None and not self._is_said:
-            self._exit_now()
-        self.code = 128 + number
-        if not self.is_raising:
-            return
-        # Not `threading.Thread`, whose locks the interrupted function may hold.
-        _thread.start_new_thread(self._exit_later, ())
-        raise KeyboardInterrupt
-
-    def _exit_later(self) -> None:
-        time.sleep(SECONDS_TO_END)
-        self._exit_now()
-
-    def _see_unraisable(self, unraisable: sys.UnraisableHookArgs) -> None:
-        # The interruption came while Python deleted an object, and would be forgotten.
-        if self.code is not None:
-            self._exit_now()
-        self._show_unraisable(unraisable)
-
-    def _exit_now(self) -> None:
-        """End the process, without an exception, which could be lost on its way."""
+        self._num_signals += 1
+        if self._num_signals == 2:
+            return  # came while the first one is handled, which takes a moment
+        code = 128 + number if self.final_code is None else self.final_code
         try:
-            if not self._is_said:
-                self._is_said = True
-                cursor = SHOW_CURSOR if os.isatty(2) else b""
-                os.write(2, cursor + f"{self._describe()}\n".encode(errors="backslashreplace"))
+            if self.final_code is None and self._num_signals == 1:
+                happened = "Interrupted." if number == signal.SIGINT else "Terminated."
+                line = f"{happened} {self._advise()}".strip()
+                self._flush()
+                # Not by a stream, which may be in the middle of a line.
+                os.write(2, (CLEAR_LINE if os.isatty(2) else b"") + f"{line}\n".encode(errors="backslashreplace"))
+        except OSError:
+            pass  # nobody listens
         finally:
-            os._exit(self.code or 1)
+            os._exit(code)
 
-    def _describe(self) -> str:
-        happened = "Terminated." if self.code == 128 + signal.SIGTERM else "Interrupted."
+    @staticmethod
+    def _flush() -> None:
+        # Fails if it was printing when the signal came.
+        with suppress(RuntimeError, OSError, ValueError, AttributeError):
+            sys.stdout.flush()
+
+    def _advise(self) -> str:
         if self._words[:1] == ["sweep"]:
-            return f"{happened} Run the same command again to continue."
-        return f"{happened} Continue with: {self._continuation()}" if self._has_begun() else happened
+            return "Run the same command again to continue."
+        return f"Continue with: {self._continuation()}" if self._has_begun() else ""
 
     def _continuation(self) -> str:
         """Return the command that was typed, with `--resume`."""
