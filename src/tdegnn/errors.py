@@ -110,6 +110,11 @@ class TrainingError(TdegnnError, RuntimeError):
     """Training could not go on, for example because the loss is no longer finite."""
 
 
+def shorten(text: str, most: int = 200) -> str:
+    """Return text for a message. Characters after the first `most` become three dots."""
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
 def list_some(names: Sequence[str], most: int = 6) -> str:
     """Return names for a message, separated by commas. Names after the first `most` become three dots."""
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")

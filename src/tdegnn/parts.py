@@ -307,15 +307,18 @@ def parts_must_fit() -> Iterator[None]:
 def drawing_weights(seed: int) -> Iterator[None]:
     """Draw weights from a seed, and leave torch's global generator as it was.
 
+    Weights are drawn in float32, whatever the default type of the process: in another type, torch draws other numbers.
     Threads take turns, since torch's modules draw from one generator per process.
     """
     with _drawing:
-        before = torch.get_rng_state()
+        before, dtype = torch.get_rng_state(), torch.get_default_dtype()
         try:
+            torch.set_default_dtype(torch.float32)
             # Not `torch.manual_seed`, which seeds the generators of all devices: weights are drawn on the CPU.
             torch.default_generator.manual_seed(seed)
             yield
         finally:
+            torch.set_default_dtype(dtype)
             torch.set_rng_state(before)
 
 

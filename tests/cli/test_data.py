@@ -32,7 +32,8 @@ def mirror(tmp_path, monkeypatch):
 
 
 def make_file(path):
-    return DataFile(path, f"sha256:{hashlib.sha256(CONTENTS.get(path, b'lost')).hexdigest()}", None)
+    content = CONTENTS.get(path, b"lost")
+    return DataFile(path, f"sha256:{hashlib.sha256(content).hexdigest()}", None, len(content))
 
 
 def run(capsys, *arguments):

@@ -12,7 +12,7 @@ from tdegnn.runs.run_folder import RunFolder
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HEAVY = {
-    *("matplotlib", "networkx", "numpy", "optuna", "pandas", "pooch", "pyarrow", "requests"),
+    *("matplotlib", "networkx", "numpy", "optuna", "pandas", "pyarrow", "requests"),
     *("safetensors", "scipy", "sklearn", "torch", "torch_geometric"),
 }
 TABLES = {"numpy", "pandas", "pyarrow"}

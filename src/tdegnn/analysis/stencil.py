@@ -21,10 +21,12 @@ from numpy.polynomial import Chebyshev
 from numpy.typing import ArrayLike
 
 from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE, SUM_TOLERANCE
-from tdegnn.errors import InputError, check_count
+from tdegnn.errors import InputError, check_count, shorten
 
 # The binomial coefficients of longer histories exceed the precision of float64.
 LONGEST_HISTORY = 64
+# The rounding error of a sum of larger numbers exceeds the tolerance of the sum.
+LARGEST_COEFFICIENT = 1e11
 # Rounding error of a weight that is zero in exact arithmetic.
 ROUNDING = 1e-12
 # Rounding splits a double root on the circle in two. They must still count as one root, and not as outside the disc.
@@ -36,19 +38,23 @@ def as_coefficients(values: ArrayLike) -> Float[np.ndarray, " order"]:
     try:
         coefficients = as_array(values)
     except (TypeError, ValueError) as error:
-        raise InputError(f"Expected coefficients to be a vector of numbers, got {values!r}.") from error
+        raise InputError(f"Expected coefficients to be a vector of numbers, got {shorten(repr(values))}.") from error
     if coefficients.ndim != 1 or coefficients.size == 0:
         raise InputError(f"Expected coefficients to be a vector, got shape {coefficients.shape}.")
     if coefficients.size > LONGEST_HISTORY:
         raise InputError(f"Expected at most {LONGEST_HISTORY} coefficients, got {coefficients.size}.")
+    given = shorten(str(coefficients.tolist()))
     if not np.isfinite(coefficients).all():
-        raise InputError(f"Expected finite coefficients, got {coefficients.tolist()}.")
+        raise InputError(f"Expected finite coefficients, got {given}.")
+    if np.abs(coefficients).max() > LARGEST_COEFFICIENT:
+        raise InputError(
+            f"Expected coefficients of at most {LARGEST_COEFFICIENT:g}, got {given}. With larger ones, float64 cannot "
+            "tell whether the sum is 1."
+        )
     total = float(coefficients.sum())
     if abs(total - 1.0) > SUM_TOLERANCE:
         remedy = " Divide them by their sum." if total else ""
-        raise InputError(
-            f"Expected coefficients that sum to 1, got {coefficients.tolist()} with sum {total:g}.{remedy}"
-        )
+        raise InputError(f"Expected coefficients that sum to 1, got {given} with sum {total:g}.{remedy}")
     return coefficients
 
 

@@ -1,91 +1,206 @@
-"""The command line: one file per command, and one place where errors become one line.
+"""The command line: one file per command, and one place where errors and interruptions become one line.
 
 Commands import what they need when they run, so that `tdegnn --help` does not wait for torch.
 """
 
 from __future__ import annotations
 
+import atexit
+import os
+import shlex
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
-import typer
+if TYPE_CHECKING:
+    import typer
 
-from tdegnn.cli.backtest import backtest
-from tdegnn.cli.check import check
-from tdegnn.cli.classify import classify
-from tdegnn.cli.data import data
-from tdegnn.cli.demo import demo
-from tdegnn.cli.explain import explain
-from tdegnn.cli.fit import fit
-from tdegnn.cli.order import order
-from tdegnn.cli.predict import predict
-from tdegnn.cli.reproduce import reproduce as reproduce_commands
-from tdegnn.cli.sweep import sweep
-from tdegnn.errors import InputError, TdegnnError
-from tdegnn.version import __version__
-
-app = typer.Typer(
-    name="tdegnn",
-    help="Graph networks that learn the order of time.",
-    epilog="Start with: [bold]tdegnn demo[/bold]",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-)
-app.command()(demo)
-# A vector may start with a minus sign, which is not an option.
-app.command(context_settings={"ignore_unknown_options": True})(explain)
-app.command()(fit)
-app.command()(predict)
-app.command()(backtest)
-app.command()(order)
-app.command()(classify)
-app.command()(sweep)
-app.add_typer(reproduce_commands, name="reproduce")
-data.command()(check)
-app.add_typer(data, name="data")
-
-
-def _print_version(is_asked: bool) -> None:
-    if is_asked:
-        typer.echo(f"tdegnn {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def root(
-    version: bool = typer.Option(
-        False, "--version", help="Print the version and exit.", callback=_print_version, is_eager=True
-    ),
-) -> None:
-    """Graph networks that learn the order of time."""
+# Removes an unfinished line of a progress bar, and shows the cursor that it hid.
+CLEAR_LINE = b"\r\x1b[2K\x1b[?25h"
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line. For a mistake of the user, print one line and exit with 2, never a traceback."""
+    """Run the command line. For a mistake of the user, print one line and exit with 2, never a traceback.
+
+    If the process is interrupted (Ctrl-C) or terminated, it says in one line how to continue, and ends.
+
+    Args:
+        arguments: What follows the name of the program. If None, what was typed. Only then, signals are handled: the
+            process has nothing else to do.
+    """
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    stop = _Stop(words)
+    if arguments is None:
+        stop.handle_signals()
+    with _any_text_printed():
+        code, message = _run(words)
+        if message:
+            _print_error(f"Error: {_on_one_line(message)}")
+    stop.final_code = code
+    sys.exit(code)
+
+
+def _run(words: list[str]) -> tuple[int, str]:
+    """Run a command. Return its exit code, and the message if it failed."""
+    import typer
+
+    from tdegnn.cli.commands import app
+    from tdegnn.errors import InputError, TdegnnError
+
     try:
-        code = app(args=arguments, prog_name="tdegnn", standalone_mode=False)
-    except InputError as error:
-        code = _complain(error.as_options(), 2)
+        code = app(args=words, prog_name="tdegnn", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except TdegnnError as error:
-        code = _complain(error.as_options(), 1)
+        return (2 if isinstance(error, InputError) else 1), error.as_options()
     except typer.TyperException as error:
-        message = error.format_message().rstrip(".").replace("Value error, ", "")
-        stop = "" if message.endswith("?") else "."
-        code = _complain(f"{message}{stop} Try: {_command_of(error)} --help", error.exit_code)
+        return error.exit_code, _describe_usage(error)
     except OSError as error:
-        code = _complain(f"Could not use {error.filename or 'a file'}: {error.strerror or error}.", 2)
+        return 2, f"Could not use {error.filename or 'a file'}: {error.strerror or error}."
+    except (MemoryError, RuntimeError) as error:
+        if not _is_out_of_memory(error):
+            raise
+        return 2, (
+            "Expected enough memory for this command, got too little. Close other programs, or try smaller inputs or "
+            "smaller settings."
+        )
     except (KeyboardInterrupt, typer.Abort):
-        code = _complain("Interrupted.", 130)
-    sys.exit(code if isinstance(code, int) else 0)
+        code = 130
+    # Typer catches KeyboardInterrupt too.
+    return (code if isinstance(code, int) else 0), ("Interrupted." if code == 130 else "")
 
 
-def _command_of(error: typer.TyperException) -> str:
-    """Return the command whose help to read. Errors of parsing know it."""
+def _describe_usage(error: typer.TyperException) -> str:
+    """Return what is wrong with the arguments, and the command whose help to read: errors of parsing know it."""
+    message = error.format_message().rstrip(".").replace("Value error, ", "")
+    if not message:  # without a command, the help is printed
+        return ""
     context = getattr(error, "ctx", None)
-    return "tdegnn" if context is None else str(context.command_path)
+    command = "tdegnn" if context is None else str(context.command_path)
+    return f"{message}{'' if message.endswith('?') else '.'} Try: {command} --help"
 
 
-def _complain(message: str, code: int) -> int:
-    typer.echo(f"Error: {' '.join(message.split())}", err=True)
-    return code
+def _is_out_of_memory(error: Exception) -> bool:
+    # On a CPU, torch raises a RuntimeError without a class of its own.
+    return isinstance(error, MemoryError) or any(
+        text in str(error) for text in ("can't allocate memory", "not enough memory", "CUDA out of memory")
+    )
+
+
+class _Stop:
+    """Ends the process at a signal that asks for it, and says how to continue.
+
+    It ends at once, without an exception: libraries lose exceptions on their way, or crash if one comes while they are
+    imported. Nothing is lost by that, as all files are written so that the process may be killed at any moment.
+
+    Args:
+        words: The arguments of the command line.
+
+    Attributes:
+        final_code: The exit code, once the command has ended. From then on, nothing is said.
+    """
+
+    def __init__(self, words: list[str]) -> None:
+        self._words = words
+        self._num_signals = 0
+        self.final_code: int | None = None
+
+    def handle_signals(self) -> None:
+        """Handle signals until the process ends, except signals that it was started to ignore."""
+        if threading.current_thread() is not threading.main_thread():
+            return  # Python handles signals in the main thread
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._handle)
+                # At the very end Python would give the signals their usual meaning back.
+                atexit.register(signal.signal, number, signal.SIG_IGN)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        self._num_signals += 1
+        if self._num_signals == 2:
+            return  # came while the first one is handled, which takes a moment
+        code = 128 + number if self.final_code is None else self.final_code
+        try:
+            if self.final_code is None and self._num_signals == 1:
+                happened = "Interrupted." if number == signal.SIGINT else "Terminated."
+                line = f"{happened} {self._advise()}".strip()
+                self._flush()
+                # Not by a stream, which may be in the middle of a line.
+                os.write(2, (CLEAR_LINE if os.isatty(2) else b"") + f"{line}\n".encode(errors="backslashreplace"))
+        except OSError:
+            pass  # nobody listens
+        finally:
+            os._exit(code)
+
+    @staticmethod
+    def _flush() -> None:
+        # Fails if it was printing when the signal came.
+        with suppress(RuntimeError, OSError, ValueError, AttributeError):
+            sys.stdout.flush()
+
+    def _advise(self) -> str:
+        if self._words[:1] == ["sweep"]:
+            return "Run the same command again to continue."
+        return f"Continue with: {self._continuation()}" if self._has_begun() else ""
+
+    def _continuation(self) -> str:
+        """Return the command that was typed, with `--resume`."""
+        words = self._words.copy()
+        if "--resume" not in words:
+            words.insert(words.index("--") if "--" in words else len(words), "--resume")
+        return " ".join(["tdegnn", *map(_quote, words)])
+
+    def _has_begun(self) -> bool:
+        """Return whether there is something to continue with `--resume`."""
+        # What is not imported yet has not begun anything.
+        commands: Any
+        folders: Any
+        commands, folders = (sys.modules.get(f"tdegnn.{name}") for name in ("cli.commands", "runs.run_folder"))
+        if not self._words or not hasattr(commands, "app") or not hasattr(folders, "RunFolder"):
+            return False
+        from typer.main import get_command
+
+        name, *rest = self._words
+        command = getattr(get_command(commands.app), "commands", {}).get(name)
+        if command is None or all(option.name != "resume" for option in command.params):
+            return False
+        out = command.make_context(name, rest, resilient_parsing=True).params["out"]
+        return isinstance(out, Path) and folders.RunFolder.is_begun(out)
+
+
+@contextmanager
+def _any_text_printed() -> Iterator[None]:
+    """Print what the encoding of the output lacks as escapes, such as parts of file names that are not UTF-8."""
+    streams = [stream for stream in (sys.stdout, sys.stderr) if hasattr(stream, "reconfigure")]
+    before = [stream.errors for stream in streams]
+    for stream in streams:
+        stream.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        for stream, errors in zip(streams, before, strict=True):
+            stream.reconfigure(errors=errors)
+
+
+def _print_error(line: str) -> None:
+    if sys.stderr is not None:
+        print(line, file=sys.stderr, flush=True)
+
+
+def _on_one_line(text: str) -> str:
+    """Return text without line breaks and control characters, which could change what a terminal shows."""
+    joined = " ".join(text.split())
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in joined)
+
+
+def _quote(word: str) -> str:
+    """Return an argument as it is typed in a shell."""
+    if word.isprintable():
+        return shlex.quote(word)
+    plain = set(range(32, 127)) - set(b"\\'")
+    return "$'" + "".join(chr(byte) if byte in plain else f"\\x{byte:02x}" for byte in os.fsencode(word)) + "'"

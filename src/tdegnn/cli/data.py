@@ -95,11 +95,13 @@ def where(
     as_json: AsJson = False,
 ) -> None:
     """Print the cache folder (TDEGNN_CACHE) and the mirror (TDEGNN_MIRROR), and where a benchmark's files are."""
-    from tdegnn.data.benchmarks.fetch import cache_folder, mirror
+    from tdegnn.data.benchmarks.fetch import cache_folder, mirror, without_password
 
     benchmarks = [] if name is None else _choose([name])
     files = {file.path: _place_of_file(file) for benchmark in benchmarks for file in benchmark.known_files}
     source = mirror()
+    if isinstance(source, str):
+        source = without_password(source)
     if as_json:
         print_json({"cache": str(cache_folder()), "mirror": source and str(source), "files": files})
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,7 @@ import typer
 from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE, LOOSE_TOLERANCE
 from tdegnn.cli.options import AsJson, Quiet
 from tdegnn.cli.output import print_json
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, shorten
 
 
 def explain(
@@ -39,7 +40,8 @@ def explain(
 ) -> None:
     """Explain temporal coefficients, given or learned in a run: their order, their roots, whether they are stable."""
     states = order_found = None
-    if Path(coefficients).is_dir():
+    # Not `Path.is_dir`, which raises an error for a vector that is too long for the name of a file.
+    if os.path.isdir(coefficients):  # noqa: PTH112
         vector, states, order_found = _read_run(Path(coefficients))
     else:
         vector = _parse(coefficients)
@@ -80,5 +82,5 @@ def _parse(text: str) -> list[float]:
         return [float(weight) for weight in text.split(",")]
     except ValueError as error:
         raise InputError(
-            f"Expected numbers separated by commas, as in 1.4,0.2,-0.6, or a run folder, got {text!r}."
+            f"Expected numbers separated by commas, as in 1.4,0.2,-0.6, or a run folder, got {shorten(repr(text))}."
         ) from error

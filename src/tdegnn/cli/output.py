@@ -1,4 +1,4 @@
-"""What commands print: tables, notes, JSON, the errors of forecasts, and a progress bar on a terminal."""
+"""What commands print: the version, tables, notes, JSON, the errors of forecasts, and a progress bar on a terminal."""
 
 from __future__ import annotations
 
@@ -15,6 +15,22 @@ from rich.table import Table
 from rich.text import Text
 
 from tdegnn.errors import Message
+from tdegnn.version import __version__
+
+
+def print_version(is_asked: bool) -> None:
+    """Print the version and exit, if that is asked for."""
+    if is_asked:
+        typer.echo(f"tdegnn {__version__}")
+        raise typer.Exit
+
+
+def root(
+    version: bool = typer.Option(
+        False, "--version", help="Print the version and exit.", callback=print_version, is_eager=True
+    ),
+) -> None:
+    """Graph networks that learn the order of time."""
 
 
 class Tick(Protocol):

@@ -101,7 +101,9 @@ class Members:
         self._weight_decays = self._spread(descents, "weight_decay").to(self.weights)
         self._mean, self._square = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
         self._num_steps = torch.zeros((), device=device, dtype=self.weights.dtype)
-        self._averaging = torch.tensor([descent.averaging for descent in descents]).to(self.weights)
+        self._averaging = torch.tensor([descent.averaging for descent in descents], dtype=torch.float32).to(
+            self.weights
+        )
         # Used for predictions: the running mean of the weights and of the statistics of batch norm, or the last ones.
         is_averaging = bool(self._averaging.any())
         self.averaged_weights = self.weights.clone() if is_averaging else self.weights

@@ -76,7 +76,8 @@ class Classification(NodeTask):
     ) -> Float[Tensor, " members"]:
         """Return the share of nodes whose class is right."""
         is_right = outputs.argmax(dim=-1) == self._labels
-        return (is_right & mask).sum(dim=1) / mask.sum(dim=1)
+        # Whole numbers would be divided in the default type of the process.
+        return (is_right & mask).sum(dim=1).float() / mask.sum(dim=1).float()
 
 
 class Regression(NodeTask):

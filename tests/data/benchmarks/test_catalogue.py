@@ -21,9 +21,15 @@ def test_the_catalogue_has_eleven_benchmarks():
 
 
 def test_every_file_has_a_checksum_and_every_checksum_a_file():
-    files = {file.path: file.checksum for benchmark in CATALOGUE.values() for file in benchmark.known_files}
-    assert all(re.fullmatch("sha256:[0-9a-f]{64}|git-blob:[0-9a-f]{40}", checksum) for checksum in files.values())
+    files = {file.path: file for benchmark in CATALOGUE.values() for file in benchmark.known_files}
+    assert all(re.fullmatch("sha256:[0-9a-f]{64}|git-blob:[0-9a-f]{40}", file.checksum) for file in files.values())
+    assert all(0 < file.most_bytes <= catalogue.MOST_BYTES for file in files.values())
     assert set(files) == set(catalogue._checksums()) | set(catalogue.GIT_BLOBS)
+
+
+def test_sizes_are_those_of_the_files(mirror):
+    for path in catalogue._checksums():
+        assert (mirror / path).stat().st_size == data_file(path).most_bytes
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

@@ -3,33 +3,25 @@
 `TDEGNN_CACHE` names the folder for downloads. `TDEGNN_MIRROR` names a folder or an address (http, https, file) with the
 same files under the same relative paths; if it is set, no other address is used. `fetch` returns a file only if its
 checksum is right. A download is written to a `.part` file, continues where it broke off, and is renamed once its
-checksum is right. A lock lets one process at a time download.
+checksum is right. A lock lets one process at a time download. `download.py` talks to servers.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from io import BufferedIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
 
 from platformdirs import user_cache_dir
 
+from tdegnn.data.benchmarks.download import FailedDownloadError, open_incomplete, receive
 from tdegnn.errors import DownloadError, InputError
-
-if TYPE_CHECKING:
-    import requests
-
-# Seconds without a connection, and without a byte, after which a download fails.
-CONNECT_TIMEOUT = 10.0
-READ_TIMEOUT = 30.0
-CHUNK_SIZE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -40,11 +32,13 @@ class DataFile:
         path: Its path, relative to the cache and to a mirror.
         checksum: `sha256:...`, or `git-blob:...`, the hash that git gives the content.
         address: URL at which it was published. None if only a mirror has it.
+        most_bytes: Its size, or a bound if the size is not known. A download ends at the first byte beyond.
     """
 
     path: str
     checksum: str
     address: str | None
+    most_bytes: int
 
     @property
     def cached(self) -> Path:
@@ -53,22 +47,27 @@ class DataFile:
 
     def checksum_of(self, path: Path) -> str:
         """Return the checksum of the content of `path`, of the kind that `checksum` has."""
-        is_git = self.checksum.startswith("git-blob:")
         with path.open("rb") as stream:
-            if not is_git:
-                return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
-            header = hashlib.sha1(f"blob {path.stat().st_size}\0".encode())
-            return f"git-blob:{hashlib.file_digest(stream, lambda: header).hexdigest()}"
+            return self.checksum_of_stream(stream)
+
+    def checksum_of_stream(self, stream: BufferedIOBase) -> str:
+        """Return the checksum of an open file, of the kind that `checksum` has."""
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(0)
+        if not self.checksum.startswith("git-blob:"):
+            return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
+        header = hashlib.sha1(f"blob {size}\0".encode())
+        return f"git-blob:{hashlib.file_digest(stream, lambda: header).hexdigest()}"
 
     def is_in(self, path: Path) -> bool:
         """Return whether `path` holds this file, complete and correct."""
-        return path.is_file() and self.checksum_of(path) == self.checksum
+        return path.is_file() and path.stat().st_size <= self.most_bytes and self.checksum_of(path) == self.checksum
 
 
 def cache_folder() -> Path:
     """Return the folder for downloads: `TDEGNN_CACHE`, or the usual cache folder of the system."""
     chosen = os.environ.get("TDEGNN_CACHE")
-    return Path(chosen).expanduser() if chosen else Path(user_cache_dir("tdegnn"))
+    return _as_folder(chosen) if chosen else Path(user_cache_dir("tdegnn"))
 
 
 def mirror() -> Path | str | None:
@@ -76,14 +75,39 @@ def mirror() -> Path | str | None:
     chosen = os.environ.get("TDEGNN_MIRROR")
     if not chosen:
         return None
-    parts = urlsplit(chosen)
-    if parts.scheme in ("http", "https"):
-        return chosen.rstrip("/")
-    if parts.scheme == "file":
-        return Path(url2pathname(parts.path))
-    if "://" in chosen:
+    if "://" not in chosen:
+        return _as_folder(chosen)
+    scheme = chosen.partition("://")[0].lower()
+    if scheme not in ("http", "https", "file"):
         raise InputError(f"Expected TDEGNN_MIRROR to be a folder or an http, https or file address, got {chosen!r}.")
-    return Path(chosen).expanduser()
+    example = "file:///folder" if scheme == "file" else f"{scheme}://example.org/folder"
+    malformed = InputError(f"Expected TDEGNN_MIRROR to be an address such as {example}, got {chosen!r}.")
+    try:
+        parts = urlsplit(chosen)
+        host, has_port = parts.hostname, parts.port is not None
+        chosen.encode()
+    except ValueError as error:
+        raise malformed from error
+    is_plain = chosen.isprintable() and " " not in chosen and not parts.query and not parts.fragment
+    if scheme == "file":
+        # The system has no files of other hosts.
+        if host not in (None, "", "localhost") or has_port or not parts.path:
+            raise malformed
+        return Path(url2pathname(parts.path))
+    if not host or not is_plain:
+        raise malformed
+    return chosen.rstrip("/")
+
+
+def _as_folder(chosen: str) -> Path:
+    # Not `Path.expanduser`, which raises an error for the home of an unknown user.
+    return Path(os.path.expanduser(chosen))  # noqa: PTH111
+
+
+def without_password(address: str) -> str:
+    """Return an address as it may be shown."""
+    parts = urlsplit(address)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def locate(file: DataFile) -> Path | None:
@@ -135,107 +159,59 @@ def _use_in_place(file: DataFile, path: Path) -> Path:
 
 @contextmanager
 def _locked(target: Path) -> Iterator[None]:
-    from filelock import FileLock
+    # Here, because it imports NumPy: the list of benchmarks does not need it.
+    from tdegnn.files import locked
 
-    lock = FileLock(target.with_name(f".{target.name}.lock"))
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
-    except OSError as error:
-        raise InputError(
-            f"Expected a cache folder that can be written to, got {target.parent} ({error.strerror}). "
-            "Set TDEGNN_CACHE to another."
-        ) from error
-    try:
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked(target))
+        except InputError as error:
+            raise InputError(f"{error} TDEGNN_CACHE names the folder of downloads.") from error
         yield
-    finally:
-        lock.release()
 
 
 def _download(file: DataFile, address: str, target: Path) -> Path:
-    import requests
+    from tdegnn.files import explained, sync_folder
 
-    partial = target.with_name(f"{target.name}.part")
-    by_hand = f"Try again, or put the file into {target.parent} by hand."
-    with _locked(target):
+    incomplete = target.with_name(f"{target.name}.part")
+    with _locked(target), explained(target):
         if file.is_in(target):
             return target
-        try:
-            was_resumed = _receive(address, partial)
-            if was_resumed and not file.is_in(partial):
-                # The first bytes may have been those of another file.
-                partial.unlink()
-                _receive(address, partial)
-        except requests.RequestException as error:
-            raise DownloadError(
-                f"Expected {file.path} from {address}, got {_reason(error, file, partial)}. {by_hand}"
-            ) from error
-        got = file.checksum_of(partial)
-        if got != file.checksum:
-            partial.unlink()
-            raise DownloadError(
-                f"Expected {file.path} from {address} to have the checksum {file.checksum}, got {got}. {by_hand}"
-            )
-        partial.replace(target)
+        with open_incomplete(incomplete) as stream:
+            try:
+                got = _receive(file, address, stream)
+            except FailedDownloadError as error:
+                raise _failed(file, address, f", got {error}.") from error
+            if got != file.checksum:
+                stream.truncate(0)
+                raise _failed(file, address, f" to have the checksum {file.checksum}, got {got}.")
+        incomplete.replace(target)
+        sync_folder(target.parent)
     return target
 
 
-def _receive(address: str, partial: Path) -> bool:
-    """Download to `partial`, continuing at its end if the server supports that. Return whether it does."""
-    start = partial.stat().st_size if partial.is_file() else 0
-    if start:
-        with _ask(address, {"Range": f"bytes={start}-"}) as response:
-            if _is_rest(response, start):
-                _write(response, partial, "ab")
-                return True
-    with _ask(address, {}) as response:
-        response.raise_for_status()
-        _write(response, partial, "wb")
-    return False
+def _receive(file: DataFile, address: str, stream: BufferedIOBase) -> str:
+    """Complete a download that may have begun earlier. Return the checksum of what is there now."""
+    # Complete already if a process was killed before it could rename the file.
+    if (got := file.checksum_of_stream(stream)) == file.checksum:
+        return got
+    try:
+        was_continued = receive(address, stream, file.most_bytes)
+        got = file.checksum_of_stream(stream)
+        if was_continued and got != file.checksum:
+            # The first bytes may have been those of another file.
+            stream.truncate(0)
+            receive(address, stream, file.most_bytes)
+            got = file.checksum_of_stream(stream)
+    except FailedDownloadError as error:
+        if error.is_wrong_file:
+            stream.truncate(0)
+        raise
+    return got
 
 
-def _ask(address: str, headers: dict[str, str]) -> requests.Response:
-    import requests
-
-    # Uncompressed, so that the rest begins at the byte at which the download broke off.
-    headers = {"Accept-Encoding": "identity", **headers}
-    return requests.get(address, headers=headers, stream=True, timeout=(CONNECT_TIMEOUT, READ_TIMEOUT))
-
-
-def _is_rest(response: requests.Response, start: int) -> bool:
-    """Return whether the answer is the file from byte `start` to its end."""
-    found = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+)", response.headers.get("Content-Range", ""))
-    if response.status_code != 206 or found is None:
-        return False
-    first, last, total = map(int, found.groups())
-    return first == start and last == total - 1
-
-
-def _write(response: requests.Response, partial: Path, mode: Literal["ab", "wb"]) -> None:
-    with partial.open(mode) as stream:
-        for chunk in response.iter_content(CHUNK_SIZE):
-            stream.write(chunk)
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-def _reason(error: requests.RequestException, file: DataFile, partial: Path) -> str:
-    """Return what went wrong, as the end of a message after `got`."""
-    import requests
-    from urllib3.exceptions import ReadTimeoutError
-
-    cause = error.args[0] if error.args else error
-    if isinstance(error, requests.HTTPError):
-        # The text of such an error is `404 Client Error: Not Found for url: ...`.
-        return f"the answer {str(error).partition(' for url')[0]}"
-    if isinstance(error, requests.ConnectTimeout):
-        return f"no connection in {CONNECT_TIMEOUT:g} s"
-    # requests reports a server that stalls in the middle of a file as a failed connection.
-    if isinstance(error, requests.ReadTimeout) or isinstance(cause, ReadTimeoutError):
-        return f"nothing for {READ_TIMEOUT:g} s from a stalled server"
-    if isinstance(error, requests.exceptions.ChunkedEncodingError):
-        size, got = partial.stat().st_size, file.checksum_of(partial)
-        return f"a connection that broke with {size} bytes kept (checksum {got} in place of {file.checksum})"
-    if isinstance(error, requests.ConnectionError):
-        return f"no connection ({str(getattr(cause, 'reason', cause)).rpartition(': ')[2]})"
-    return f"the error {error}"
+def _failed(file: DataFile, address: str, what: str) -> DownloadError:
+    return DownloadError(
+        f"Expected {file.path} from {without_password(address)}{what} "
+        f"Try again, or put the file into {file.cached.parent} by hand."
+    )
