@@ -21,6 +21,7 @@ from tdegnn.nodes.settings import NodeConfig
 from tdegnn.parts import Part
 from tdegnn.training.members import GroupDescent
 from tests.experiments.tiny_nodes import make_tiny_nodes
+from tests.faults.sweep_kills import facts
 
 ROOT = Path(__file__).parents[2]
 TINY = make_tiny_nodes()
@@ -124,14 +125,6 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path, prefix):
         raise AssertionError("everything was trained already")
 
     assert sweep(storage, trials=10, train=never)[1] == result
-
-
-def facts(study):
-    """Return all that a study knows of its trials, but for times and processes."""
-    return [
-        (trial.number, trial.state.name, trial.value, trial.params, trial.user_attrs | {"worker": None})
-        for trial in study.trials
-    ]
 
 
 def stopping_at(call, error):

@@ -34,7 +34,7 @@ _LETTER = r"(?:[\w.~!$'()*+,;=-]|%[0-9A-Fa-f]{2})"
 _SERVER = re.compile(
     rf"(?:postgresql|mysql){_DRIVER}://"
     rf"(?:(?P<user>{_LETTER}*)(?::(?P<password>(?:{_LETTER}|[:&])*))?@)?"
-    rf"(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.-]*)(?::[0-9]{{1,5}})?"
+    rf"(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.-]*)(?::(?P<port>[0-9]{{1,5}}))?"
     rf"(?:/(?P<database>{_LETTER}*))?"
     rf"(?:\?(?P<query>(?:{_LETTER}|[&/:])*))?"
 )

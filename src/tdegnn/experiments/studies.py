@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import optuna
-from optuna.storages import BaseStorage
+from optuna.storages import BaseStorage, RDBStorage
 from optuna.trial import Trial, TrialState
 
 from tdegnn.errors import InputError
@@ -54,6 +54,12 @@ class StoredStudy(optuna.Study):  # type: ignore[misc]
         """Turn errors of the storage into an `InputError`."""
         return self._place.explained()
 
+    def close(self) -> None:
+        """Close the connections to a database."""
+        if isinstance(self._opened, RDBStorage):
+            self._opened.remove_session()
+            self._opened.engine.dispose()
+
     def open_trial(self, number: int) -> Trial:
         """Return a trial of the study, to which can be written if it is running."""
         study_id = self._opened.get_study_id_from_name(self.study_name)
@@ -71,7 +77,7 @@ def open_study(storage: str | Path, name: str, dataset_name: str, settings: Swee
             could not be compared.
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    place = StudyDatabase(str(storage)) if is_database(str(storage)) else StudyFile(Path(storage))
+    place = place_of(str(storage))
     asked = {"dataset": dataset_name} | settings.to_record()
     # Under the lock, because of two processes that create the tables of a database one would fail.
     with place.explained(), place.lock():
@@ -87,6 +93,11 @@ def open_study(storage: str | Path, name: str, dataset_name: str, settings: Swee
             f"got {', '.join(f'{key} = {asked.get(key)}' for key in different)}. Use those, or another --study."
         )
     return study
+
+
+def place_of(storage: str) -> Place:
+    """Return where a study is stored: in a file, or in a database if `storage` is the URL of one."""
+    return StudyDatabase(storage) if is_database(storage) else StudyFile(Path(storage))
 
 
 def count_finished(study: StoredStudy) -> int:
