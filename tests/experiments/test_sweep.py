@@ -1,4 +1,5 @@
 import json
+import socket
 import subprocess
 import sys
 from collections import Counter
@@ -10,16 +11,17 @@ import pytest
 import torch
 from optuna.trial import TrialState
 
-from tdegnn import InputError, SpatialOperator
+from tdegnn import InputError, SpatialOperator, TrainingError
 from tdegnn.experiments.node_systems import NodeRun, train_together
 from tdegnn.experiments.recipe_files import read_recipes, write_recipe
 from tdegnn.experiments.search_space import RANGES, SHAPES, SweepSettings
-from tdegnn.experiments.studies import count_finished, fail_stale_trials, open_study
+from tdegnn.experiments.studies import count_finished, open_study
 from tdegnn.experiments.sweep import run_sweep
 from tdegnn.nodes.settings import NodeConfig
 from tdegnn.parts import Part
 from tdegnn.training.members import GroupDescent
 from tests.experiments.tiny_nodes import make_tiny_nodes
+from tests.faults.sweep_kills import facts
 
 ROOT = Path(__file__).parents[2]
 TINY = make_tiny_nodes()
@@ -125,19 +127,112 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path, prefix):
     assert sweep(storage, trials=10, train=never)[1] == result
 
 
-def test_an_interrupted_batch_leaves_nothing_running(tmp_path):
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
+def stopping_at(call, error):
+    """Return a training that raises the error in one of its calls."""
+    calls = iter(range(100))
 
-    with pytest.raises(KeyboardInterrupt):
-        sweep(tmp_path / "study", train=interrupted)
-    study, result = sweep(tmp_path / "study")
-    assert result.num_finished == 8
-    assert states(study) == {"FAIL": 4, "COMPLETE": 4, "PRUNED": 4}
+    def train(*arguments, **options):
+        if next(calls) == call:
+            raise error
+        return rigged(*arguments, **options)
+
+    return train
 
 
 @pytest.mark.slow
-def test_trials_of_a_killed_process_do_not_count(tmp_path):
+@pytest.mark.parametrize(
+    ("prefix", "error", "calls"),
+    [("", RuntimeError("the device is gone"), range(9)), ("sqlite:///", KeyboardInterrupt(), (1, 6, 8))],
+)
+def test_an_interrupted_sweep_draws_what_an_uninterrupted_one_draws(tmp_path, prefix, error, calls):
+    """Sixteen trials: after the first ten, settings depend on the results."""
+    undisturbed, wanted = sweep(tmp_path / "other", trials=16)
+    for call in calls:  # two trainings per batch, then the finalists
+        storage = f"{prefix}{tmp_path / f'study{call}'}"
+        with pytest.raises(type(error)):
+            sweep(storage, trials=16, train=stopping_at(call, error))
+        study, result = sweep(storage, trials=16)
+        assert (facts(study), result) == (facts(undisturbed), wanted)
+
+
+class Stop(BaseException):
+    """Stands for the end of a process at a write."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prefix", ["", "sqlite:///"])
+def test_a_sweep_that_ends_at_any_write_is_continued_as_if_it_had_not(tmp_path, prefix, monkeypatch):
+    undisturbed, wanted = sweep(tmp_path / "other", trials=12)
+    storage = f"{prefix}{tmp_path / 'study'}"
+    kind = optuna.storages.RDBStorage if prefix else optuna.storages.JournalStorage
+    writers = [
+        name
+        for name in dir(kind)
+        if name.startswith(("set_", "create_new_trial", "_set_trial_param", "_create_new_trial"))
+    ]
+    left = [0]
+
+    def counted(write):
+        def counting(*arguments, **options):
+            left[0] -= 1
+            if left[0] == 0:
+                left[0] = 1  # whatever is written afterwards, to clean up, is lost as well
+                raise Stop
+            return write(*arguments, **options)
+
+        return counting
+
+    stops = 0
+    with monkeypatch.context() as patch:
+        for name in writers:
+            patch.setattr(kind, name, counted(getattr(kind, name)))
+        while True:
+            left[0] = 13  # a prime number of writes: another place each time
+            try:
+                sweep(storage, trials=12)
+            except Stop:
+                stops += 1
+            else:
+                break
+    assert stops > 10
+    study, result = sweep(storage, trials=12)
+    assert (facts(study), result) == (facts(undisturbed), wanted)
+
+
+def test_a_batch_that_is_too_large_for_the_machine_is_trained_in_parts(tmp_path):
+    """Lower --batch, says the error. The trials are not lost."""
+    error = TrainingError("Expected memory for 4 x 2 trainings, got too little. Lower --batch.")
+    with pytest.raises(TrainingError):
+        sweep(tmp_path / "study", train=stopping_at(0, error))
+    sizes = []
+
+    def recording(dataset, configs, splits, **options):
+        sizes.append(len(configs))
+        return rigged(dataset, configs, splits, **options)
+
+    study, result = sweep(tmp_path / "study", batch_size=3, train=recording)
+    assert (result.num_finished, len(study.trials), max(sizes)) == (8, 8, 3)
+
+
+def test_a_trial_that_cannot_be_trained_does_not_block_the_sweep(tmp_path):
+    error = TrainingError("Expected memory for 1 x 2 trainings, got too little. Lower --batch.")
+    with pytest.raises(TrainingError):
+        sweep(tmp_path / "study", batch_size=1, train=stopping_at(0, error))
+    study, result = sweep(tmp_path / "study", batch_size=1)
+    assert (result.num_finished, states(study)["FAIL"]) == (8, 1)
+
+
+def test_trials_of_an_earlier_version_that_was_killed_do_not_count(tmp_path):
+    """It did not store which trials belong together."""
+    study = open_study(tmp_path / "study", "tiny", "tiny", SETTINGS)
+    study.ask().set_user_attr("worker", [socket.gethostname(), 2**22 + 1])  # no process has this number
+    study.set_user_attr("final 3", [[0.5], [0.25]])
+    study, result = sweep(tmp_path / "study")
+    assert (result.num_finished, states(study)) == (8, {"FAIL": 1, "COMPLETE": 4, "PRUNED": 4})
+
+
+@pytest.mark.slow
+def test_trials_of_a_killed_process_are_continued(tmp_path):
     storage = tmp_path / "study"
     killed = f"""
 import os, signal
@@ -148,15 +243,14 @@ sweep({str(storage)!r}, train=lambda *_, **__: os.kill(os.getpid(), signal.SIGKI
     study = open_study(storage, "tiny", "tiny", SETTINGS)
     assert states(study) == {"RUNNING": 4}
     _, result = sweep(storage)
-    assert result.num_finished == 8
-    assert states(study) == {"FAIL": 4, "COMPLETE": 4, "PRUNED": 4}
+    undisturbed, wanted = sweep(tmp_path / "other")
+    assert (facts(study), result) == (facts(undisturbed), wanted)
 
 
 def test_trials_of_other_machines_are_left_alone(tmp_path):
     study = open_study(tmp_path / "study", "tiny", "tiny", SETTINGS)
     trial = study.ask()
     trial.set_user_attr("worker", ["another machine", 1])
-    assert fail_stale_trials(study) == 0
     _, result = sweep(tmp_path / "study")
     assert (result.num_finished, result.num_running, result.finalists) == (7, 1, [])
 
@@ -184,7 +278,7 @@ print(json.dumps(sweep({storage!r}, trials=21, train=slow)[1].num_finished))
     assert count_finished(study) == 21
     finished = [trial for trial in study.trials if trial.state is not TrialState.FAIL]
     assert len({trial.params["step_size"] for trial in finished}) == 21
-    assert len({tuple(trial.user_attrs["worker"]) for trial in finished}) == 2
+    assert len({tuple(trial.user_attrs["worker"][:2]) for trial in finished}) == 2
     assert max(json.loads(out) for out, _ in outputs) == 21
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -67,8 +68,10 @@ def sweep(
     placement = choose_placement(device.value)
     nodes = load_nodes(dataset)
     settings.check_splits(nodes)
-    opened = open_study(storage or FOLDER / f"{name}.journal", name, dataset, settings)
-    with progress_bar(trials, f"sweep of {dataset}", is_quiet=quiet or as_json) as tick:
+    with (
+        closing(open_study(storage or FOLDER / f"{name}.journal", name, dataset, settings)) as opened,
+        progress_bar(trials, f"sweep of {dataset}", is_quiet=quiet or as_json) as tick,
+    ):
         for _ in range(min(count_finished(opened), trials)):
             tick()
         result = run_sweep(
