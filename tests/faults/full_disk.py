@@ -61,14 +61,12 @@ def _operation(work: str, draw: random.Random, folder: Path) -> str:
 
 
 def _large_file(work: str, draw: random.Random, folder: Path) -> str:
-    undisturbed(work)
-    largest = max(map(len, contents(scratch() / f"undisturbed {work}").values()))
+    largest = max(map(len, contents(undisturbed(work).folder).values()))
     return _try(work, folder, Fault(largest_file=draw.randint(0, largest - 1)))
 
 
 def _small_disk(work: str, draw: random.Random, folder: Path) -> str:
-    undisturbed(work)
-    sizes = [len(content) for content in contents(scratch() / f"undisturbed {work}").values()]
+    sizes = [len(content) for content in contents(undisturbed(work).folder).values()]
     # What a file takes is a multiple of a page. One page less than that is too little.
     num_pages = draw.randint(1, sum(-(-size // PAGE) for size in sizes) - 1)
     with _mounted(folder, num_pages):

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from tests.faults.nursery import Attempt, Fault, Outcome, nursery
 from tests.faults.works import (
-    CHECKSUM,
     CONTENT,
     SAMPLE,
     WORKS,
@@ -22,9 +21,9 @@ from tests.faults.works import (
     compare,
     contents,
     describe_end,
+    download_arguments,
     finished_trials,
     run_well,
-    server_address,
     trained,
     undisturbed,
     with_fault,
@@ -146,10 +145,9 @@ def _recipes(draw: random.Random, folder: Path) -> None:
 
 
 def _download(draw: random.Random, folder: Path) -> None:
-    arguments = {"address": server_address(), "checksum": CHECKSUM, "cache": str(folder)}
     path = folder / SAMPLE
     with _watching(lambda: _check_complete(path)):
-        _check_both_ended(_run(draw, *[Attempt("download", arguments)] * 2))
+        _check_both_ended(_run(draw, *[Attempt("download", download_arguments(folder))] * 2))
     compare(contents(folder), {SAMPLE: CONTENT})
 
 

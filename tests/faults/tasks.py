@@ -77,10 +77,10 @@ def save(model: str, targets: list[str]) -> None:
             loaded.save(target)
 
 
-def download(address: str, checksum: str, cache: str) -> None:
+def download(address: str, checksum: str, size: int, cache: str) -> None:
     """Download a file into the cache."""
     os.environ["TDEGNN_CACHE"] = cache
-    fetch(DataFile(SAMPLE, checksum, f"{address}/{SAMPLE}"))
+    fetch(DataFile(SAMPLE, checksum, f"{address}/{SAMPLE}", most_bytes=size))
 
 
 def append(path: str, writer: str, num_lines: int) -> None:

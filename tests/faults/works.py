@@ -48,8 +48,9 @@ class Work:
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """A work without faults: its result, how long it took, and its file operations."""
+    """A work without faults: its folder, its result, how long it took, and its file operations."""
 
+    folder: Path
     result: dict[str, Any]
     seconds: float
     num_operations: int
@@ -136,11 +137,11 @@ def has_database() -> bool:
 @cache
 def database_address() -> str:
     """Return the address of a PostgreSQL server, which ends with this process."""
-    import pgserver
-
     scratch().chmod(0o755)  # as root, PostgreSQL runs as a user of its own
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a runtime folder that is not set
+        import pgserver
+
         server = pgserver.get_server(scratch() / "database", cleanup_mode="delete")
     atexit.register(server.cleanup)
     return str(server.get_uri())
@@ -200,7 +201,13 @@ def _predict(ending: str) -> Work:
 
 
 def _download(folder: Path) -> Attempt:
-    return Attempt("download", {"address": server_address(), "checksum": CHECKSUM, "cache": str(folder / "cache")})
+    return Attempt("download", download_arguments(folder / "cache"))
+
+
+def download_arguments(cache_folder: Path) -> dict[str, Any]:
+    """Return the arguments of a download."""
+    known = {"checksum": CHECKSUM, "size": len(CONTENT)}
+    return {"address": server_address(), "cache": str(cache_folder), **known}
 
 
 def _sweep(storage: Callable[[Path], str]) -> Work:
@@ -249,10 +256,8 @@ WORKS: dict[str, Work] = {
 @cache
 def undisturbed(kind: str) -> Undisturbed:
     """Do a work without faults."""
-    folder = scratch() / f"undisturbed {kind}"
-    folder.mkdir()
-    work = WORKS[kind]
+    folder, work = Path(tempfile.mkdtemp(dir=scratch())), WORKS[kind]
     work.prepare(folder)
     outcome = run_well(work.begin(folder))
     counts = outcome.counts
-    return Undisturbed(work.result(folder), outcome.seconds, counts["operations"], counts["growing"])
+    return Undisturbed(folder, work.result(folder), outcome.seconds, counts["operations"], counts["growing"])
