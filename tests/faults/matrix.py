@@ -20,7 +20,8 @@ from tests.faults.works import has_database, scratch
 RESULTS, PAGE = ROOT / "results" / "faults.json", ROOT / "docs" / "reliability.md"
 BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
 PACKAGES = ("torch", "numpy", "scipy", "pandas", "pyarrow", "optuna", "filelock", "safetensors")
-KILLED, FULL, RACED, FUZZED = "killed", "disk full", "at the same time", "random or damaged"
+KILLED, INTERRUPTED, FULL = "killed", "interrupted (Ctrl-C)", "disk full"
+RACED, FUZZED = "at the same time", "random or damaged"
 # How often each is tried, and how often in a short run.
 KILLS = {
     "fit": (30, 2),
@@ -34,6 +35,7 @@ KILLS = {
     "sweep, sqlite": (15, 1),
     "sweep, PostgreSQL": (15, 1),
 }
+NUM_INTERRUPTS, NUM_SHORT_INTERRUPTS = 10, 1
 DISKS = {"run folder": (60, 3), "journal": (60, 3), "sqlite": (12, 1)}
 NUM_RACES, NUM_SHORT_RACES = 8, 1
 INPUTS = {
@@ -90,6 +92,10 @@ def _plan(seed: int, *, is_short: bool) -> Iterator[partial[Row]]:
             yield partial(Row, KILLED, kind, note="not tried: pgserver is not installed")
             continue
         yield partial(_repeat, KILLED, kind, partial(kills.kill_and_compare, kind), counts[is_short], seed)
+    for kind in kills.INTERRUPTED:
+        num_interrupts = NUM_SHORT_INTERRUPTS if is_short else NUM_INTERRUPTS
+        interrupt = partial(kills.interrupt_and_compare, kind)
+        yield partial(_repeat, INTERRUPTED, kind, interrupt, num_interrupts, seed)
     for kind, counts in DISKS.items():
         yield partial(_repeat, FULL, kind, partial(full_disk.fill_and_compare, kind), counts[is_short], seed)
     for kind in races.RACES:

@@ -39,7 +39,8 @@ class Fault:
     """What goes wrong in a process.
 
     Attributes:
-        kill_after: Seconds after which it is killed.
+        kill_after: Seconds after which it is killed, or gets the signal.
+        signal: The signal. Default: SIGKILL.
         kill_at: Number of the file operation in the middle of which it is killed.
         full_from: Number of the growing file operation from which the disk is full.
         largest_file: The most bytes that a file may have.
@@ -47,6 +48,7 @@ class Fault:
     """
 
     kill_after: float | None = None
+    signal: int = signal.SIGKILL
     kill_at: int | None = None
     full_from: int | None = None
     largest_file: int | None = None
@@ -212,8 +214,9 @@ def _run(attempts: list[tuple[str, dict[str, Any], Fault]], limit: float) -> lis
 class _Child:
     """A child, seen from the nursery."""
 
-    def __init__(self, process: int, pipes: dict[str, int], kill_after: float | None) -> None:
-        self.process, self.pipes, self._kill_after = process, pipes, kill_after
+    def __init__(self, process: int, pipes: dict[str, int], fault: Fault) -> None:
+        self.process, self.pipes = process, pipes
+        self._kill_after, self._signal = fault.kill_after, fault.signal
         self.received = dict.fromkeys(pipes, b"")
         self.seconds = 0.0
         self._is_stuck = False
@@ -228,8 +231,8 @@ class _Child:
     def kill_if_due(self, now: float, limit: float) -> None:
         if self.is_open and now >= self.next_kill(limit):
             self._is_stuck = self._kill_after is None
-            self._kill_after = now + LIMIT  # killed once is enough
-            os.kill(self.process, signal.SIGKILL)
+            os.kill(self.process, signal.SIGKILL if self._is_stuck else self._signal)
+            self._kill_after = None
 
     def outcome(self) -> dict[str, Any]:
         _, status = os.waitpid(self.process, 0)
@@ -256,7 +259,7 @@ def _start(task: str, arguments: dict[str, Any], fault: Fault, gate_out: int, ga
         _be_child(task, arguments, fault)
     for _, end in pipes.values():
         os.close(end)
-    return _Child(process, {name: end for name, (end, _) in pipes.items()}, fault.kill_after)
+    return _Child(process, {name: end for name, (end, _) in pipes.items()}, fault)
 
 
 def _be_child(task: str, arguments: dict[str, Any], fault: Fault) -> NoReturn:
@@ -269,6 +272,7 @@ def _be_child(task: str, arguments: dict[str, Any], fault: Fault) -> NoReturn:
     try:
         sys.stdout = os.fdopen(1, "w", closefd=False)
         sys.stderr = os.fdopen(2, "w", closefd=False)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in background jobs of a shell
         time.sleep(fault.delay)
         write = os.write
         if fault.largest_file is not None:
