@@ -27,7 +27,7 @@ def test_everything_was_tried_and_survived():
     by_kind = {row.what: row.num_tried for row in rows}
     assert by_kind["run folder"] >= 60
     assert by_kind["journal"] >= 60
-    assert all(by_kind[what] >= num_inputs for what, num_inputs in INPUTS.values())
+    assert all(by_kind[what] >= (num_inputs or 4808) for what, num_inputs in INPUTS.values())
 
 
 def test_results_say_nothing_about_the_machine():

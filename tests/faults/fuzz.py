@@ -21,9 +21,9 @@ from tests.faults.nursery import Attempt, nursery
 
 FOLDER = Path(__file__).parent
 CORPUS = FOLDER / "corpus"
-NAMES = ("array_fuzz", "table_fuzz", "vector_fuzz", "folder_damage")
+NAMES = ("array_fuzz", "table_fuzz", "vector_fuzz", "folder_damage", "folder_flips", "folder_edits")
 ANSWERS = ("read", "refused", "same")
-BATCH_SECONDS = 5.0
+BATCH_SECONDS = 20.0
 LONGEST_BATCH = 600.0
 
 
@@ -49,8 +49,18 @@ class Tries:
 
 
 def find_fuzzers() -> list[str]:
-    """Return the fuzzers that exist."""
-    return [name for name in NAMES if (FOLDER / f"{name}.py").exists()]
+    """Return the fuzzers that exist, and those that they need too."""
+    return [name for name in NAMES if (FOLDER / f"{name}.py").exists() and (FOLDER / f"{_needed_by(name)}.py").exists()]
+
+
+def _needed_by(name: str) -> str:
+    return "folder_damage" if name.startswith("folder") else name
+
+
+def count_inputs(name: str) -> int:
+    """Return the number of different inputs of a fuzzer that has a fixed list of them."""
+    (outcome,) = nursery().run(Attempt("count_inputs", {"name": name}))
+    return int(next(line for line in outcome.report if isinstance(line, int)))
 
 
 def read_corpus(name: str) -> list[int]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults import full_disk, kills, races
-from tests.faults.fuzz import NAMES, find_fuzzers, read_corpus, try_seeds
+from tests.faults.fuzz import NAMES, count_inputs, find_fuzzers, read_corpus, try_seeds
 from tests.faults.nursery import ROOT
 from tests.faults.works import has_database, scratch
 
@@ -38,11 +38,13 @@ KILLS = {
 NUM_INTERRUPTS, NUM_SHORT_INTERRUPTS = 10, 1
 DISKS = {"run folder": (60, 3), "journal": (60, 3), "sqlite": (12, 1)}
 NUM_RACES, NUM_SHORT_RACES = 8, 1
-INPUTS = {
+INPUTS: dict[str, tuple[str, int | None]] = {
     "array_fuzz": ("NumPy, SciPy and Parquet files", 6000),
     "table_fuzz": ("tables", 20_000),
     "vector_fuzz": ("vectors on the command line", 5000),
-    "folder_damage": ("damaged files of a run folder", 10_000),
+    "folder_damage": ("run folders with damaged, lost or exchanged files", 2000),
+    "folder_flips": ("run folders with a flipped bit", 10_000),
+    "folder_edits": ("run folders with an edited entry in a JSON file", None),  # all there are
 }
 NUM_SHORT_INPUTS = 100
 MOST_FAILURES = 5
@@ -126,8 +128,9 @@ def _repeat(fault: str, what: str, try_one: Callable[[int, Path], str], num_trie
     return row
 
 
-def _fuzz(fault: str, what: str, name: str, num_inputs: int, seed: int) -> Row:
+def _fuzz(fault: str, what: str, name: str, num_inputs: int | None, seed: int) -> Row:
     begun = time.monotonic()
+    num_inputs = count_inputs(name) if num_inputs is None else num_inputs
     tries = try_seeds(name, [*read_corpus(name), *range(seed, seed + num_inputs)])
     failures = [_without_paths(f"seed {number}: {text}") for number, text in tries.failures.items()]
     survived = tries.num_tried - len(failures)

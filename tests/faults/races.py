@@ -24,6 +24,7 @@ from tests.faults.works import (
     download_arguments,
     finished_trials,
     run_well,
+    study_of,
     trained,
     undisturbed,
     with_fault,
@@ -126,7 +127,7 @@ def _save(draw: random.Random, folder: Path) -> None:
 def _sweep(draw: random.Random, folder: Path) -> None:
     work = WORKS["sweep, journal"]
     _check_both_ended(_run(draw, *[work.begin(folder)] * 2))
-    trials = finished_trials(str(folder / "study.journal"), folder.name)
+    trials = finished_trials(str(folder / "study.journal"), study_of(folder))
     assert len(trials) == 8, f"{len(trials)} trials in place of 8"
     assert len({json.dumps(settings, sort_keys=True) for settings, _ in trials}) == 8, "a trial was run twice"
     assert (folder / "best.toml").exists(), "neither wrote the recipe"

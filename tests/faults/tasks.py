@@ -33,6 +33,8 @@ from tests.faults.nursery import SAMPLE, report
 
 # Seconds that a random input may take, and the memory that it may take on top of the imported libraries.
 SLOWEST = 10.0
+# The first one may take longer: some fuzzers train a model before they damage it.
+SLOWEST_START = 120.0
 MOST_MEMORY = 2 * 2**30
 # The most memory that a random input may ask for.
 MEMORY_LIMIT = "512MB"
@@ -114,7 +116,7 @@ def fuzz(name: str, seeds: list[int], folder: str) -> None:
     _limit_memory()
     for seed in seeds:
         report([seed])
-        faulthandler.dump_traceback_later(SLOWEST, exit=True)
+        faulthandler.dump_traceback_later(SLOWEST if seed != seeds[0] else SLOWEST_START, exit=True)
         place = Path(folder) / str(seed)
         place.mkdir(parents=True)
         try:
@@ -125,6 +127,11 @@ def fuzz(name: str, seeds: list[int], folder: str) -> None:
             report([seed, answer])
         faulthandler.cancel_dump_traceback_later()
         shutil.rmtree(place, ignore_errors=True)
+
+
+def count_inputs(name: str) -> None:
+    """Report the number of inputs of a fuzzer that has a fixed list of them."""
+    report(importlib.import_module(f"tests.faults.{name}").num_inputs())
 
 
 def _limit_memory() -> None:

@@ -212,17 +212,21 @@ def download_arguments(cache_folder: Path) -> dict[str, Any]:
 
 def _sweep(storage: Callable[[Path], str]) -> Work:
     def begin(folder: Path) -> Attempt:
-        # A database is shared by all, so each folder has a study of its own.
-        places = ("--storage", storage(folder), "--study", folder.name, "--recipe", str(folder / "best.toml"))
+        places = ("--storage", storage(folder), "--study", study_of(folder), "--recipe", str(folder / "best.toml"))
         return Attempt("sweep", {"arguments": [*QUICK_SWEEP, *places, "--device", "cpu", "--quiet"]})
 
     def result(folder: Path) -> dict[str, Any]:
         return {
             "recipe": (folder / "best.toml").read_bytes(),
-            "trials": finished_trials(storage(folder), folder.name),
+            "trials": finished_trials(storage(folder), study_of(folder)),
         }
 
     return Work(begin, begin, result)
+
+
+def study_of(folder: Path) -> str:
+    """Return the name of the study of a folder. A database is shared by all, so each folder has a study of its own."""
+    return "-".join(folder.parts[-2:])
 
 
 def finished_trials(storage: str, study: str) -> list[Any]:
