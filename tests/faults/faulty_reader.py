@@ -13,7 +13,7 @@ def try_one(seed: int, folder: Path) -> str:
     if seed == 2:
         os.kill(os.getpid(), signal.SIGSEGV)
     if seed == 3:
-        return str(1 // 0)
+        return str(1 / 0)
     if seed == 4:
         return str(len(bytearray(4 * 2**30)))
     return "refused" if seed == 1 else "read"

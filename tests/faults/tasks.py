@@ -7,6 +7,7 @@ import importlib
 import os
 import resource
 import shutil
+import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,14 +44,20 @@ MEMORY_LIMIT = "512MB"
 def command(arguments: list[str]) -> None:
     """Run a command. Trainings write a checkpoint at every validation, so that there is something to resume."""
     loop.fit.__kwdefaults__["save_every"] = 0.0
-    cli.main(arguments)
+    _type(arguments)
 
 
 def sweep(arguments: list[str]) -> None:
     """Run `tdegnn sweep` on a small dataset, with scores that need no training."""
     load.load_nodes = lambda _: make_tiny_nodes()
     sweeps.run_sweep.__kwdefaults__["train"] = _train_at_once
-    cli.main(["sweep", *arguments])
+    _type(["sweep", *arguments])
+
+
+def _type(words: list[str]) -> None:
+    """Run a command as if it had been typed: only then, it handles signals."""
+    sys.argv = ["tdegnn", *words]
+    cli.main()
 
 
 def _train_at_once(
