@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 
@@ -16,4 +17,6 @@ def try_one(seed: int, folder: Path) -> str:
         return str(1 / 0)
     if seed == 4:
         return str(len(bytearray(4 * 2**30)))
+    if seed == 5:
+        time.sleep(60)
     return "refused" if seed == 1 else "read"

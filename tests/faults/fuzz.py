@@ -23,6 +23,8 @@ FOLDER = Path(__file__).parent
 CORPUS = FOLDER / "corpus"
 NAMES = ("array_fuzz", "table_fuzz", "vector_fuzz", "folder_damage", "folder_flips", "folder_edits")
 ANSWERS = ("read", "refused", "same")
+# Seconds that an input may take.
+SLOWEST = 10.0
 BATCH_SECONDS = 20.0
 LONGEST_BATCH = 600.0
 
@@ -78,13 +80,20 @@ def add_to_corpus(name: str, failures: dict[int, str]) -> None:
         stream.writelines(f"{seed}  # {text}\n" for seed, text in failures.items() if seed not in known)
 
 
-def try_seeds(name: str, seeds: list[int], tries: Tries | None = None) -> Tries:
-    """Try seeds of a fuzzer, in processes of their own."""
+def try_seeds(name: str, seeds: list[int], tries: Tries | None = None, slowest: float = SLOWEST) -> Tries:
+    """Try seeds of a fuzzer, in processes of their own.
+
+    Args:
+        name: The fuzzer.
+        seeds: The seeds.
+        tries: What to add to.
+        slowest: Seconds that a seed may take.
+    """
     tries = Tries() if tries is None else tries
     waiting = list(seeds)
     while waiting:
         with tempfile.TemporaryDirectory() as folder:
-            attempt = Attempt("fuzz", {"name": name, "seeds": waiting, "folder": folder})
+            attempt = Attempt("fuzz", {"name": name, "seeds": waiting, "folder": folder, "slowest": slowest})
             (outcome,) = nursery().run(attempt, limit=LONGEST_BATCH)
         last = None
         for line in outcome.report:
@@ -111,7 +120,7 @@ def try_seeds(name: str, seeds: list[int], tries: Tries | None = None) -> Tries:
 def _describe_crash(code: int, complaint: str) -> str:
     """Return how a process ended in the middle of an input, on one line."""
     if "Timeout (" in complaint:
-        return "took longer than ten seconds"
+        return "took too long"
     lines = [line.strip() for line in complaint.splitlines() if line.strip()]
     return f"the process ended with {code}: {lines[0][:200] if lines else ''}"
 

@@ -95,6 +95,16 @@ def _predict(draw: random.Random, folder: Path) -> None:
     assert seen <= set(allowed), "a reader saw a table that nobody wrote"
 
 
+def _tables(draw: random.Random, folder: Path) -> None:
+    path, sizes = folder / "table.csv", draw.sample([100, 1000, 3000, 9000], 2)
+    writers = [Attempt("write_tables", {"path": str(path), "num_rows": size, "num_times": 40}) for size in sizes]
+    seen: set[int] = set()
+    with _watching(lambda: seen.add(len(path.read_bytes().splitlines()))):
+        _check_both_ended(_run(draw, *writers))
+    seen.add(len(path.read_bytes().splitlines()))
+    assert seen <= {size + 1 for size in sizes}, "a reader saw a table that nobody wrote"
+
+
 def _fit(draw: random.Random, folder: Path) -> None:
     outcomes = _run(draw, *[WORKS["fit"].begin(folder)] * 2)
     _check_one_refused(outcomes)
@@ -204,6 +214,7 @@ RACES: dict[str, Callable[[random.Random, Path], None]] = {
     "two that append lines": _append,
     "two reproduce": _reproduce,
     "two predict, and a reader": _predict,
+    "two that write tables, and a reader": _tables,
     "two fit": _fit,
     "two save": _save,
     "two sweeps": _sweep,

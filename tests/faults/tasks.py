@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import optuna
+import pandas as pd
 from optuna.storages.journal import JournalFileBackend
 
 from tdegnn import cli
+from tdegnn.cli.tables import write_table
 from tdegnn.data.benchmarks import load
 from tdegnn.data.benchmarks.fetch import DataFile, fetch
 from tdegnn.data.nodes import NodeDataset
@@ -32,10 +34,9 @@ from tdegnn.training import loop
 from tests.experiments.tiny_nodes import make_tiny_nodes
 from tests.faults.nursery import SAMPLE, report
 
-# Seconds that a random input may take, and the memory that it may take on top of the imported libraries.
-SLOWEST = 10.0
-# The first one may take longer: some fuzzers train a model before they damage it.
+# Seconds that the first input may take: some fuzzers train a model before they damage it.
 SLOWEST_START = 120.0
+# The memory that an input may take on top of the imported libraries.
 MOST_MEMORY = 2 * 2**30
 # The most memory that a random input may ask for.
 MEMORY_LIMIT = "512MB"
@@ -95,7 +96,14 @@ def download(address: str, checksum: str, size: int, cache: str) -> None:
 def append(path: str, writer: str, num_lines: int) -> None:
     """Append lines one by one."""
     for number in range(num_lines):
-        append_records(Path(path), [{"writer": writer, "number": number, "text": "x" * (number % 700)}])
+        append_records(Path(path), [{"writer": writer, "number": number, "text": "x" * (number % 7 * 3000)}])
+
+
+def write_tables(path: str, num_rows: int, num_times: int) -> None:
+    """Write a table again and again, as `tdegnn predict --out` does once."""
+    frame = pd.DataFrame({"node": ["a"] * num_rows, "forecast": [0.5] * num_rows})
+    for _ in range(num_times):
+        write_table(frame, Path(path))
 
 
 def append_results(path: str, num_lines: int) -> None:
@@ -117,13 +125,20 @@ def recipes(path: str, dataset: str, systems: list[str]) -> None:
         write_recipe(Path(path), configs[system])
 
 
-def fuzz(name: str, seeds: list[int], folder: str) -> None:
-    """Try random inputs one after another. Each is reported before and after it is tried."""
+def fuzz(name: str, seeds: list[int], folder: str, slowest: float) -> None:
+    """Try random inputs one after another. Each is reported before and after it is tried.
+
+    Args:
+        name: The fuzzer.
+        seeds: The inputs.
+        folder: Where to make them.
+        slowest: Seconds that each may take.
+    """
     module = importlib.import_module(f"tests.faults.{name}")
     _limit_memory()
     for seed in seeds:
         report([seed])
-        faulthandler.dump_traceback_later(SLOWEST if seed != seeds[0] else SLOWEST_START, exit=True)
+        faulthandler.dump_traceback_later(slowest if seed != seeds[0] else SLOWEST_START, exit=True)
         place = Path(folder) / str(seed)
         place.mkdir(parents=True)
         try:

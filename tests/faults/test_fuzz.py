@@ -20,13 +20,14 @@ def test_random_inputs_are_read_or_refused(name):
 
 
 @pytest.mark.slow
-def test_the_runner_notices_crashes_errors_and_too_much_memory():
-    tries = try_seeds("faulty_reader", [0, 1, 2, 3, 4, 0])
+def test_the_runner_notices_crashes_errors_hangs_and_too_much_memory():
+    tries = try_seeds("faulty_reader", [0, 1, 2, 3, 4, 5, 0], slowest=0.5)
     assert tries.answers == {"read": 2, "refused": 1}
-    assert tries.failures.keys() == {2, 3, 4}
+    assert tries.failures.keys() == {2, 3, 4, 5}
     assert "ended with -11: Fatal Python error: Segmentation fault" in tries.failures[2]
     assert tries.failures[3].startswith("ZeroDivisionError: division by zero (faulty_reader.py")
     assert tries.failures[4].startswith("MemoryError")
+    assert tries.failures[5] == "took too long"
 
 
 def test_failures_are_kept_once(tmp_path, monkeypatch):
