@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import count, cycle
 from pathlib import Path
 
-from tests.faults.nursery import Attempt, nursery
+from tests.faults.nursery import Attempt, Outcome, nursery
 
 FOLDER = Path(__file__).parent
 CORPUS = FOLDER / "corpus"
@@ -26,7 +26,8 @@ ANSWERS = ("read", "refused", "same")
 # Seconds that an input may take.
 SLOWEST = 10.0
 BATCH_SECONDS = 20.0
-LONGEST_BATCH = 600.0
+# Seconds after which a process is replaced by a new one.
+LONGEST_BATCH = 300.0
 
 
 @dataclass
@@ -44,6 +45,22 @@ class Tries:
     @property
     def num_tried(self) -> int:
         return sum(self.answers.values()) + len(self.failures)
+
+    def add(self, outcome: Outcome) -> int:
+        """Add what a process reported: a seed before it is tried, the seed and the answer afterwards.
+
+        Returns:
+            The number of seeds that were begun.
+        """
+        lines = [line for line in outcome.report if isinstance(line, list)]
+        for seed, *answer in lines:
+            if answer and answer[0] in ANSWERS:
+                self.answers[answer[0]] += 1
+            elif answer:
+                self.failures[seed] = answer[-1]
+        if lines and len(lines[-1]) == 1:  # the process ended in the middle of this seed
+            self.failures[lines[-1][0]] = _describe_crash(outcome.code, outcome.err)
+        return sum(len(line) == 1 for line in lines)
 
     def __str__(self) -> str:
         parts = [f"{self.answers[answer]:,} {answer}" for answer in ANSWERS if self.answers[answer]]
@@ -93,27 +110,13 @@ def try_seeds(name: str, seeds: list[int], tries: Tries | None = None, slowest: 
     waiting = list(seeds)
     while waiting:
         with tempfile.TemporaryDirectory() as folder:
-            attempt = Attempt("fuzz", {"name": name, "seeds": waiting, "folder": folder, "slowest": slowest})
-            (outcome,) = nursery().run(attempt, limit=LONGEST_BATCH)
-        last = None
-        for line in outcome.report:
-            if not isinstance(line, list):
-                continue
-            seed, *answer = line
-            if not answer:
-                last = seed
-                continue
-            last = None
-            if answer[0] in ANSWERS:
-                tries.answers[answer[0]] += 1
-            else:
-                tries.failures[seed] = answer[-1]
-        begun = [line[0] for line in outcome.report if isinstance(line, list) and len(line) == 1]
-        if last is not None:
-            tries.failures[last] = _describe_crash(outcome.code, outcome.err)
-        elif len(begun) < len(waiting) and not begun:
+            limits = {"slowest": slowest, "longest": LONGEST_BATCH}
+            attempt = Attempt("fuzz", {"name": name, "seeds": waiting, "folder": folder, **limits})
+            (outcome,) = nursery().run(attempt, limit=2 * LONGEST_BATCH)
+        num_begun = tries.add(outcome)
+        if num_begun == 0:
             raise AssertionError(f"{name} could not begin: {outcome.err[-500:]}")
-        waiting = waiting[len(begun) :]
+        waiting = waiting[num_begun:]
     return tries
 
 

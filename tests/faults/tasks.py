@@ -8,6 +8,7 @@ import os
 import resource
 import shutil
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -125,7 +126,7 @@ def recipes(path: str, dataset: str, systems: list[str]) -> None:
         write_recipe(Path(path), configs[system])
 
 
-def fuzz(name: str, seeds: list[int], folder: str, slowest: float) -> None:
+def fuzz(name: str, seeds: list[int], folder: str, slowest: float, longest: float) -> None:
     """Try random inputs one after another. Each is reported before and after it is tried.
 
     Args:
@@ -133,10 +134,14 @@ def fuzz(name: str, seeds: list[int], folder: str, slowest: float) -> None:
         seeds: The inputs.
         folder: Where to make them.
         slowest: Seconds that each may take.
+        longest: Seconds after which no further one is tried.
     """
     module = importlib.import_module(f"tests.faults.{name}")
     _limit_memory()
+    end = time.monotonic() + longest
     for seed in seeds:
+        if time.monotonic() > end:
+            return
         report([seed])
         faulthandler.dump_traceback_later(slowest if seed != seeds[0] else SLOWEST_START, exit=True)
         place = Path(folder) / str(seed)
