@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 TEST_ENVIRONMENT := OMP_NUM_THREADS=1 MPLBACKEND=Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick torch lint types check bench clean
+.PHONY: help demo test quick torch lint types check bench faults fuzz clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -40,6 +40,13 @@ torch: ## all tests under another torch: make torch TORCH=2.15.0
 
 bench: $(INSTALLED) ## measure speed; writes benchmarks/latest.json
 	@$(BIN)/python -m benchmarks
+
+faults: $(INSTALLED) ## kill, fill disks, race; writes results/faults.json and docs/reliability.md
+	@$(TEST_ENVIRONMENT) $(BIN)/python -m tests.faults
+
+MINUTES ?= 30
+fuzz: $(INSTALLED) ## random and damaged inputs: make fuzz MINUTES=30 [SEED=7]
+	@$(TEST_ENVIRONMENT) $(BIN)/python -m tests.faults.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 # The environment is made anew whenever what it is made from changes.
 $(INSTALLED): pyproject.toml constraints.txt
