@@ -192,7 +192,8 @@ def _as_plain_numbers(texts: Sequence[str], place: Place) -> Shaped[np.ndarray, 
         numbers = np.asarray(cells.astype(np.float64))
     except ValueError:
         return None
-    for position in np.flatnonzero(np.abs(numbers) > LARGEST_INTEGER).tolist():
+    # In float64 the limit itself is rounded up.
+    for position in np.flatnonzero(np.abs(numbers) >= LARGEST_INTEGER).tolist():
         if WHOLE_NUMBER.match(texts[position]):
             raise too_large_error(texts[position], place(position))
     return numbers
