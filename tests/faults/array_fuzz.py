@@ -108,7 +108,8 @@ def _exchange(parts: dict[str, Any], rng: random.Random) -> None:
     elif choice == 2:
         part = part.reshape(rng.choice(((1, *part.shape), (*part.shape, 1), (-1,))))
     elif choice == 3 and part.dtype.kind in "iuf":
-        part = part.astype(rng.choice(("f8", "f2", "g", ">f8", ">i4", "i4", "u1", "u8", "U3", "?", "c8")))
+        with np.errstate(all="ignore"):
+            part = part.astype(rng.choice(("f8", "f2", "g", ">f8", ">i4", "i4", "u1", "u8", "U3", "?", "c8")))
     elif choice == 4:
         parts[f"{name}{rng.randrange(2)}"] = part
     elif choice == 5:
