@@ -17,7 +17,7 @@ from tdegnn.errors import InputError
 from tdegnn.forecasting.fitted import HAS_INTERVALS, KEPT, OF_INTERVALS, Ensemble, FittedForecaster
 from tdegnn.forecasting.frames import FrameMaker
 from tdegnn.forecasting.intervals import INTERVALS, Intervals, read_intervals
-from tdegnn.forecasting.schema import check_config, read_summary
+from tdegnn.forecasting.schema import read_summary
 from tdegnn.forecasting.settings import ForecasterSettings
 from tdegnn.graph import Graph
 from tdegnn.runs.run_folder import CONFIG, WEIGHTS, RunFolder
@@ -47,14 +47,14 @@ class _Expected(NamedTuple):
         return bool(is_within.all())
 
 
-def read_forecaster(folder: RunFolder, settings: ForecasterSettings) -> FittedForecaster:
+def read_forecaster(folder: RunFolder, config: dict[str, Any], settings: ForecasterSettings) -> FittedForecaster:
     """Return the result of the training in a finished folder.
 
     Args:
         folder: The folder.
+        config: Its configuration, checked.
         settings: Its settings.
     """
-    config = check_config(folder, type(settings))
     stored, coefficients = folder.read_weights(), folder.read_coefficients()["coefficients"]
     check_members({name: tensor for name, tensor in stored.items() if name.startswith(KEPT)}, 1, folder.path)
     # Not `.numpy()` of any tensor: NumPy has no bfloat16, for example.
