@@ -111,7 +111,7 @@ def check_config(folder: RunFolder, kind: type[ForecasterSettings]) -> dict[str,
     if folder.format == 1:
         checked(_OldConfig, config, file)
         settings = kind().to_record() | upgrade_settings(settings)
-    checked(config_schema(kind, FAMILIES), {"settings": settings}, file)
+    checked(config_schema(kind, tuple(FAMILIES)), {"settings": settings}, file)
     data, frames = found.data, found.frames
     helping = data.channels[data.num_targets :]
     expected = [

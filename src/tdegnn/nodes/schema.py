@@ -109,7 +109,7 @@ def check_config(folder: RunFolder, kind: type[BaseEstimator], learned: str) -> 
     if folder.format == 1:
         checked(_OldConfig, config, file)
         settings = kind()._settings() | upgrade_settings(settings, RULE_OF_SYSTEM)
-    checked(config_schema(kind, FAMILIES, class_weight=ClassWeights), {"settings": settings}, file)
+    checked(config_schema(kind, tuple(FAMILIES), class_weight=ClassWeights), {"settings": settings}, file)
     num_features, values = found.data.features, config["learned"]
     lengths = [
         ("learned", [values.get(name) for name in ("classes", "center", "scale") if name in values], found.num_outputs),

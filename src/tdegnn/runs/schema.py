@@ -8,7 +8,8 @@ number in a file cannot ask for all memory. Schemas of one kind of estimator lie
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from inspect import signature
 from pathlib import Path
 from types import UnionType
@@ -136,7 +137,8 @@ class ExplainedConfig(StoredWithOthers):
     chosen_order: StoredOrder | None = None
 
 
-def config_schema(kind: type, parts: Collection[str], **special: Any) -> type[BaseModel]:
+@lru_cache(maxsize=16)
+def config_schema(kind: type, parts: tuple[str, ...], **special: Any) -> type[BaseModel]:
     """Return the schema of a configuration with the settings of an estimator, made from the types of its arguments.
 
     Args:
