@@ -28,6 +28,8 @@ from tdegnn.training.stored_weights import check_coefficients, check_members, ma
 
 # The form of earlier versions: intervals had no prefix.
 OLD_WIDTHS = "widths"
+# Lengths of a step in days, of the dates that pandas can represent.
+SHORTEST_STEP, LONGEST_STEP = 1e-13, 1e5
 
 
 class _Expected(NamedTuple):
@@ -63,6 +65,8 @@ def read_forecaster(folder: RunFolder, config: dict[str, Any], settings: Forecas
     _check_arrays(config, settings, kept, folder.path)
     graph = _read_graph(config["data"], kept, keep_self_loops=folder.format > 1)
     maker, tail = _read_maker(config, kept), _read_tail(config["data"], kept, graph, folder.path)
+    if isinstance(tail.times, pd.DatetimeIndex) and not SHORTEST_STEP <= maker.step_length <= LONGEST_STEP:
+        raise refusal(folder.path / CONFIG, "frames.step_length", "days between two dates", maker.step_length)
     names = tuple(config["data"]["node_features"])
     features = NodeFeatures(kept["node_features"], names) if names else None
     sizes = maker.sizes(graph.num_nodes)
@@ -183,7 +187,7 @@ def _read_times(data: Mapping[str, Any], path: Path) -> pd.Index:
         if zone is not None:
             try:
                 times = times.tz_convert(zone)
-            except (ValueError, KeyError, OSError) as error:
+            except (ValueError, LookupError, OSError) as error:
                 raise refusal(path / CONFIG, "data.time_zone", "a time zone", zone) from error
     if len(times) > 1 and not (times.is_monotonic_increasing and times.is_unique and not times.hasnans):
         raise refusal(path / CONFIG, "data.times", "times that increase", texts)
