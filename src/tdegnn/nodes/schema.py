@@ -34,7 +34,8 @@ class Data(StoredWithOthers):
     """The nodes, and further entries that say where they came from."""
 
     nodes: Whole
-    features: Size
+    # Not bounded: hashed words are more than a million features. A network is never larger than its weights.
+    features: Annotated[Whole, Field(ge=1)]
     edges: Whole
     direction: Direction
     sha256: Digest
@@ -119,7 +120,6 @@ def check_config(folder: RunFolder, kind: type[BaseEstimator], learned: str) -> 
     for entry, lists, length in lengths:
         if any(each is not None and len(each) != length for each in lists):
             raise refusal(file, entry, f"{length} values", config[entry])
-    # Of the same type: 1 and True are the same key.
     classes = values.get("classes", [])
     expected = [
         ("learned", learned in values, f"an entry {learned}", values),
