@@ -40,6 +40,22 @@ def nodes():
     return np.array(NODES["features"], dtype=np.float32), np.array(NODES["edges"])
 
 
+def test_folders_of_format_2_are_read_and_saved_in_the_present_form(tmp_path):
+    expected = json.loads((FIXTURES / "format_2" / "expected.json").read_text())
+    features, edges = nodes()
+    for kind in (Forecaster, NodeClassifier):
+        path = FIXTURES / "format_2" / ("forecaster" if kind is Forecaster else "classifier")
+        assert RunFolder.open(path).format == 2
+        loaded = kind.load(path)
+        loaded.save(tmp_path / path.name)
+        assert RunFolder.open(tmp_path / path.name).format == 3
+        for model in (loaded, kind.load(tmp_path / path.name)):
+            is_series = kind is Forecaster
+            values = model.predict().values if is_series else model.predict_proba(features, graph=edges)
+            np.testing.assert_allclose(values, expected[path.name]["values"], rtol=1e-6, atol=1e-6)
+            np.testing.assert_allclose(model.coefficients_, expected[path.name]["coefficients"], rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("folder", FORECASTERS, indirect=True)
 def test_a_forecaster_of_format_1_forecasts_what_it_did(folder):
     model = Forecaster.load(folder)

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import random
 import resource
+import shutil
 import signal
 import tempfile
 import time
@@ -398,6 +399,33 @@ def test_metrics_that_the_checkpoint_has_seen_must_be_there(run):
     (run.path / "metrics.jsonl").unlink()
     with pytest.raises(InputError, match="Expected at least 1 lines in .*metrics.jsonl, .* got 0. Restore it"):
         RunFolder.resume(run.path, CONFIG)
+
+
+def test_metrics_that_were_changed_before_the_checkpoint_are_not_resumed_from(run):
+    run.close()
+    (run.path / "metrics.jsonl").write_text('{"step": 1, "loss": 0.6}\n')
+    with pytest.raises(
+        InputError, match="metrics.jsonl as it was when checkpoint.safetensors was written, got another"
+    ):
+        RunFolder.resume(run.path, CONFIG)
+
+
+def test_a_checkpoint_of_another_training_is_not_resumed_from(run, tmp_path):
+    run.close()
+    with RunFolder.create(tmp_path / "other", {**CONFIG, "seed": 8}) as other:
+        other.write_checkpoint(Checkpoint(1, {"moment": torch.ones(2)}))
+    shutil.copy(other.path / "checkpoint.safetensors", run.path)
+    with pytest.raises(
+        InputError, match="checkpoint.safetensors of the training that config.json in .* got that of an"
+    ):
+        RunFolder.resume(run.path, CONFIG)
+
+
+def test_the_advice_to_resume_is_an_argument_or_an_option(run):
+    run.close()
+    with pytest.raises(InputError, match="Add resume=True or") as caught:
+        RunFolder.create(run.path, CONFIG)
+    assert "Add --resume or choose another folder." in caught.value.as_options()
 
 
 def test_a_broken_line_of_the_metrics_is_named(run):

@@ -98,8 +98,9 @@ class Forecaster(ForecasterSettings):
                 with RunFolder.begin(run, task.config, resume=resume) as folder:
                     if folder.is_finished:
                         from tdegnn.forecasting.read_back import read_forecaster
+                        from tdegnn.forecasting.schema import check_config
 
-                        fitted = read_forecaster(folder, self)
+                        fitted = read_forecaster(folder, check_config(folder, type(self)), self)
                     else:
                         fitted = training.run(folder, on_look, on_refit)
         self.fitted_ = fitted
@@ -226,9 +227,10 @@ class Forecaster(ForecasterSettings):
 
         folder = RunFolder.open_finished(Path(path), kind=cls.__name__)
         given = dict(coefficients=coefficients, operator=operator, skip=skip, intervals=intervals)
-        loaded = cls.from_record(check_config(folder, cls)["settings"], **given)
+        config = check_config(folder, cls)
+        loaded = cls.from_record(config["settings"], **given)
         loaded.check_settings()
-        loaded.fitted_ = read_forecaster(folder, loaded)
+        loaded.fitted_ = read_forecaster(folder, config, loaded)
         return loaded
 
     @property

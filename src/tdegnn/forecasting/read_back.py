@@ -17,7 +17,7 @@ from tdegnn.errors import InputError
 from tdegnn.forecasting.fitted import HAS_INTERVALS, KEPT, OF_INTERVALS, Ensemble, FittedForecaster
 from tdegnn.forecasting.frames import FrameMaker
 from tdegnn.forecasting.intervals import INTERVALS, Intervals, read_intervals
-from tdegnn.forecasting.schema import check_config, read_summary
+from tdegnn.forecasting.schema import read_summary
 from tdegnn.forecasting.settings import ForecasterSettings
 from tdegnn.graph import Graph
 from tdegnn.runs.run_folder import CONFIG, WEIGHTS, RunFolder
@@ -28,6 +28,8 @@ from tdegnn.training.stored_weights import check_coefficients, check_members, ma
 
 # The form of earlier versions: intervals had no prefix.
 OLD_WIDTHS = "widths"
+# Lengths of a step in days, of the dates that pandas can represent.
+SHORTEST_STEP, LONGEST_STEP = 1e-13, 1e5
 
 
 class _Expected(NamedTuple):
@@ -47,14 +49,14 @@ class _Expected(NamedTuple):
         return bool(is_within.all())
 
 
-def read_forecaster(folder: RunFolder, settings: ForecasterSettings) -> FittedForecaster:
+def read_forecaster(folder: RunFolder, config: dict[str, Any], settings: ForecasterSettings) -> FittedForecaster:
     """Return the result of the training in a finished folder.
 
     Args:
         folder: The folder.
+        config: Its configuration, checked.
         settings: Its settings.
     """
-    config = check_config(folder, type(settings))
     stored, coefficients = folder.read_weights(), folder.read_coefficients()["coefficients"]
     check_members({name: tensor for name, tensor in stored.items() if name.startswith(KEPT)}, 1, folder.path)
     # Not `.numpy()` of any tensor: NumPy has no bfloat16, for example.
@@ -63,6 +65,8 @@ def read_forecaster(folder: RunFolder, settings: ForecasterSettings) -> FittedFo
     _check_arrays(config, settings, kept, folder.path)
     graph = _read_graph(config["data"], kept, keep_self_loops=folder.format > 1)
     maker, tail = _read_maker(config, kept), _read_tail(config["data"], kept, graph, folder.path)
+    if isinstance(tail.times, pd.DatetimeIndex) and not SHORTEST_STEP <= maker.step_length <= LONGEST_STEP:
+        raise refusal(folder.path / CONFIG, "frames.step_length", "days between two dates", maker.step_length)
     names = tuple(config["data"]["node_features"])
     features = NodeFeatures(kept["node_features"], names) if names else None
     sizes = maker.sizes(graph.num_nodes)
@@ -183,7 +187,7 @@ def _read_times(data: Mapping[str, Any], path: Path) -> pd.Index:
         if zone is not None:
             try:
                 times = times.tz_convert(zone)
-            except (ValueError, KeyError, OSError) as error:
+            except (ValueError, LookupError, OSError) as error:
                 raise refusal(path / CONFIG, "data.time_zone", "a time zone", zone) from error
     if len(times) > 1 and not (times.is_monotonic_increasing and times.is_unique and not times.hasnans):
         raise refusal(path / CONFIG, "data.times", "times that increase", texts)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, create_model
+from pydantic import Field
 
 from tdegnn.forecasting.settings import FAMILIES, ForecasterSettings, upgrade_settings
 from tdegnn.graph import Direction
@@ -20,8 +20,8 @@ from tdegnn.runs.schema import (
     StoredWithOthers,
     Whole,
     checked,
+    config_schema,
     refusal,
-    settings_schema,
 )
 
 # More waves than a season of days, weeks or years can have.
@@ -111,10 +111,7 @@ def check_config(folder: RunFolder, kind: type[ForecasterSettings]) -> dict[str,
     if folder.format == 1:
         checked(_OldConfig, config, file)
         settings = kind().to_record() | upgrade_settings(settings)
-    names = [name for name in kind._get_param_names() if name not in get_type_hints(ForecasterSettings)]
-    hints = {name: hint for name, hint in get_type_hints(ForecasterSettings).items() if name in kind._get_param_names()}
-    schema = settings_schema(hints | dict.fromkeys(names, Any), FAMILIES)
-    checked(create_model("WithSettings", settings=(schema, ...)), {"settings": settings}, file)
+    checked(config_schema(kind, tuple(FAMILIES)), {"settings": settings}, file)
     data, frames = found.data, found.frames
     helping = data.channels[data.num_targets :]
     expected = [

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, create_model
+from pydantic import Field
 from sklearn.base import BaseEstimator
 
 from tdegnn.core.rules import RULE_OF_SYSTEM
@@ -22,8 +22,8 @@ from tdegnn.runs.schema import (
     StoredWithOthers,
     Whole,
     checked,
+    config_schema,
     refusal,
-    settings_schema,
 )
 
 Label = str | bool | int | float
@@ -34,7 +34,8 @@ class Data(StoredWithOthers):
     """The nodes, and further entries that say where they came from."""
 
     nodes: Whole
-    features: Size
+    # Not bounded: hashed words are more than a million features. A network is never larger than its weights.
+    features: Annotated[Whole, Field(ge=1)]
     edges: Whole
     direction: Direction
     sha256: Digest
@@ -109,13 +110,7 @@ def check_config(folder: RunFolder, kind: type[BaseEstimator], learned: str) -> 
     if folder.format == 1:
         checked(_OldConfig, config, file)
         settings = kind()._settings() | upgrade_settings(settings, RULE_OF_SYSTEM)
-    # The types of the library's own classes: those of a user's class may not be known here.
-    ours = [each for each in kind.__mro__ if each.__module__.startswith("tdegnn.")]
-    hints = {name: hint for each in reversed(ours) for name, hint in get_type_hints(each).items()}
-    types = {name: hints.get(name, Any) for name in kind._get_param_names()}
-    special = {"class_weight": ClassWeights} if "class_weight" in types else {}
-    schema = settings_schema(types, FAMILIES, special)
-    checked(create_model("WithSettings", settings=(schema, ...)), {"settings": settings}, file)
+    checked(config_schema(kind, tuple(FAMILIES), class_weight=ClassWeights), {"settings": settings}, file)
     num_features, values = found.data.features, config["learned"]
     lengths = [
         ("learned", [values.get(name) for name in ("classes", "center", "scale") if name in values], found.num_outputs),
@@ -125,7 +120,6 @@ def check_config(folder: RunFolder, kind: type[BaseEstimator], learned: str) -> 
     for entry, lists, length in lengths:
         if any(each is not None and len(each) != length for each in lists):
             raise refusal(file, entry, f"{length} values", config[entry])
-    # Of the same type: 1 and True are the same key.
     classes = values.get("classes", [])
     expected = [
         ("learned", learned in values, f"an entry {learned}", values),

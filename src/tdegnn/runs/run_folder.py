@@ -309,7 +309,8 @@ class RunFolder:
         listed = {name: digest for name, digest in files.items() if digest is not None}
         _write_signed(self.path / SUMMARY, {**content, "config_sha256": self.digest, "files": listed})
         self._remove(CHECKPOINT)
-        self._remove(SAVING)
+        if is_file(self.path / SAVING):
+            self._remove(SAVING)
 
     def read_summary(self) -> dict[str, Any]:
         """Return the summary of a finished training."""

@@ -8,10 +8,12 @@ number in a file cannot ask for all memory. Schemas of one kind of estimator lie
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
+from inspect import signature
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 
@@ -135,19 +137,24 @@ class ExplainedConfig(StoredWithOthers):
     chosen_order: StoredOrder | None = None
 
 
-def settings_schema(
-    hints: Mapping[str, Any], parts: Collection[str], special: Mapping[str, Any] | None = None
-) -> type[Stored]:
-    """Return the schema of the settings of an estimator, made from the types of its arguments.
+@lru_cache(maxsize=16)
+def config_schema(kind: type, parts: tuple[str, ...], **special: Any) -> type[BaseModel]:
+    """Return the schema of a configuration with the settings of an estimator, made from the types of its arguments.
 
     Args:
-        hints: The type of each setting.
+        kind: The class of the estimator.
         parts: The settings that are exchangeable parts.
         special: Types of settings that are not stored as they are given.
     """
-    types = {name: PartRecord | None if name in parts else _stored_type(name, hint) for name, hint in hints.items()}
-    fields: dict[str, Any] = {name: (kind, ...) for name, kind in (types | dict(special or {})).items()}
-    return create_model("Settings", __base__=Stored, **fields)
+    # The types of the library's own classes: those of a user's class need not be known here.
+    ours = [each for each in kind.__mro__ if each.__module__.startswith("tdegnn.")]
+    hints = {name: hint for each in reversed(ours) for name, hint in get_type_hints(each).items()}
+    fields: dict[str, Any] = {}
+    for name in signature(kind).parameters:
+        usual = PartRecord | None if name in parts else _stored_type(name, hints.get(name, Any))
+        fields[name] = (special.get(name, usual), ...)
+    settings = create_model("Settings", __base__=Stored, **fields)
+    return create_model("Config", settings=(settings, ...))
 
 
 def _stored_type(name: str, hint: Any) -> Any:
