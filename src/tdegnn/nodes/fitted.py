@@ -25,7 +25,7 @@ from tdegnn.nodes.inputs import NodeInput
 from tdegnn.nodes.settings import NodeConfig
 from tdegnn.parts import parts_must_fit
 from tdegnn.runs.run_folder import RunFolder
-from tdegnn.training.devices import DeviceName, Placement, choose_placement, place
+from tdegnn.training.devices import DeviceName, Placement, choose_placement, place, threads_for
 from tdegnn.training.loop import FitResult, Look, fit
 from tdegnn.training.node_training import NodeSubsets, NodeTask, TaskTraining, as_input
 from tdegnn.training.order_choice import ChosenOrder
@@ -224,7 +224,7 @@ class FittedNodes:
             )
         placement = choose_placement(device, self.config["settings"]["precision"])
         nodes = self.settings.prepare(nodes)
-        with torch.no_grad():
+        with torch.no_grad(), threads_for(nodes.num_nodes * self.settings.hidden_channels):
             outputs = place(self.network, placement).eval()(as_input(nodes, placement), nodes.graph)
         return np.asarray(outputs.double().cpu().numpy())
 
@@ -270,7 +270,7 @@ class NodeTrainer:
     def score(self, settings: NodeConfig) -> float:
         """Train, and return the best score on validation."""
         training = self.start(settings)
-        self._run(training, self.on_look, None)
+        self._run(training, settings, self.on_look, None)
         return float(training.best_scores)
 
     def train(
@@ -297,7 +297,7 @@ class NodeTrainer:
             if self.on_look is not None:
                 self.on_look(look)
 
-        result = self._run(training, see, folder)
+        result = self._run(training, settings, see, folder)
         if not result.best_scores.isfinite().all():
             raise TrainingError(
                 "Expected outputs that are numbers, got none from the first validation on. "
@@ -326,20 +326,23 @@ class NodeTrainer:
             fitted.write(folder)
         return fitted
 
-    def _run(self, training: TaskTraining, on_look: OnLook | None, folder: RunFolder | None) -> FitResult:
-        return fit(
-            training,
-            num_steps=self.num_steps,
-            validate_every=self.validate_every,
-            patience=self.patience,
-            on_look=on_look,
-            run=folder,
-        )
+    def _run(
+        self, training: TaskTraining, settings: NodeConfig, on_look: OnLook | None, folder: RunFolder | None
+    ) -> FitResult:
+        with threads_for(self.prepared.nodes.num_nodes * settings.hidden_channels):
+            return fit(
+                training,
+                num_steps=self.num_steps,
+                validate_every=self.validate_every,
+                patience=self.patience,
+                on_look=on_look,
+                run=folder,
+            )
 
 
 def _coefficients_of(
     network: StationaryNetwork, nodes: NodeDataset, placement: Placement
 ) -> Float[np.ndarray, "layers order"]:
-    with torch.no_grad():
+    with torch.no_grad(), threads_for(nodes.num_nodes * network.hidden_channels):
         coefficients = network.integrate(as_input(nodes, placement), nodes.graph).coefficients
     return np.asarray(coefficients.double().cpu().numpy())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from threading import Lock, Thread
 from typing import Literal, NamedTuple, get_args
@@ -19,6 +19,8 @@ DeviceName = Literal["auto", "cpu", "cuda"]
 Precision = Literal["32-true", "64-true"]
 _TYPES: dict[str, torch.dtype] = {"32-true": torch.float32, "64-true": torch.float64}
 
+# Maximum number of values of a small problem: the values of a panel, or those of a state at all nodes.
+SMALL_PROBLEM = 2**16
 # The C library of Linux gives blocks larger than a limit back to the system as soon as they are free. The limit follows
 # the largest block that was freed, up to 32 MiB. Free a block of a little less once, and all smaller ones are kept.
 LARGEST_KEPT = 31 * 2**20
@@ -63,6 +65,11 @@ def place(network: nn.Module, placement: Placement) -> nn.Module:
 
 
 _changing_threads = Lock()
+
+
+def threads_for(num_values: int) -> AbstractContextManager[None]:
+    """Compute with one CPU thread inside the `with` block if a problem has no more than `SMALL_PROBLEM` numbers."""
+    return single_thread() if num_values <= SMALL_PROBLEM else nullcontext()
 
 
 @contextmanager
