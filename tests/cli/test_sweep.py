@@ -60,6 +60,10 @@ def test_json_has_all_of_it(capsys, tmp_path):
     [
         (("--storage", "ftp://somewhere"), "Expected storage to be a file or a URL of sqlite, postgresql, mysql"),
         (("--storage", "sqlite:////nowhere/at/all.db"), "Expected a sqlite database that answers"),
+        (
+            ("--storage", "postgresql:/me:secret@host"),
+            "Expected storage to be a file or a URL such as postgresql://USER",
+        ),
         (("--system", "GCN"), "'GCN' is not one of"),
         (("--splits", "9"), "Expected at most 4 splits"),
         (("--trials", "0"), "Input should be greater than or equal to 1"),

@@ -45,7 +45,7 @@ _URL_WITH_A_MISTAKE = re.compile(
     r"|.*:.*@|.*password=|.*://",
     re.DOTALL | re.IGNORECASE,
 )
-_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
 
 
 def is_database(storage: str) -> bool:
