@@ -35,11 +35,12 @@ def main() -> int:
     for row in run_rows(options.seed, is_short=options.short, only=options.only):
         rows.append(row)
         print(row, *row.failures, sep="\n    ", flush=True)
+        if not options.short:
+            # After each row: all of them take most of an hour.
+            _write(rows, is_part=options.only is not None)
     if not rows:
         print(f"Expected a fault or a kind of the table, got {options.only!r}.")
         return 2
-    if not options.short:
-        _write(rows, is_part=options.only is not None)
     return int(any(row.num_survived < row.num_tried for row in rows))
 
 
