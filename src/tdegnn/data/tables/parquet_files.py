@@ -8,7 +8,7 @@ wrong, so what was read is counted, and checked once more by Arrow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet
 
-from tdegnn.data.tables.parquet_pages import Contents, footer_size, read_footer, unpacked_size
+from tdegnn.data.tables.parquet_pages import Contents, find_deltas, footer_size, read_footer, unpacked_size
 from tdegnn.errors import InputError
 from tdegnn.files import check_memory, memory_limit
 
@@ -27,6 +27,8 @@ NUMBER_COST = 16
 OTHER_COST = 50
 # Bytes that Python takes for a byte of text.
 TEXT_COST = 2
+# How often Arrow holds a text meanwhile, if it cannot read it as a dictionary.
+TEXT_COPIES = 4
 # Rows that are read at once. Each batch has its own dictionary of texts, so batches should be few.
 ROWS_AT_ONCE = 2**20
 # What Arrow raises for damaged files, besides its own kinds: names that are not UTF-8, time zones that do not exist.
@@ -42,12 +44,16 @@ def read_parquet(path: Path) -> pa.Table:
             metadata, schema = file.metadata, file.schema_arrow
     _check_columns(schema, path.name)
     _check_cost(contents, schema, path)
-    texts = [field.name for field in schema if _is_text(field.type)]
+    texts = [position for position, field in enumerate(schema) if _is_text(field.type)]
+    with _explained(path):
+        deltas = find_deltas(path, contents, texts)
+    # Arrow cannot read differences as a dictionary. They are read as text, some rows at a time.
+    numbered = [schema.names[position] for position in texts if position not in deltas]
     with (
         _explained(path),
-        pyarrow.parquet.ParquetFile(path, metadata=metadata, read_dictionary=texts, pre_buffer=False) as file,
+        pyarrow.parquet.ParquetFile(path, metadata=metadata, read_dictionary=numbered, pre_buffer=False) as file,
     ):
-        columns = _read_rows(file, path.name)
+        columns = _read_rows(file, path.name, deltas)
         columns.validate(full=True)
     _check_texts(columns, path.name)
     _check_times(columns, path.name)
@@ -84,14 +90,27 @@ def _check_cost(contents: Contents, schema: pa.Schema, path: Path) -> None:
     check_memory(num_bytes, path.name)
 
 
-def _read_rows(file: pyarrow.parquet.ParquetFile, source: str) -> pa.Table:
+def _read_rows(file: pyarrow.parquet.ParquetFile, source: str, deltas: Mapping[int, int]) -> pa.Table:
+    """Read all rows.
+
+    Args:
+        file: The file.
+        source: Its name, for messages.
+        deltas: The columns of text that Arrow cannot read as a dictionary, and the most bytes of a text in each.
+    """
+    # A batch may take a sixteenth of the limit before it is counted.
+    most_rows = memory_limit() // (16 * max(sum(deltas.values()), 1))
     batches: list[pa.RecordBatch] = []
     num_bytes = 0
-    for batch in file.iter_batches(ROWS_AT_ONCE):
-        batches.append(batch)
-        num_bytes += batch.get_total_buffer_size()
-        check_memory(num_bytes, source)
-    return pa.Table.from_batches(batches, file.schema_arrow)
+    for batch in file.iter_batches(min(ROWS_AT_ONCE, max(most_rows, 1))):
+        arrays = [
+            array.dictionary_encode() if position in deltas else array for position, array in enumerate(batch.columns)
+        ]
+        batches.append(pa.RecordBatch.from_arrays(arrays, names=batch.schema.names))
+        num_bytes += batches[-1].get_total_buffer_size()
+        # Arrow holds a batch of texts several times until the next one is read.
+        check_memory(num_bytes + (TEXT_COPIES * batch.get_total_buffer_size() if deltas else 0), source)
+    return pa.Table.from_batches(batches, batches[0].schema if batches else file.schema_arrow)
 
 
 def _check_texts(columns: pa.Table, source: str) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import mmap
 import os
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -31,8 +32,16 @@ CHUNK: Fields = {
     DICTIONARY_PAGE: (INT64, None),
 }
 FOOTER: Fields = {GROUPS: (LIST, {COLUMNS: (LIST, {COLUMN: (STRUCTURE, CHUNK)}), ROWS: (INT64, None)})}
-PAGE_UNPACKED, PAGE_PACKED = 2, 3
-PAGE: Fields = {PAGE_UNPACKED: (INT32, None), PAGE_PACKED: (INT32, None)}
+PAGE_UNPACKED, PAGE_PACKED, DATA, DATA_2 = 2, 3, 5, 8
+# Where each version of the header of a data page has its encoding.
+ENCODING = {DATA: 2, DATA_2: 4}
+PAGE: Fields = {
+    PAGE_UNPACKED: (INT32, None),
+    PAGE_PACKED: (INT32, None),
+    **{version: (STRUCTURE, {field: (INT32, None)}) for version, field in ENCODING.items()},
+}
+# The encodings of texts by differences: of their lengths, and of their lengths and starts.
+DELTAS = (6, 7)
 # The most bytes to which a byte unpacks: not packed, Snappy, gzip and LZ4. Other methods have no useful bound.
 MOST_UNPACKED = {0: 1, 1: 22, 2: 1033, 5: 256, 7: 256}
 # The end of a file: the length of the footer in four bytes, and a mark.
@@ -92,27 +101,52 @@ def unpacked_size(path: Path, contents: Contents, limit: int) -> int:
     bound = sum(max(chunk[PACKED], 0) * MOST_UNPACKED.get(chunk[CODEC], math.inf) for chunk in contents.chunks)
     if bound <= limit:
         return int(bound)
+    return sum(page[PAGE_UNPACKED] for page in _read_pages(path, contents.chunks))
+
+
+def find_deltas(path: Path, contents: Contents, columns: Iterable[int]) -> dict[int, int]:
+    """Return which columns of text have pages in which a text is written as what differs from the one before it.
+
+    Args:
+        path: The file.
+        contents: What its footer says.
+        columns: The columns of text, by position.
+
+    Returns:
+        The most bytes that a text of such a column can have, by position. All texts together can have more bytes than
+        their pages.
+    """
+    num_columns = len(contents.chunks) // max(len(contents.num_rows), 1)
+    longest: dict[int, int] = {}
+    for column in columns:
+        for page in _read_pages(path, contents.chunks[column::num_columns]):
+            if any(page.get(version, {}).get(field) in DELTAS for version, field in ENCODING.items()):
+                longest[column] = max(longest.get(column, 0), page[PAGE_UNPACKED])
+    return longest
+
+
+def _read_pages(path: Path, chunks: Sequence[dict[int, int]]) -> Iterator[dict[int, Any]]:
+    """Yield the header of each page of some columns in some groups of rows."""
     with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return sum(_unpacked_chunk(content, chunk) for chunk in contents.chunks)
+        for chunk in chunks:
+            yield from _read_chunk(content, chunk)
 
 
-def _unpacked_chunk(content: mmap.mmap, chunk: dict[int, int]) -> int:
-    """Return the bytes to which the pages of one column in one group of rows unpack."""
+def _read_chunk(content: mmap.mmap, chunk: dict[int, int]) -> Iterator[dict[int, Any]]:
+    """Yield the header of each page of one column in one group of rows."""
     first = chunk[FIRST_PAGE]
     if 0 < chunk.get(DICTIONARY_PAGE, 0) < first:
         first = chunk[DICTIONARY_PAGE]
     end = first + chunk[PACKED]
     if not 0 <= first <= end <= len(content):
         raise ValueError(f"a column from {first} to {end} in a file of {len(content)} bytes")
-    total = 0
     while first < end:
         page, after = _read(content, first, PAGE)
         unpacked, packed = page.get(PAGE_UNPACKED, -1), page.get(PAGE_PACKED, -1)
         if unpacked < 0 or packed < 0:
             raise ValueError(f"a page of {packed} bytes that unpack to {unpacked}")
-        total += unpacked
+        yield page
         first = after + packed
-    return total
 
 
 def _read(content: bytes | mmap.mmap, place: int, fields: Fields) -> tuple[dict[int, Any], int]:
