@@ -12,6 +12,7 @@ import scipy.sparse
 from tdegnn import Part, cli
 from tdegnn.cli.classify import NodeOperatorOption
 from tdegnn.data.nodes import NodeDataset
+from tdegnn.files import digest_of
 from tdegnn.graph import Graph
 from tdegnn.nodes.classifier import NodeClassifier
 from tdegnn.operators.registry import OPERATORS
@@ -271,6 +272,9 @@ def test_a_damaged_or_strange_run_is_one_line(run, files, tmp_path):
     (folder / CONFIG).write_text(json.dumps(config | {"format": 99}))
     assert "Upgrade tdegnn" in complains(run, "predict", folder, *out)
     (folder / CONFIG).write_text(json.dumps(config | {"kind": "NodeRegressor"}))
+    assert "does not match its SHA-256 checksum" in complains(run, "predict", folder, *out)
+    other = {name: value for name, value in config.items() if name != "sha256"} | {"kind": "NodeRegressor"}
+    (folder / CONFIG).write_text(json.dumps(other | {"sha256": digest_of(other)}))
     assert "of a NodeRegressor" in complains(run, "predict", folder, *out)
     assert "Expected a run folder" in complains(run, "predict", tmp_path / "nowhere", *out)
     (folder / CONFIG).write_text(json.dumps(config))

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from inspect import signature
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from weakref import WeakKeyDictionary
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 
@@ -137,7 +137,10 @@ class ExplainedConfig(StoredWithOthers):
     chosen_order: StoredOrder | None = None
 
 
-@lru_cache(maxsize=16)
+# Schemas that were made, by the class of the estimator: making one takes longer than using it.
+_made: WeakKeyDictionary[type, type[BaseModel]] = WeakKeyDictionary()
+
+
 def config_schema(kind: type, parts: tuple[str, ...], **special: Any) -> type[BaseModel]:
     """Return the schema of a configuration with the settings of an estimator, made from the types of its arguments.
 
@@ -146,6 +149,8 @@ def config_schema(kind: type, parts: tuple[str, ...], **special: Any) -> type[Ba
         parts: The settings that are exchangeable parts.
         special: Types of settings that are not stored as they are given.
     """
+    if kind in _made:
+        return _made[kind]
     # The types of the library's own classes: those of a user's class need not be known here.
     ours = [each for each in kind.__mro__ if each.__module__.startswith("tdegnn.")]
     hints = {name: hint for each in reversed(ours) for name, hint in get_type_hints(each).items()}
@@ -154,7 +159,8 @@ def config_schema(kind: type, parts: tuple[str, ...], **special: Any) -> type[Ba
         usual = PartRecord | None if name in parts else _stored_type(name, hints.get(name, Any))
         fields[name] = (special.get(name, usual), ...)
     settings = create_model("Settings", __base__=Stored, **fields)
-    return create_model("Config", settings=(settings, ...))
+    _made[kind] = create_model("Config", settings=(settings, ...))
+    return _made[kind]
 
 
 def _stored_type(name: str, hint: Any) -> Any:
