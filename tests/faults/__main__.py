@@ -46,7 +46,7 @@ def main() -> int:
 
 def _write(rows: list[Row], *, is_part: bool) -> None:
     record = to_record(rows)
-    if is_part:
+    if is_part and RESULTS.exists():
         known = json.loads(RESULTS.read_text())
         if known["versions"] != describe_platform():
             print("Nothing is written: the other rows were made with other versions. Run it without --only.")
