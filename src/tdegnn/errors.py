@@ -15,7 +15,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from torch import Tensor
+
+
+# Sums of squares of larger numbers may not fit into float64: values, features and weights may be at most this large.
+LARGEST_VALUE = 1e100
 
 
 @dataclass(frozen=True)
@@ -154,6 +159,18 @@ def check_finite(**numbers: Any) -> None:
             raise InputError(f"Expected {name} to be a number, got {number!r}.") from error
         if not is_finite:
             raise InputError(f"Expected {name} to be finite, got {number}.")
+
+
+def find_too_large(values: NDArray[Any], largest: float = LARGEST_VALUE) -> tuple[int, ...] | None:
+    """Return the position of the first value that is infinite or larger in size than `largest`. None if none is."""
+    import numpy as np
+
+    # Without an array of the absolute values, which may need much memory. NaN does not count.
+    if values.size == 0 or not (
+        np.fmin.reduce(values, axis=None) < -largest or np.fmax.reduce(values, axis=None) > largest
+    ):
+        return None
+    return tuple(int(index) for index in np.argwhere(np.abs(values) > largest)[0])
 
 
 def check_layer(layer: int, num_layers: int) -> None:

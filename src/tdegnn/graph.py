@@ -18,7 +18,7 @@ from jaxtyping import Float, Int, Shaped
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from tdegnn.errors import InputError, check_count
+from tdegnn.errors import LARGEST_VALUE, InputError, check_count
 from tdegnn.files import check_memory
 from tdegnn.sparse import SparseMatrix
 from tdegnn.sparse_checks import check_sparse
@@ -382,10 +382,12 @@ def _check_weights(edge_weight: Tensor | ArrayLike, num_edges: int) -> EdgeWeigh
     if not (np.issubdtype(weights.dtype, np.number) or weights.dtype == bool) or np.iscomplexobj(weights):
         raise InputError(f"Expected edge weights to be real numbers, got {weights.dtype}.")
     weights = weights.astype(np.float64)
-    is_wrong = ~np.isfinite(weights) | (weights < 0)
+    is_wrong = ~((weights >= 0) & (weights <= LARGEST_VALUE))
     if is_wrong.any():
         first = int(np.argmax(is_wrong))
-        raise InputError(f"Expected edge weights to be finite and not negative, got {weights[first]} at edge {first}.")
+        is_large = np.isfinite(weights[first]) and weights[first] > 0
+        expected = f"at most {LARGEST_VALUE:g}" if is_large else "finite and not negative"
+        raise InputError(f"Expected edge weights to be {expected}, got {weights[first]} at edge {first}.")
     return weights
 
 

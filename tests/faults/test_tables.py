@@ -12,13 +12,14 @@ import pyarrow.parquet
 import pytest
 from matplotlib.figure import Figure
 
-from tdegnn import Forecaster, Graph, InputError
+from tdegnn import Forecaster, Graph, InputError, NodeClassifier, NodeRegressor
 from tdegnn.analysis.plots import save_figure
 from tdegnn.cli.tables import write_table
 from tdegnn.data.graphs.edges import read_graph, write_edges
 from tdegnn.data.panel import Panel
 from tdegnn.data.scalers import Scaler
 from tdegnn.data.tables.csv_files import CsvFormat
+from tdegnn.data.tables.node_features import read_node_features
 from tdegnn.data.tables.series import read_panel, write_series
 from tdegnn.errors import TrainingError
 from tdegnn.forecasting.frames import FrameMaker
@@ -374,3 +375,29 @@ def test_odd_tables_are_read_or_refused(tmp_path):
         folder.mkdir()
         counts[try_one(seed, folder)] += 1
     assert min(counts.values()) > NUM_FUZZED // 10, counts
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Graph([[0], [1]], edge_weight=[1e300]), "Expected edge weights to be at most 1e.100, got 1e.300"),
+        (
+            lambda: NodeClassifier(num_steps=1).fit(np.array([[1e300], [1.0]]), [0, 1], graph=Graph([[0], [1]])),
+            "Expected features of at most 1e.100 in size, got 1e.300 for node 0, feature 0",
+        ),
+        (
+            lambda: NodeRegressor(num_steps=1).fit(np.ones((2, 1)), [1.0, -1e300], graph=Graph([[0], [1]])),
+            "Expected targets of at most 1e.100 in size, got -1e.300 for node 1",
+        ),
+    ],
+)
+def test_huge_weights_features_and_targets_are_refused(build, message):
+    with pytest.raises(InputError, match=message):
+        build()
+
+
+def test_a_huge_node_feature_is_refused_at_its_own_line(tmp_path):
+    (tmp_path / "heights.csv").write_text("node,height\nA,1\nB,1e300\n")
+    panel = Panel.from_array(np.ones((5, 2)), nodes=["A", "B"])
+    with pytest.raises(InputError, match=r"in column 'height', got 1e\+300 in line 3 of heights.csv"):
+        read_node_features(tmp_path / "heights.csv", panel)

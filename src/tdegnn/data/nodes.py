@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Float, Float32, Float64, Int64
 from torch import Tensor
 
-from tdegnn.errors import InputError
+from tdegnn.errors import LARGEST_VALUE, InputError, find_too_large
 from tdegnn.graph import Direction, Graph
 from tdegnn.sparse_checks import check_sparse
 
@@ -162,8 +162,15 @@ def _check_features(features: Any, num_nodes: int) -> None:
         raise InputError(f"Expected features of {num_nodes} nodes, as in the graph, got {features.shape[0]} rows.")
     if is_sparse:
         check_sparse(features, "features")
-    if not np.isfinite(features.data if is_sparse else features).all():
+    entries = features.data if is_sparse else features
+    if not np.isfinite(entries).all():
         raise InputError("Expected finite features, got some that are infinite or not a number.")
+    place = find_too_large(entries)
+    if place is not None:
+        where = "" if is_sparse else f" for node {place[0]}, feature {place[1]}"
+        raise InputError(
+            f"Expected features of at most {LARGEST_VALUE:g} in size, got {entries[place]:g}{where}. Use a larger unit."
+        )
 
 
 def _check_labels(labels: Any, num_nodes: int) -> None:

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from tdegnn.data.times.calendar import calendar_channels
 from tdegnn.data.times.time_texts import as_times
 from tdegnn.data.times.times import check_regular, describe_step, future_times, regularize, show_time
-from tdegnn.errors import InputError, check_count, list_nodes
+from tdegnn.errors import LARGEST_VALUE, InputError, check_count, find_too_large, list_nodes
 from tdegnn.files import check_memory
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     from tdegnn.graph import Graph
 
-# Sums of squares of larger numbers, and of smaller differences, may not fit into float64.
-LARGEST_VALUE = 1e100
+# The counterpart of `LARGEST_VALUE`: squares of smaller differences may be zero in float64.
 SMALLEST_SPREAD = 1e-100
 # Half a character, which no file can hold.
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -253,7 +252,7 @@ class Panel:
         return len(self.times), len(self.nodes), len(self.channels)
 
     def _check_values(self) -> None:
-        place = find_too_large(self.values, LARGEST_VALUE)
+        place = find_too_large(self.values)
         if place is None:
             return
         if np.isinf(self.values[place]):
@@ -272,16 +271,6 @@ class Panel:
     def _with_channels(self, values: Float[np.ndarray, "time nodes channels"], names: Sequence[str]) -> Panel:
         joined = np.concatenate([self.values, values], axis=-1)
         return replace(self, values=joined, channels=(*self.channels, *names))
-
-
-def find_too_large(values: Float[np.ndarray, "*shape"], largest: float) -> tuple[int, ...] | None:
-    """Return the position of the first value that is infinite or larger in size than `largest`. None if none is."""
-    # Without an array of the absolute values, which may need much memory. NaN does not count.
-    if values.size == 0 or not (
-        np.fmin.reduce(values, axis=None) < -largest or np.fmax.reduce(values, axis=None) > largest
-    ):
-        return None
-    return tuple(int(index) for index in np.argwhere(np.abs(values) > largest)[0])
 
 
 def _as_series(values: ArrayLike | Tensor) -> Float[np.ndarray, "time nodes channels"]:

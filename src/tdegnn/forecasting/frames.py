@@ -15,13 +15,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from tdegnn.data.panel import Panel, find_too_large
+from tdegnn.data.panel import Panel
 from tdegnn.data.scalers import Per, Scaler
 from tdegnn.data.tables.node_features import NodeFeatures
 from tdegnn.data.times.seasons import Season, season_waves, step_length, step_numbers
 from tdegnn.data.times.times import show_time
 from tdegnn.data.windows import SlidingWindows, fill_last, sliding_windows
-from tdegnn.errors import Argument, InputError, TrainingError
+from tdegnn.errors import Argument, InputError, TrainingError, find_too_large
 from tdegnn.nets.series_network import Frames, SeriesSizes
 
 # Squares of larger numbers do not fit into float32.

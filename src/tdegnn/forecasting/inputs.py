@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from tdegnn.data.panel import LARGEST_VALUE, Panel
+from tdegnn.data.panel import Panel
 from tdegnn.data.times.times import describe_step, show_time
-from tdegnn.errors import Argument, InputError, TrainingError
+from tdegnn.errors import LARGEST_VALUE, Argument, InputError, TrainingError
 from tdegnn.forecasting.held_out import check_is_panel
 
 

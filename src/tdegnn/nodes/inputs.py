@@ -21,7 +21,7 @@ from torch import Tensor
 
 from tdegnn.data.graphs.edges import read_graph
 from tdegnn.data.nodes import PYG_MASKS, SUBSETS, NodeDataset, as_real
-from tdegnn.errors import InputError
+from tdegnn.errors import LARGEST_VALUE, InputError, find_too_large
 from tdegnn.graph import Direction, Graph, is_pyg_data
 from tdegnn.sparse_checks import check_sparse
 
@@ -129,6 +129,12 @@ def as_targets(targets: Any, num_nodes: int) -> Float[np.ndarray, "nodes targets
         raise InputError(f"Expected one row of targets for each of {num_nodes} nodes, got shape {numbers.shape}.")
     if np.isinf(numbers).any():
         raise InputError("Expected finite targets, or NaN if unknown, got infinite ones.")
+    place = find_too_large(numbers)
+    if place is not None:
+        raise InputError(
+            f"Expected targets of at most {LARGEST_VALUE:g} in size, got {numbers[place]:g} for node {place[0]}. Use a "
+            "larger unit."
+        )
     return numbers
 
 

@@ -18,7 +18,7 @@ from jaxtyping import Float
 from tdegnn.data.panel import Panel
 from tdegnn.data.tables.csv_files import CsvFormat, Kind, TableStart
 from tdegnn.data.tables.table import NODE_NAMES, PLAIN_CSV, Table, find_named, read_table
-from tdegnn.errors import InputError
+from tdegnn.errors import LARGEST_VALUE, InputError, find_too_large
 
 NUMBER_HINT = "Node features are numbers: write one, or leave the column out."
 
@@ -73,6 +73,12 @@ def read_node_features(source: NodeFeaturesSource, panel: Panel, csv_format: Csv
         row, column = np.argwhere(np.isnan(values))[0]
         place = table.place(rows[row])
         raise InputError(f"Expected a number in column {names[column]!r}, got nothing in {place}. Fill it in.")
+    found = find_too_large(values)
+    if found is not None:
+        raise InputError(
+            f"Expected numbers of at most {LARGEST_VALUE:g} in size in column {names[found[1]]!r}, got "
+            f"{values[found]:g} in {table.place(rows[found[0]])}. Use a larger unit."
+        )
     return NodeFeatures(values, names, notes)
 
 
