@@ -13,6 +13,7 @@ from tests.faults.matrix import (
     describe_platform,
     put_into_page,
     render_table,
+    row_names,
     run_rows,
     to_record,
 )
@@ -51,8 +52,8 @@ def _write(rows: list[Row], *, is_part: bool) -> None:
         if known["versions"] != describe_platform():
             print("Nothing is written: the other rows were made with other versions. Run it without --only.")
             return
-        new = {(row["fault"], row["what"]): row for row in record["rows"]}
-        record["rows"] = [new.pop((row["fault"], row["what"]), row) for row in known["rows"]] + list(new.values())
+        by_name = {(row["fault"], row["what"]): row for row in (*known["rows"], *record["rows"])}
+        record["rows"] = [by_name[name] for name in row_names() if name in by_name]
     RESULTS.write_text(json.dumps(record, indent=1) + "\n")
     PAGE.write_text(put_into_page(PAGE.read_text(), render_table(record)))
 

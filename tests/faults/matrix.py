@@ -88,6 +88,11 @@ def run_rows(seed: int, *, is_short: bool, only: str | None = None) -> Iterator[
             yield make()
 
 
+def row_names() -> list[tuple[str, str]]:
+    """Return fault and kind of all rows, in the order of the table."""
+    return [(make.args[0], make.args[1]) for make in _plan(0, is_short=True)]
+
+
 def _plan(seed: int, *, is_short: bool) -> Iterator[partial[Row]]:
     for kind, counts in KILLS.items():
         if kind == "sweep, PostgreSQL" and not has_database():
