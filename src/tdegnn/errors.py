@@ -165,12 +165,14 @@ def find_too_large(values: NDArray[Any], largest: float = LARGEST_VALUE) -> tupl
     """Return the position of the first value that is infinite or larger in size than `largest`. None if none is."""
     import numpy as np
 
-    # Without an array of the absolute values, which may need much memory. NaN does not count.
-    if values.size == 0 or not (
-        np.fmin.reduce(values, axis=None) < -largest or np.fmax.reduce(values, axis=None) > largest
-    ):
+    if values.size == 0:
         return None
-    return tuple(int(index) for index in np.argwhere(np.abs(values) > largest)[0])
+    # Without an array of the absolute values, which may need much memory. NaN does not count.
+    low, high = (float(extreme.reduce(values, axis=None)) for extreme in (np.fmin, np.fmax))
+    if (low >= -largest and high <= largest) or math.isnan(low):
+        return None
+    # As float64: `largest` may be more than float32 can hold.
+    return tuple(int(index) for index in np.argwhere(np.abs(values) > np.float64(largest))[0])
 
 
 def check_layer(layer: int, num_layers: int) -> None:

@@ -92,7 +92,10 @@ def test_reproduce_coefficients(capsys, tmp_path):
         (["explain", "0,0"], "with sum 0.\n"),
         (["demo", "--device", "tpu"], "Invalid value for '--device'"),
         (["reproduce", "table99"], "No such command 'table99'"),
-        (["explain", "2,-1", "--out", "/dev/null/folder"], "Could not use /dev/null/folder"),
+        (
+            ["explain", "2,-1", "--out", "/dev/null/folder"],
+            "Expected to write /dev/null/folder/roots.png, got a system error (Not a directory).",
+        ),
     ],
 )
 def test_a_mistake_gives_one_line_and_exit_code_two(capsys, arguments, message):
