@@ -4,6 +4,7 @@ import pytest
 import typer
 
 from tdegnn import cli
+from tdegnn.cli import commands
 from tdegnn.cli.sweep import sweep
 from tdegnn.data.benchmarks import load
 from tdegnn.experiments.recipe_files import read_recipes
@@ -18,7 +19,7 @@ def _tiny(tmp_path, monkeypatch):
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command()(sweep)
     app.callback()(lambda: None)
-    monkeypatch.setattr(cli, "app", app)
+    monkeypatch.setattr(commands, "app", app)
     monkeypatch.setattr(load, "load_nodes", lambda name: make_tiny_nodes())
     monkeypatch.chdir(tmp_path)
 
