@@ -25,7 +25,7 @@ def check_table(path: Path) -> None:
 
 def write_table(frame: pd.DataFrame, path: Path) -> None:
     """Write a table as CSV or Parquet, according to the ending of `path`."""
-    from tdegnn.data.tables.csv_files import to_csv, to_parquet
+    from tdegnn.data.tables.written_tables import to_csv, to_parquet
     from tdegnn.files import write_whole
 
     check_table(path)

@@ -28,8 +28,9 @@ from tdegnn.data.graphs.adjacency_files import (
     read_named_matrix,
     read_plain_matrix,
 )
-from tdegnn.data.tables.csv_files import CsvFormat, Kind, TableStart, check_file, is_parquet, peek_csv, to_csv
+from tdegnn.data.tables.csv_files import CsvFormat, Kind, TableStart, check_file, is_parquet, peek_csv
 from tdegnn.data.tables.table import PLAIN_CSV, Table, find_named, read_table
+from tdegnn.data.tables.written_tables import to_csv
 from tdegnn.errors import InputError, list_nodes
 from tdegnn.files import write_whole
 from tdegnn.graph import Direction, Graph, is_pyg_data

@@ -23,10 +23,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from tdegnn.data.tables.encodings import PIECE, Transcoded, find_undecodable, other_text, utf8_pieces
 from tdegnn.errors import Argument, InputError, Message
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
 
 Kind = Literal["text", "number"]
@@ -50,14 +50,11 @@ BYTE_COST, NUMBER_COST, TEXT_COST, COLUMN_COST = 2, 24, 64, 8000
 # Arrow reads blocks of this size. A row must fit into one, and many rows should.
 SMALLEST_BLOCK, LARGEST_BLOCK = 2**20, 2**31 - 1
 ROWS_PER_BLOCK = 64
-# Bytes that are read at once to count or decode.
-PIECE = 2**20
 # Number of names in a folder that are compared with the name of a missing file.
 MOST_NAMES = 1_000
 NUMBER = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE | re.ASCII)
 # Text that a spreadsheet would run unless it is a number, also after apostrophes.
 FORMULA = re.compile(r"'*[=+\-@\t\r]")
-PLAIN_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 ESCAPED = r"^'('*[=+\-@\t\r])"
 
 
@@ -228,31 +225,6 @@ def num_peeked(num_columns: int) -> int:
     return min(NUM_PEEKED, max(1, MOST_PEEKED_CELLS // max(num_columns, 1)))
 
 
-def to_csv(frame: pd.DataFrame, float_format: str | None = None) -> str:
-    """Return a frame as CSV. Text that a spreadsheet would run as a formula begins with an apostrophe."""
-    texts = [name for name in frame.columns if frame[name].dtype.kind == "O"]
-    safe = frame.assign(**{name: frame[name].map(_escape) for name in texts})
-    safe.columns = [_escape(name) for name in frame.columns]
-    text = str(safe.to_csv(index=False, float_format=float_format, lineterminator="\n"))
-    if "\r" not in text:
-        return text
-    # Python 3.11 does not quote this line break by itself.
-    quoting = csv.QUOTE_NONNUMERIC
-    return str(safe.to_csv(index=False, float_format=float_format, lineterminator="\n", quoting=quoting))
-
-
-def to_parquet(frame: pd.DataFrame) -> bytes:
-    """Return a frame as Parquet, which keeps all text as it is."""
-    stream = io.BytesIO()
-    frame.to_parquet(stream, index=False)
-    return stream.getvalue()
-
-
-def _escape(cell: Any) -> Any:
-    is_formula = isinstance(cell, str) and FORMULA.match(cell) and not PLAIN_NUMBER.fullmatch(cell)
-    return f"'{cell}" if is_formula else cell
-
-
 def unescape(cell: str) -> str:
     """Return the text before which `to_csv` may have put an apostrophe."""
     return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
@@ -287,7 +259,7 @@ class _CsvFile:
     def _count_lines(self) -> int:
         """Return at least as many lines as there are."""
         feeds = returns = 1
-        for piece in _pieces(self.path, self.csv_format):
+        for piece in utf8_pieces(self.path, self.csv_format.encoding):
             feeds, returns = feeds + piece.count(b"\n"), returns + piece.count(b"\r")
         return max(feeds, returns)
 
@@ -328,7 +300,7 @@ class _CsvFile:
         import pyarrow as pa
 
         if not self.csv_format.is_utf8:
-            return io.BufferedReader(_Transcoded(self.path, self.csv_format.encoding), PIECE)
+            return io.BufferedReader(Transcoded(self.path, self.csv_format.encoding), PIECE)
         # As bytes, since a name need not be UTF-8.
         return pa.OSFile(os.fsencode(self.path))
 
@@ -343,7 +315,7 @@ class _CsvFile:
 
     def explain(self, reason: str) -> InputError:
         """Return the error that names the line and the cell that Arrow could not read."""
-        wrong_encoding = _undecodable(self.path, self.csv_format)
+        wrong_encoding = find_undecodable(self.path, self.csv_format.encoding)
         if wrong_encoding is not None:
             return wrong_encoding
         line = 0
@@ -446,7 +418,7 @@ def _read_rows(
                 lines.end_row()
                 yield reader.line_num, cells
     except UnicodeError as error:
-        raise _undecodable(path, csv_format) or _other_text(path, csv_format, error) from error
+        raise find_undecodable(path, csv_format.encoding) or other_text(path, csv_format.encoding, error) from error
     except csv.Error as error:
         raise InputError(f"Expected a CSV table in {path.name}, got one that cannot be read: {error}.") from error
 
@@ -468,7 +440,7 @@ def _find_separator(path: Path, csv_format: CsvFormat) -> str:
         with _open_text(path, csv_format) as file:
             first = [line for line in islice(_Lines(file, path.name, "\n", MOST_PEEKED_CHARACTERS), 5) if line.strip()]
     except UnicodeError as error:
-        raise _undecodable(path, csv_format) or _other_text(path, csv_format, error) from error
+        raise find_undecodable(path, csv_format.encoding) or other_text(path, csv_format.encoding, error) from error
     # Quoted text does not separate columns.
     lines = ["".join(line[:MOST_PEEKED_CHARACTERS].split('"')[::2]) for line in first]
     candidates = [separator for separator in SEPARATORS if separator != csv_format.decimal]
@@ -498,75 +470,6 @@ def _check_is_text(path: Path, csv_format: CsvFormat) -> None:
         )
     if b"\0" in start:
         raise InputError(f"Expected UTF-8 text in {path.name}, got bytes that are not text. Save the table as CSV.")
-
-
-def _undecodable(path: Path, csv_format: CsvFormat) -> InputError | None:
-    """Return the error for text that is not in the stated encoding, or None if it is."""
-    line = 1
-    try:
-        for piece in _pieces(path, csv_format):
-            line += piece.count(b"\n")
-    except UnicodeDecodeError as error:
-        line += error.object[: error.start].count(b"\n")
-        return InputError(
-            f"Expected {csv_format.encoding} text in {path.name}, got the byte 0x{error.object[error.start]:02x} in "
-            f"line {line}. Save it as 'CSV UTF-8', or pass its encoding, for example ",
-            Argument("encoding", "latin-1"),
-            ".",
-        )
-    except UnicodeError as error:
-        return _other_text(path, csv_format, error)
-    return None
-
-
-def _pieces(path: Path, csv_format: CsvFormat) -> Iterator[bytes]:
-    """Yield the text as UTF-8, piece by piece."""
-    with _Transcoded(path, csv_format.encoding) as stream:
-        while piece := stream.read_piece():
-            yield piece
-
-
-def _other_text(path: Path, csv_format: CsvFormat, error: UnicodeError) -> InputError:
-    return InputError(
-        f"Expected {csv_format.encoding} text in {path.name}, got other text: {error}. Pass its encoding, for example ",
-        Argument("encoding", "utf-8"),
-        ".",
-    )
-
-
-class _Transcoded(io.RawIOBase):
-    """A text file of any encoding, as a stream of UTF-8."""
-
-    def __init__(self, path: Path, encoding: str) -> None:
-        self._file = path.open("rb")
-        self._decoder = codecs.getincrementaldecoder(encoding)()
-        self._is_at_end = False
-        self._left = b""
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-        super().close()
-
-    def read_piece(self) -> bytes:
-        """Return the next bytes, which are empty only at the end."""
-        piece = b""
-        while not piece and not self._is_at_end:
-            content = self._file.read(PIECE)
-            self._is_at_end = not content
-            piece = self._decoder.decode(content, final=self._is_at_end).encode("utf-8")
-        return piece
-
-    def readinto(self, target: Any) -> int:
-        """Fill `target` and return the number of bytes."""
-        self._left = self._left or self.read_piece()
-        size = min(len(target), len(self._left))
-        target[:size], self._left = self._left[:size], self._left[size:]
-        return size
 
 
 def _unescaped(columns: pa.Table, position: int) -> pa.Table:

@@ -20,8 +20,9 @@ import pyarrow as pa
 from jaxtyping import Bool, Int
 
 from tdegnn.data.panel import Panel
-from tdegnn.data.tables.csv_files import MISSING, CsvFormat, Kind, TableStart, to_csv, to_parquet
+from tdegnn.data.tables.csv_files import MISSING, CsvFormat, Kind, TableStart
 from tdegnn.data.tables.table import NODE_NAMES, PLAIN_CSV, Table, find_named, read_table
+from tdegnn.data.tables.written_tables import to_csv, to_parquet
 from tdegnn.data.times.time_texts import in_zone, read_times
 from tdegnn.data.times.times import SORTED, Place, regularize, repeated_time_hint, show_time
 from tdegnn.errors import Argument, InputError, Message, list_some
