@@ -332,6 +332,8 @@ def _as_coordinates(adjacency: Any) -> scipy.sparse.coo_array:
         if isinstance(error, InputError):
             raise
         raise InputError(f"Expected an adjacency matrix, got {type(adjacency).__name__}.") from error
+    if given.dtype == object or given.ndim == 0:
+        raise InputError(f"Expected an adjacency matrix, got {type(adjacency).__name__}.")
     if given.ndim != 2 or given.shape[0] != given.shape[1]:
         raise InputError(f"Expected a square adjacency matrix, got shape {given.shape}.")
     if given.dtype.kind not in "biuf":

@@ -91,6 +91,7 @@ def save(model: str, targets: list[str]) -> None:
 def download(address: str, checksum: str, size: int, cache: str) -> None:
     """Download a file into the cache."""
     os.environ["TDEGNN_CACHE"] = cache
+    os.environ.pop("TDEGNN_MIRROR", None)  # which would be asked in place of the address
     fetch(DataFile(SAMPLE, checksum, f"{address}/{SAMPLE}", most_bytes=size))
 
 
