@@ -11,12 +11,12 @@ from tdegnn.graph import Direction
 from tdegnn.runs.run_folder import CONFIG, SUMMARY, RunFolder
 from tdegnn.runs.schema import (
     Digest,
+    EstimatorConfig,
     Names,
     Order,
     Size,
     SomeNames,
     Stored,
-    StoredOrder,
     StoredWithOthers,
     Whole,
     checked,
@@ -56,12 +56,9 @@ class Frames(Stored):
     has_mask: bool
 
 
-class ForecasterConfig(Stored):
-    """The entries of config.json. Settings are checked apart, since classes derived from `Forecaster` may have more."""
+class ForecasterConfig(EstimatorConfig):
+    """The entries of config.json."""
 
-    kind: str
-    settings: dict[str, Any]
-    chosen_order: StoredOrder | None = None
     data: Data
     frames: Frames
 

@@ -14,11 +14,11 @@ from tdegnn.nodes.settings import FAMILIES, upgrade_settings
 from tdegnn.runs.run_folder import CONFIG, SUMMARY, RunFolder
 from tdegnn.runs.schema import (
     Digest,
+    EstimatorConfig,
     Order,
     Scales,
     Size,
     Stored,
-    StoredOrder,
     StoredWithOthers,
     Whole,
     checked,
@@ -62,12 +62,9 @@ class LearnedUnits(Stored):
     is_vector: bool
 
 
-class NodesConfig(Stored):
-    """The entries of config.json. Settings are checked apart, since derived classes may have more."""
+class NodesConfig(EstimatorConfig):
+    """The entries of config.json."""
 
-    kind: str
-    settings: dict[str, Any]
-    chosen_order: StoredOrder | None = None
     data: Data
     num_outputs: Size
     learned: LearnedClasses | LearnedUnits

@@ -100,6 +100,14 @@ class StoredOrder(Stored):
     details: dict[str, Any]
 
 
+class EstimatorConfig(Stored):
+    """The entries of config.json of any estimator. Settings are checked apart: derived classes may have more."""
+
+    kind: str
+    settings: dict[str, Any]
+    chosen_order: StoredOrder | None = None
+
+
 class MetricsLine(Stored):
     """One validation. Numbers that were not finite are null."""
 

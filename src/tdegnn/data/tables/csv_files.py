@@ -232,7 +232,7 @@ def unescape(cell: str) -> str:
 
 @dataclass(frozen=True)
 class _CsvFile:
-    """A CSV file read cell by cell. This is slow, so it is only done to explain an error."""
+    """A CSV file whose format and columns are known. Arrow reads it; errors are explained by reading cell by cell."""
 
     path: Path
     csv_format: CsvFormat
