@@ -20,8 +20,11 @@ import os
 import re
 import secrets
 import stat
+import struct
 import time
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -38,14 +41,20 @@ if TYPE_CHECKING:
 # The most memory that one input may take, unless the user allows more.
 USUAL_LIMIT = 4 * 2**30
 LIMIT_VARIABLE = "TDEGNN_MEMORY_LIMIT"
-UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+UNITS = {"B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 # Python takes up to this many bytes for a byte of JSON: `[[],[]]` has a list per three bytes.
 JSON_COST = 40
 UNFINISHED = ".unfinished"
 # Seconds after which an unfinished file belongs to a process that was killed.
 LONGEST_WRITE = 3600.0
-# The longest piece of a file's name that is repeated in the names of its lock and of its unfinished file.
-LONGEST_NAME = 100
+# The longest piece of a file's name, in characters of up to four bytes, that is repeated in the names of its lock and
+# of its unfinished file. Names may have 255 bytes.
+LONGEST_NAME = 50
+# What Python raises for damaged archives: members that are cut, encrypted (RuntimeError), or of another version of zip.
+DAMAGED_ARCHIVES = (OSError, EOFError, ValueError, RuntimeError, struct.error, zipfile.BadZipFile, zlib.error)
+# What NumPy raises for damaged headers, which are Python: brackets without end, numbers that do not fit.
+DAMAGED_HEADERS = (TypeError, SyntaxError, MemoryError, RecursionError, OverflowError, tokenize.TokenError)
+RESTORE = "Restore it from a copy or train again."
 # Precedes the checksum in a file. The checksum is computed with zeros in its own place.
 MARK = b"tdegnn-sha256:"
 ZEROS = b"0" * 64
@@ -104,7 +113,7 @@ def check_memory(num_bytes: float, what: str) -> None:
 def show_size(num_bytes: float) -> str:
     """Return a number of bytes for a message, such as `4.2 GB`."""
     for unit, size in reversed(UNITS.items()):
-        if unit and num_bytes >= size:
+        if num_bytes >= size:
             return f"{num_bytes / size:,.3g} {unit}" if num_bytes < 1000 * size else f"{num_bytes / size:,.0f} {unit}"
     return "0 B"
 
@@ -113,7 +122,7 @@ def _parse_size(given: str | int, what: str) -> int:
     found = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)(i?B)?\s*", str(given), re.IGNORECASE | re.ASCII)
     size = None if found is None else int(float(found[1]) * UNITS[f"{found[2].upper()}B"])
     if not size:
-        raise InputError(f"Expected {what} to be a size such as 16GB or 500MB, got {given!r}.")
+        raise InputError(f"Expected {what} to be a size such as 16GB or 500MB, got {given!r}. Correct it.")
     return size
 
 
@@ -153,7 +162,8 @@ def write_whole(path: Path, content: bytes) -> None:
         try:
             with os.fdopen(descriptor, "wb") as stream:
                 if target.exists() and hasattr(os, "fchmod"):
-                    os.fchmod(stream.fileno(), stat.S_IMODE(target.stat().st_mode))
+                    with suppress(PermissionError):  # some file systems have no permissions
+                        os.fchmod(stream.fileno(), stat.S_IMODE(target.stat().st_mode))
                 stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -213,7 +223,7 @@ def append_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     Raises:
         InputError: The file does not end in JSON lines.
     """
-    with locked(path):
+    with locked(path), explained(path):
         finish_last_line(path)
         append_whole(path, b"".join(map(to_json_line, records)))
 
@@ -271,7 +281,7 @@ def _is_record(line: bytes) -> bool:
 
 
 def not_a_record(path: Path, line_number: int) -> InputError:
-    """Return the error for a file of JSON lines in which a line is not JSON."""
+    """Return the error for a file of JSON lines in which a line is not a JSON object."""
     return InputError(
         f"Expected result lines in {path}, got something else in line {line_number}. Choose another file."
     )
@@ -298,6 +308,9 @@ def sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems cannot flush a folder
+            raise
     finally:
         os.close(descriptor)
 
@@ -316,9 +329,7 @@ def read_whole(path: Path, cost: float = 2.0) -> bytes:
         check_memory(path.stat().st_size * cost, path.name)
         return path.read_bytes()
     except FileNotFoundError as error:
-        raise InputError(
-            f"Expected {path.name} in {path.parent}, got no such file. Restore it from a copy or train again."
-        ) from error
+        raise InputError(f"Expected {path.name} in {path.parent}, got no such file. {RESTORE}") from error
     except OSError as error:
         raise InputError(f"Expected a file that can be read, got {path} ({error.strerror}). Check the path.") from error
 
@@ -360,11 +371,9 @@ def from_json(text: bytes | str, source: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"Expected JSON in {source}, got {error}. Restore it from a copy or train again.") from error
+        raise InputError(f"Expected JSON in {source}, got {error}. {RESTORE}") from error
     if not isinstance(value, dict):
-        raise InputError(
-            f"Expected a JSON object in {source}, got {type(value).__name__}. Restore it from a copy or train again."
-        )
+        raise InputError(f"Expected a JSON object in {source}, got {type(value).__name__}. {RESTORE}")
     return value
 
 
@@ -400,7 +409,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["tdegnn"])
         del header["checksum"]
     except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise _damaged(path) from error
+        raise damaged(path) from error
     return dict(sorted(tensors.items())), header
 
 
@@ -427,8 +436,8 @@ def read_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
             arrays = {entry.filename.removesuffix(".npy"): _read_array(archive, entry) for entry in archive.infolist()}
             header = json.loads(archive.comment[len(MARK + ZEROS) :] or b"{}")
             return arrays, dict(header)
-    except (ValueError, KeyError, TypeError, SyntaxError, EOFError, OSError, RuntimeError, zipfile.BadZipFile) as error:
-        raise _damaged(path) from error
+    except (*DAMAGED_ARCHIVES, *DAMAGED_HEADERS, KeyError) as error:
+        raise damaged(path) from error
 
 
 def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
@@ -455,18 +464,18 @@ def _read_sealed(path: Path) -> bytes:
     content = read_whole(path)
     found = re.search(re.escape(MARK) + rb"([0-9a-f]{64})", content)
     if found is None:
-        raise _damaged(path)
+        raise damaged(path)
     start, stop = found.span(1)
     unsealed = content[:start] + ZEROS + content[stop:]
     if hashlib.sha256(unsealed).hexdigest().encode() != found.group(1):
-        raise _damaged(path)
+        raise damaged(path)
     return content
 
 
-def _damaged(path: Path) -> InputError:
+def damaged(path: Path) -> InputError:
+    """Return the error for a file that was changed after it was written."""
     return InputError(
-        f"Expected {path} as it was written, got a file that does not match its SHA-256 checksum. "
-        "Restore it from a copy or train again."
+        f"Expected {path} as it was written, got a file that does not match its SHA-256 checksum. {RESTORE}"
     )
 
 

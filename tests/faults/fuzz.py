@@ -140,6 +140,8 @@ def fuzz(minutes: float, seed: int) -> dict[str, Tries]:
     sizes, starts = dict.fromkeys(names, 20), {name: count(seed) for name in names}
     for name in names:
         try_seeds(name, read_corpus(name), tries[name])
+        for key, text in tries[name].failures.items():
+            print(f"{name}, seed {key} of the corpus: {text}", flush=True)
     for name in cycle(names):
         begun = time.monotonic()
         if begun >= end:

@@ -46,7 +46,8 @@ def kill_and_compare(kind: str, seed: int, folder: Path) -> str:
     assert outcome.was_killed, f"ended with {outcome.code}: {describe_end(outcome)}"
     work.check(place)
     if draw.random() < KILLED_TWICE:
-        nursery().run(with_fault(work.finish(place), fault_at(draw.random())))
+        (second,) = nursery().run(with_fault(work.finish(place), fault_at(draw.random())))
+        assert second.was_killed or second.code == 0, f"ended with {second.code}: {describe_end(second)}"
         work.check(place)
     return _finish(kind, place)
 

@@ -31,7 +31,7 @@ cli.main(["sweep", "tiny", *sys.argv[1:]])
 """
 
 
-def kill_and_compare(kind: str, seed: int, folder: Path, url: str | None = None) -> str:
+def kill_a_training_sweep(kind: str, seed: int, folder: Path, url: str | None = None) -> str:
     """Kill a sweep at the moment of this seed, continue it, and compare it with one that was left alone.
 
     Args:

@@ -224,7 +224,7 @@ WRONG_COLUMNS = {
         "Expected columns of numbers, text or dates in s.parquet, got list<.*> in column",
     ),
     "structures": (pa.array([{"x": 1}] * 8), "Expected columns of numbers, text or dates in s.parquet, got struct<"),
-    "text that is none": (pa.array([b"\xff"] * 8).view(pa.string()), "s.parquet is damaged or cut off"),
+    "text that is none": (pa.array([b"\xff"] * 8).view(pa.string()), "s.parquet, which is damaged or cut off"),
     "bytes that are no text": (pa.array([b"\xff"] * 8), "Expected text in column 'time' of s.parquet, got bytes"),
 }
 

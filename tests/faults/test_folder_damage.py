@@ -96,7 +96,7 @@ def test_a_missing_entry_is_named(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("file", ["config.json", "summary.json", "metrics.jsonl"])
 def test_a_changed_number_is_noticed(file, tmp_path):
-    """Item 4: these were read before, and changed forecasts or what `explain` says."""
+    """these were read before, and changed forecasts or what `explain` says."""
     run = shutil.copytree(trained("physical"), tmp_path / "run")
     content = (run / file).read_text()
     (run / file).write_text(content.replace("0", "1", 1))
@@ -109,7 +109,7 @@ def test_a_changed_number_is_noticed(file, tmp_path):
 @pytest.mark.parametrize("name", ["physical", "classifier"])
 @pytest.mark.parametrize("file", ["weights.safetensors", "coefficients.npz", "summary.json"])
 def test_a_file_of_another_run_is_refused(name, file, tmp_path):
-    """Item 4: weights of another training with the same shapes were accepted."""
+    """weights of another training with the same shapes were accepted."""
     run = shutil.copytree(trained(name), tmp_path / "run")
     shutil.copy(trained(name, 1) / file, run / file)
     message = f"Expected {file} of the training that config.json in .*run describes, got that of another training."
@@ -146,7 +146,7 @@ SIZES += [("classifier", "settings", "num_layers"), ("classifier", "chosen_order
 
 @pytest.mark.slow
 def test_a_huge_size_costs_neither_time_nor_memory(tmp_path):
-    """Item 8: `num_layers: 1e12` made loading hang."""
+    """`num_layers: 1e12` made loading hang."""
     runs = [
         edited(name, tmp_path / f"{name}-{place}-{value}", place, value)
         for name, *place in SIZES
@@ -164,7 +164,7 @@ def test_a_huge_size_costs_neither_time_nor_memory(tmp_path):
 
 
 def test_an_array_that_says_it_is_larger_than_its_file_is_refused(tmp_path):
-    """Item 8: a header of an array may ask for any memory."""
+    """a header of an array may ask for any memory."""
     path = tmp_path / "a.npz"
     write_arrays(path, {"coefficients": np.ones((3, 4))})
     path.write_bytes(folder_damage.sealed(path.read_bytes().replace(b"(3, 4)", b"(3, 9)")))

@@ -1,4 +1,4 @@
-"""A `save` that is interrupted at any moment does not stand in the way of the next one. Item 3 of hard use."""
+"""A `save` that is interrupted at any moment does not stand in the way of the next one."""
 
 import multiprocessing
 import os

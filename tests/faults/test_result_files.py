@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import resource
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -145,6 +146,29 @@ def test_lines_of_another_experiment_are_refused_in_one_line(tmp_path, capsys, c
     assert error.startswith("Error: Expected result lines of ")
     assert f"in line 1 of {path}" in error
     assert error.count("\n") == 1
+
+
+def test_a_damaged_footer_of_packed_lines_does_not_end_the_process(tmp_path):
+    path = tmp_path / "lines.jsonl"
+    append_lines(path, [{"number": number} for number in range(200)])
+    packed = pack_lines(path)
+    content = bytearray(packed.read_bytes())
+    for place in range(len(content) - 200, len(content)):
+        packed.write_bytes(content[:place] + bytes([content[place] ^ 0x15]) + content[place + 1 :])
+        with suppress(InputError):
+            read_lines(path)
+
+
+def test_a_recipe_file_that_does_not_exist_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"Expected a recipe file at .*none.toml, got none"):
+        read_recipes("cora", tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("name", ["x" * 240, "日" * 80])
+def test_a_name_may_be_as_long_as_the_system_allows(tmp_path, name):
+    append_lines(tmp_path / name, [{"number": 1}])
+    write_whole(tmp_path / name, b"new")
+    assert (tmp_path / name).read_bytes() == b"new"
 
 
 def test_null_in_place_of_a_number_is_nan(tmp_path):

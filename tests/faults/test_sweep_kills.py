@@ -9,7 +9,7 @@ from tdegnn import InputError
 from tdegnn.experiments.studies import open_study
 from tdegnn.experiments.sweep import run_sweep
 from tests.experiments.test_sweep import SETTINGS, TINY, rigged, sweep
-from tests.faults.sweep_kills import facts, kill_and_compare
+from tests.faults.sweep_kills import facts, kill_a_training_sweep
 
 pytestmark = pytest.mark.slow
 
@@ -27,11 +27,11 @@ def database(tmp_path):
 
 @pytest.mark.parametrize(("kind", "seed"), [("journal", 5), ("sqlite", 7)])
 def test_a_killed_sweep_is_continued_as_if_nothing_had_happened(tmp_path, kind, seed):
-    kill_and_compare(kind, seed, tmp_path)
+    assert kill_a_training_sweep(kind, seed, tmp_path) == "killed"
 
 
 def test_a_killed_sweep_in_postgresql_is_continued_as_if_nothing_had_happened(tmp_path, database):
-    kill_and_compare("postgresql", 3, tmp_path, database.get_uri())
+    assert kill_a_training_sweep("postgresql", 3, tmp_path, database.get_uri()) == "killed"
 
 
 def test_a_lost_connection_is_made_again_and_a_lost_server_is_one_line(tmp_path, database):

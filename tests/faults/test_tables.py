@@ -1,4 +1,4 @@
-"""Tables of series under hard use: huge numbers, long rows, odd times, encodings, names and formulas."""
+"""Odd tables of series: huge numbers, long rows, odd times, encodings, names and formulas."""
 
 import errno
 import os
@@ -401,3 +401,21 @@ def test_a_huge_node_feature_is_refused_at_its_own_line(tmp_path):
     panel = Panel.from_array(np.ones((5, 2)), nodes=["A", "B"])
     with pytest.raises(InputError, match=r"in column 'height', got 1e\+300 in line 3 of heights.csv"):
         read_node_features(tmp_path / "heights.csv", panel)
+
+
+def test_a_large_file_in_another_encoding_is_explained(tmp_path, monkeypatch):
+    rows = "".join(f"{step},{step},{step}\n" for step in range(30_000))
+    (tmp_path / "a.csv").write_bytes(f"time,A,B\n{rows}".encode() + b"30000,\xff,1\n")
+    monkeypatch.setenv("TDEGNN_MEMORY_LIMIT", "10MB")
+    with pytest.raises(InputError, match=r"Expected utf-8 text in a.csv, got the byte 0xff in line 30002"):
+        read_panel(tmp_path / "a.csv")
+
+
+def test_a_parquet_file_without_rows_is_not_called_damaged(tmp_path):
+    table = pa.table(
+        {"node": pa.array([], pa.string()), "time": pa.array([], pa.int64()), "value": pa.array([], pa.float64())}
+    )
+    writer = pyarrow.parquet.ParquetWriter(tmp_path / "a.parquet", table.schema)
+    writer.close()
+    with pytest.raises(InputError, match=r"Expected rows in a.parquet, got only a header"):
+        read_panel(tmp_path / "a.parquet")

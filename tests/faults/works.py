@@ -96,7 +96,7 @@ def describe_end(outcome: Outcome) -> str:
 def check_one_line(outcome: Outcome) -> None:
     """Raise an AssertionError unless a command refused with one line."""
     is_one_line = outcome.err.startswith("Error: ") and outcome.err.count("\n") == 1
-    assert outcome.code in (1, 2), f"ended with {outcome.code}: {describe_end(outcome)}"
+    assert outcome.code == 2, f"ended with {outcome.code}: {describe_end(outcome)}"
     assert is_one_line, f"complained in another way than in one line: {describe_end(outcome)}"
 
 

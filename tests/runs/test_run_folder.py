@@ -291,10 +291,10 @@ def test_resuming_with_other_settings_names_the_first(changed, message, run):
 
 
 def test_a_second_training_in_the_same_folder_is_refused(run):
-    message = "Expected no other process in .*run, got one that is training there. Wait for it"
+    message = "Expected no other process in .*run, got one that is writing there. Wait for it"
     with pytest.raises(InputError, match=message):
         RunFolder.resume(run.path, CONFIG)
-    assert "got one that is training there" in answer_of_another_process(refusal, RunFolder.resume, run.path, CONFIG)
+    assert "got one that is writing there" in answer_of_another_process(refusal, RunFolder.resume, run.path, CONFIG)
     run.append_metrics({"step": 2})
     run.close()
     RunFolder.resume(run.path, CONFIG).close()

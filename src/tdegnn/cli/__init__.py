@@ -61,7 +61,10 @@ def _run(words: list[str]) -> tuple[int, str]:
     except typer.TyperException as error:
         return error.exit_code, _describe_usage(error)
     except OSError as error:
-        return 2, f"Could not use {error.filename or 'a file'}: {error.strerror or error}."
+        return 2, (
+            f"Expected to use {error.filename or 'a file'}, got a system error ({error.strerror or error}). Check the "
+            "path and the disk."
+        )
     except (MemoryError, RuntimeError) as error:
         if not _is_out_of_memory(error):
             raise
@@ -95,7 +98,7 @@ def _is_out_of_memory(error: Exception) -> bool:
 class _Stop:
     """Ends the process at a signal that asks for it, and says how to continue.
 
-    It ends at once, without an exception: libraries lose exceptions on their way, or crash if one comes while they are
+    It ends at once, without an exception: some libraries suppress exceptions, or crash if one comes while they are
     imported. Nothing is lost by that, as all files are written so that the process may be killed at any moment.
 
     Args:
@@ -133,7 +136,7 @@ class _Stop:
                 # Not by a stream, which may be in the middle of a line.
                 os.write(2, (CLEAR_LINE if os.isatty(2) else b"") + f"{line}\n".encode(errors="backslashreplace"))
         except OSError:
-            pass  # nobody listens
+            pass  # the error output is closed
         finally:
             os._exit(code)
 
@@ -144,7 +147,7 @@ class _Stop:
             sys.stdout.flush()
 
     def _advise(self) -> str:
-        if self._words[:1] == ["sweep"]:
+        if self._words[:1] in (["sweep"], ["reproduce"]):
             return "Run the same command again to continue."
         return f"Continue with: {self._continuation()}" if self._has_begun() else ""
 

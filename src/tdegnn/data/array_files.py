@@ -1,4 +1,4 @@
-"""NumPy and SciPy files of users, npy and npz, read without trust.
+"""NumPy and SciPy files of users, npy and npz, checked before they are read.
 
 Headers are read first: they tell what the arrays will take, which must be within the limit of memory (`check_memory`).
 Then no more than that is read. Only plain numbers and text are read, never pickles. The parts of a sparse matrix are
@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import io
 import math
-import struct
-import tokenize
 import warnings
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +23,7 @@ import scipy.sparse
 from jaxtyping import Shaped
 
 from tdegnn.errors import InputError, list_some
-from tdegnn.files import check_memory
+from tdegnn.files import DAMAGED_ARCHIVES, DAMAGED_HEADERS, check_memory
 from tdegnn.sparse_checks import PARTS, check_parts
 
 Array: TypeAlias = Shaped[np.ndarray, "..."]
@@ -47,10 +44,6 @@ LONGEST_HEADER = 4096
 LONGEST_NAME = 200
 MOST_CODES = 0x10FFFF
 HEADER_READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-# What Python raises for damaged archives: members that are cut, encrypted (RuntimeError), or of another version of zip.
-DAMAGES = (OSError, EOFError, ValueError, RuntimeError, struct.error, zipfile.BadZipFile, zlib.error)
-# What NumPy raises for damaged headers, which are Python: brackets without end, numbers that do not fit.
-DAMAGED_HEADERS = (TypeError, SyntaxError, MemoryError, RecursionError, OverflowError, tokenize.TokenError)
 
 
 def list_arrays(path: Path, what: str) -> tuple[str, ...]:
@@ -247,7 +240,7 @@ def _explained(path: Path, what: str) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except DAMAGES as error:
+    except DAMAGED_ARCHIVES as error:
         raise InputError(
             f"Expected {what} saved by NumPy or SciPy in {path.name}, got another file, or a damaged one."
         ) from error

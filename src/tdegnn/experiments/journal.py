@@ -73,7 +73,7 @@ class _JournalLines(BaseJournalBackend):  # type: ignore[misc]
 
     def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:
         """Yield the complete lines from this one on."""
-        if log_number_from != self.num_read:  # somebody else reads: begin again
+        if log_number_from != self.num_read:  # another reader: begin with the first line
             self.num_read = self._num_bytes_read = 0
         for line in self._new_lines():
             record = _parse(line)

@@ -50,6 +50,8 @@ def read_recipes(dataset: str, path: Path | None = None, **own: PartLike) -> dic
         path: Your own recipe file. If None, the one that comes with the library.
         own: Your classes for the sections that name one: `coefficients=`, `operator=` or `initial_states=`.
     """
+    if path is not None and not path.is_file():
+        raise InputError(f"Expected a recipe file at {path}, got none. Check the path.")
     source = FOLDER.joinpath(f"{dataset}.toml") if path is None else path
     if not source.is_file():
         known = ", ".join(sorted(entry.name.removesuffix(".toml") for entry in FOLDER.iterdir()))
@@ -92,7 +94,7 @@ def config_from_record(settings: Mapping[str, Any], **own: PartLike) -> AnyConfi
     known = {field.name for field in fields(kind)}
     unknown = set(settings) - known
     if unknown:
-        raise InputError(f"Expected settings among {', '.join(sorted(known))}, got {sorted(unknown)[0]!r}.")
+        raise InputError(f"Expected settings among {', '.join(sorted(known))}, got {sorted(unknown)[0]!r}. Correct it.")
     groups = {group: _as_typed(GroupDescent, settings[group]) for group in GROUPS if group in settings}
     parts = parts_from_record(FAMILIES, settings, own) if kind is NodeConfig else settings
     config: AnyConfig = _as_typed(kind, {**parts, **groups})
@@ -102,7 +104,7 @@ def config_from_record(settings: Mapping[str, Any], **own: PartLike) -> AnyConfi
 def _as_typed(kind: type, settings: Any) -> Any:
     """Make a dataclass with these settings. People and JSON may write a float as 1."""
     if not isinstance(settings, Mapping):
-        raise InputError(f"Expected settings by name, got {settings!r}.")
+        raise InputError(f"Expected settings by name, got {settings!r}. Correct it.")
     types = {field.name: field.type for field in fields(kind)}
     return kind(**{name: _checked(name, value, types.get(name)) for name, value in settings.items()})
 
@@ -115,7 +117,7 @@ def _checked(name: str, value: Any, kind: Any) -> Any:
     if expected is None:
         return value
     if type(value) not in expected.accepted:  # not `isinstance`: true is no number
-        raise InputError(f"Expected {name} to be {expected.words}, got {value!r}.")
+        raise InputError(f"Expected {name} to be {expected.words}, got {value!r}. Correct it.")
     return float(value) if kind == "float" else value
 
 

@@ -170,26 +170,15 @@ def _read_both(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def _read_packed(path: Path) -> Iterator[dict[str, Any]]:
     if not path.exists():
         return
-    import pyarrow
-    import pyarrow.parquet
+    from tdegnn.data.tables.parquet_files import read_parquet
 
-    try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            check_memory(sum(_sizes_of_columns(file.metadata)) * LINE_COST, path.name)
-            column = file.read(columns=[COLUMN]).column(COLUMN)
-        texts = column.to_pylist() if pyarrow.types.is_string(column.type) else [None]
-    except (pyarrow.ArrowException, KeyError, OSError, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise InputError(f"Expected packed result lines in {path}, got {reason}. Choose another file.") from error
-    for number, text in enumerate(texts, start=1):
-        yield _read_object(text, path, number)
-
-
-def _sizes_of_columns(metadata: Any) -> Iterator[int]:
-    """Yield the size of each column, not compressed, per group of rows."""
-    for group in range(metadata.num_row_groups):
-        for column in range(metadata.num_columns):
-            yield max(metadata.row_group(group).column(column).total_uncompressed_size, 0)
+    columns = read_parquet(path)
+    if COLUMN not in columns.column_names:
+        raise InputError(f"Expected packed result lines in {path}, got no column {COLUMN!r}. Choose another file.")
+    column = columns.column(COLUMN)
+    check_memory(column.nbytes * LINE_COST, path.name)
+    for number, text in enumerate(column.to_pylist(), start=1):
+        yield _read_object(text if isinstance(text, str) else None, path, number)
 
 
 def _read_plain(path: Path) -> Iterator[dict[str, Any]]:

@@ -86,6 +86,7 @@ def open_study(storage: str | Path, name: str, dataset_name: str, settings: Swee
         if known is None:
             study.set_user_attr(SETTINGS, asked)
     if known is not None and known != asked:
+        study.close()
         different = [key for key in known | asked if known.get(key) != asked.get(key)]
         raise InputError(
             f"Expected the settings study {name!r} was started with, "

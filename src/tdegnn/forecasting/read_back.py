@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from torch import Tensor
 
 from tdegnn.data.panel import Panel
 from tdegnn.data.scalers import Scaler
 from tdegnn.data.tables.node_features import NodeFeatures
 from tdegnn.data.times.seasons import Season
 from tdegnn.errors import InputError
+from tdegnn.files import RESTORE
 from tdegnn.forecasting.fitted import HAS_INTERVALS, KEPT, OF_INTERVALS, Ensemble, FittedForecaster
 from tdegnn.forecasting.frames import FrameMaker
 from tdegnn.forecasting.intervals import INTERVALS, Intervals, read_intervals
@@ -21,7 +23,7 @@ from tdegnn.forecasting.schema import read_summary
 from tdegnn.forecasting.settings import ForecasterSettings
 from tdegnn.graph import Graph
 from tdegnn.runs.run_folder import CONFIG, WEIGHTS, RunFolder
-from tdegnn.runs.schema import RESTORE, refusal
+from tdegnn.runs.schema import refusal
 from tdegnn.training.devices import choose_placement, place
 from tdegnn.training.order_choice import ChosenOrder
 from tdegnn.training.stored_weights import check_coefficients, check_members, making_what_is_stored, take_weights
@@ -59,8 +61,8 @@ def read_forecaster(folder: RunFolder, config: dict[str, Any], settings: Forecas
     """
     stored, coefficients = folder.read_weights(), folder.read_coefficients()["coefficients"]
     check_members({name: tensor for name, tensor in stored.items() if name.startswith(KEPT)}, 1, folder.path)
-    # Not `.numpy()` of any tensor: NumPy has no bfloat16, for example.
-    kept = {name.removeprefix(KEPT): np.asarray(stored.pop(name)[0]) for name in [*stored] if name.startswith(KEPT)}
+    arrays = [name for name in stored if name.startswith(KEPT)]
+    kept = {name.removeprefix(KEPT): _as_array(stored.pop(name)[0], name, folder.path) for name in arrays}
     check_members(stored, settings.num_members, folder.path)
     _check_arrays(config, settings, kept, folder.path)
     graph = _read_graph(config["data"], kept, keep_self_loops=folder.format > 1)
@@ -89,6 +91,15 @@ def read_forecaster(folder: RunFolder, config: dict[str, Any], settings: Forecas
         folder.read_history(),
         read_summary(folder),
     )
+
+
+def _as_array(tensor: Tensor, name: str, path: Path) -> np.ndarray:
+    try:
+        return np.asarray(tensor.numpy())
+    except TypeError as error:  # NumPy has no bfloat16, for example
+        raise InputError(
+            f"Expected {name!r} in {WEIGHTS} of {path} in a type of NumPy, got {tensor.dtype}. {RESTORE}"
+        ) from error
 
 
 def _check_arrays(

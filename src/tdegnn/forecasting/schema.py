@@ -19,6 +19,7 @@ from tdegnn.runs.schema import (
     Stored,
     StoredWithOthers,
     Whole,
+    check_chosen_order,
     checked,
     config_schema,
     refusal,
@@ -111,6 +112,7 @@ def check_config(folder: RunFolder, kind: type[ForecasterSettings]) -> dict[str,
     checked(config_schema(kind, tuple(FAMILIES)), {"settings": settings}, file)
     data, frames = found.data, found.frames
     helping = data.channels[data.num_targets :]
+    check_chosen_order(found, settings, file)
     expected = [
         ("data.num_targets", data.num_targets <= len(data.channels), f"at most {len(data.channels)}", data.num_targets),
         ("data.times", len(data.times) >= frames.window, f"at least {frames.window} times", len(data.times)),
@@ -118,7 +120,6 @@ def check_config(folder: RunFolder, kind: type[ForecasterSettings]) -> dict[str,
         ("frames.horizon", frames.window + frames.horizon <= data.steps, "fewer steps than the data", frames.horizon),
         ("settings.window", settings["window"] in (None, frames.window), "that of the frames", settings["window"]),
         ("settings.known", set(settings["known"]) <= set(helping), f"names among {helping}", settings["known"]),
-        ("chosen_order", (found.chosen_order is None) == (settings["order"] != "auto"), "an order", found.chosen_order),
     ]
     for period, num_waves in frames.seasons:
         is_season = period > 1 and num_waves in range(1, MOST_WAVES + 1)

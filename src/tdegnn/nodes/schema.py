@@ -21,6 +21,7 @@ from tdegnn.runs.schema import (
     Stored,
     StoredWithOthers,
     Whole,
+    check_chosen_order,
     checked,
     config_schema,
     refusal,
@@ -118,11 +119,11 @@ def check_config(folder: RunFolder, kind: type[BaseEstimator], learned: str) -> 
         if any(each is not None and len(each) != length for each in lists):
             raise refusal(file, entry, f"{length} values", config[entry])
     classes = values.get("classes", [])
+    check_chosen_order(found, settings, file)
     expected = [
         ("learned", learned in values, f"an entry {learned}", values),
         ("learned.classes", len(set(classes)) == len(classes), "distinct classes", classes),
         ("learned.is_vector", not values.get("is_vector") or found.num_outputs == 1, "false", True),
-        ("chosen_order", (found.chosen_order is None) == (settings["order"] != "auto"), "an order", found.chosen_order),
     ]
     weights = settings.get("class_weight")
     for pair in weights if isinstance(weights, list) else []:

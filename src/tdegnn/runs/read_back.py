@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tdegnn.errors import InputError
-from tdegnn.files import digest_of, from_json, read_whole, to_json
+from tdegnn.files import RESTORE, damaged, digest_of, from_json, read_whole, to_json
 from tdegnn.runs.run_folder import CONFIG, FORMAT, SAVING, SIGNED_FORMAT, SUMMARY, hash_file, is_file
-from tdegnn.runs.schema import RESTORE, CheckpointHeader, Head, MetricsLine, SummaryHead, checked
+from tdegnn.runs.schema import CheckpointHeader, Head, MetricsLine, SummaryHead, checked
 
 CHOOSE = "Choose the folder of a training."
 
@@ -168,7 +168,5 @@ def _check_digest(file: Path, content: dict[str, Any], *, is_required: bool) -> 
     except RecursionError:
         is_right = False
     if not is_right:
-        raise InputError(
-            f"Expected {file} as it was written, got a file that does not match its SHA-256 checksum. {RESTORE}"
-        )
+        raise damaged(file)
     return digest

@@ -465,7 +465,7 @@ def _acquire(path: Path) -> BaseFileLock:
             lock.acquire()
         except Timeout as error:
             raise InputError(
-                f"Expected no other process in {path}, got one that is training there. "
+                f"Expected no other process in {path}, got one that is writing there. "
                 "Wait for it or choose another folder."
             ) from error
     return lock

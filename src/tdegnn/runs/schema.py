@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from tdegnn.errors import InputError
+from tdegnn.files import RESTORE
 
 # The largest size in a file: nodes, channels, layers, steps of a window.
 MOST = 1_000_000
@@ -26,7 +27,6 @@ MOST_ORDER = 10_000
 LARGEST = 2**62
 # Settings that are sizes of a network. Other whole numbers, such as `num_steps`, cost nothing when a folder is read.
 SIZES = {"window", "horizon", "hidden_channels", "num_layers", "num_members"}
-RESTORE = "Restore it from a copy or train again."
 LONGEST_SHOWN = 60
 
 
@@ -106,6 +106,14 @@ class EstimatorConfig(Stored):
     kind: str
     settings: dict[str, Any]
     chosen_order: StoredOrder | None = None
+
+
+def check_chosen_order(found: EstimatorConfig, settings: dict[str, Any], file: Path) -> None:
+    """Raise an `InputError` unless an order was chosen exactly if `order` is "auto"."""
+    is_auto, order = settings["order"] == "auto", found.chosen_order
+    if is_auto != (order is not None):
+        text = "an order" if is_auto else 'no order, since settings.order is not "auto",'
+        raise refusal(file, "chosen_order", text, None if order is None else order.order)
 
 
 class MetricsLine(Stored):

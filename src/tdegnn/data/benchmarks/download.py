@@ -108,7 +108,11 @@ def _ask(address: str, headers: dict[str, str], deadline: float) -> requests.Res
     """Return the answer to a request, after redirects."""
     for _ in range(MOST_REDIRECTS + 1):
         response = _send(address, headers)
-        _check_time(deadline)
+        try:
+            _check_time(deadline)
+        except FailedDownloadError:
+            response.close()
+            raise
         if response.status_code not in REDIRECTS:
             return response
         response.close()

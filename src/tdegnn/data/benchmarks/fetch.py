@@ -3,7 +3,7 @@
 `TDEGNN_CACHE` names the folder for downloads. `TDEGNN_MIRROR` names a folder or an address (http, https, file) with the
 same files under the same relative paths; if it is set, no other address is used. `fetch` returns a file only if its
 checksum is right. A download is written to a `.part` file, continues where it broke off, and is renamed once its
-checksum is right. A lock lets one process at a time download. `download.py` talks to servers.
+checksum is right. A lock lets one process at a time download. `download.py` sends the requests.
 """
 
 from __future__ import annotations
@@ -79,9 +79,15 @@ def mirror() -> Path | str | None:
         return _as_folder(chosen)
     scheme = chosen.partition("://")[0].lower()
     if scheme not in ("http", "https", "file"):
-        raise InputError(f"Expected TDEGNN_MIRROR to be a folder or an http, https or file address, got {chosen!r}.")
+        raise InputError(
+            "Expected TDEGNN_MIRROR to be a folder or an http, https or file address, got an address that begins with "
+            f"{scheme[:20]!r}. Correct it."
+        )
     example = "file:///folder" if scheme == "file" else f"{scheme}://example.org/folder"
-    malformed = InputError(f"Expected TDEGNN_MIRROR to be an address such as {example}, got {chosen!r}.")
+    malformed = InputError(
+        f"Expected TDEGNN_MIRROR to be an address such as {example}, got something else, which is not repeated here "
+        "because it may hold a password. Correct it."
+    )
     try:
         parts = urlsplit(chosen)
         host, has_port = parts.hostname, parts.port is not None

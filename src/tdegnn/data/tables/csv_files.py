@@ -55,7 +55,7 @@ MOST_NAMES = 1_000
 NUMBER = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE | re.ASCII)
 # Text that a spreadsheet would run unless it is a number, also after apostrophes.
 FORMULA = re.compile(r"'*[=+\-@\t\r]")
-ESCAPED = r"^'('*[=+\-@\t\r])"
+ESCAPED = f"^'({FORMULA.pattern})"
 
 
 def check_file(source: str | os.PathLike[str]) -> Path:
@@ -169,7 +169,10 @@ def read_csv(
     separator, start = peek_csv(path, csv_format, has_header=has_header)
     check_names(start.names, path.name)
     file = _CsvFile(path, csv_format, separator, start.names, tuple(choose_kinds(start)), has_header, number_hint)
-    file.check_cost()
+    try:
+        file.check_cost()
+    except UnicodeError as error:
+        raise file.explain(str(error)) from error
     block_size = file.first_block_size(start)
     while True:
         try:
@@ -459,7 +462,9 @@ def _check_is_text(path: Path, csv_format: CsvFormat) -> None:
         start = file.read(4096)
     for mark, content in OTHER_FILES.items():
         if start.startswith(mark):
-            raise InputError(f"Expected a CSV or Parquet file, but {path.name} is {content}. Save the table as CSV.")
+            raise InputError(
+                f"Expected a CSV or Parquet file, got {path.name}, which is {content}. Save the table as CSV."
+            )
     if not csv_format.is_utf8:
         return
     if start[:2] in UTF16_MARKS:

@@ -1,4 +1,4 @@
-"""Parquet files of users, read without trust into Arrow columns.
+"""Parquet files of users, checked before they are read into Arrow columns.
 
 A Parquet file of a few megabytes can hold billions of rows. Its footer and its pages tell how many, and how long
 (`parquet_pages.py`), so what the columns will take is known before they are read, and must be within the limit of
@@ -178,4 +178,4 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def _damaged(source: str) -> InputError:
-    return InputError(f"Expected a whole Parquet file, but {source} is damaged or cut off.")
+    return InputError(f"Expected a whole Parquet file, got {source}, which is damaged or cut off. Write it again.")

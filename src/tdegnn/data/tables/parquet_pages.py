@@ -1,4 +1,4 @@
-"""What a Parquet file holds, by its own words: rows and columns in its footer, and what its pages unpack to.
+"""What a Parquet file says that it holds: rows and columns in its footer, and what its pages unpack to.
 
 The footer repeats what the pages say, and can be wrong. A page says how many bytes it unpacks to, and Arrow unpacks no
 more than that. Both are read here, in Python, because pyarrow ends the process if it is asked about a column whose
@@ -116,7 +116,9 @@ def find_deltas(path: Path, contents: Contents, columns: Iterable[int]) -> dict[
         The most bytes that a text of such a column can have, by position. All texts together can have more bytes than
         their pages.
     """
-    num_columns = len(contents.chunks) // max(len(contents.num_rows), 1)
+    if not contents.chunks:
+        return {}
+    num_columns = len(contents.chunks) // len(contents.num_rows)
     longest: dict[int, int] = {}
     for column in columns:
         for page in _read_pages(path, contents.chunks[column::num_columns]):
