@@ -412,10 +412,7 @@ def test_a_large_file_in_another_encoding_is_explained(tmp_path, monkeypatch):
 
 
 def test_a_parquet_file_without_rows_is_not_called_damaged(tmp_path):
-    table = pa.table(
-        {"node": pa.array([], pa.string()), "time": pa.array([], pa.int64()), "value": pa.array([], pa.float64())}
-    )
-    writer = pyarrow.parquet.ParquetWriter(tmp_path / "a.parquet", table.schema)
-    writer.close()
+    schema = pa.schema({"node": pa.string(), "time": pa.int64(), "value": pa.float64()})
+    pyarrow.parquet.ParquetWriter(tmp_path / "a.parquet", schema).close()
     with pytest.raises(InputError, match=r"Expected rows in a.parquet, got only a header"):
         read_panel(tmp_path / "a.parquet")
