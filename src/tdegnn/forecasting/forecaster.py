@@ -21,7 +21,7 @@ from tdegnn.data.panel import Panel
 from tdegnn.data.scalers import Per
 from tdegnn.data.tables.node_features import NodeFeatures, NodeFeaturesSource, read_node_features
 from tdegnn.data.times.seasons import Season, seasons_of
-from tdegnn.errors import Argument, InputError, NotFittedError, check_count, check_finite
+from tdegnn.errors import Argument, InputError, NotFittedError, check_count
 from tdegnn.forecasting.backtest import Backtest, run_backtest
 from tdegnn.forecasting.fitted import FittedForecaster, ForecastNetwork, describe_data, graph_of
 from tdegnn.forecasting.forecast import Forecast
@@ -344,8 +344,7 @@ class Forecaster(ForecasterSettings):
         return read_node_features(source, panel)
 
     def _checked_lowest(self) -> float | None:
-        if self.lowest is not None:
-            check_finite(lowest=self.lowest)
+        self.check_lowest()
         return self.lowest
 
     def _check_fitted(self) -> FittedForecaster:

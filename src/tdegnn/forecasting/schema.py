@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from tdegnn.errors import LARGEST_VALUE
 from tdegnn.forecasting.settings import FAMILIES, ForecasterSettings, upgrade_settings
 from tdegnn.graph import Direction
 from tdegnn.runs.run_folder import CONFIG, SUMMARY, RunFolder
@@ -111,6 +112,7 @@ def check_config(folder: RunFolder, kind: type[ForecasterSettings]) -> dict[str,
         settings = kind().to_record() | upgrade_settings(settings)
     checked(config_schema(kind, tuple(FAMILIES)), {"settings": settings}, file)
     data, frames = found.data, found.frames
+    lowest = settings["lowest"]
     helping = data.channels[data.num_targets :]
     check_chosen_order(found, settings, file)
     expected = [
@@ -119,6 +121,7 @@ def check_config(folder: RunFolder, kind: type[ForecasterSettings]) -> dict[str,
         ("frames.horizon", frames.horizon == settings["horizon"], "that of the settings", frames.horizon),
         ("frames.horizon", frames.window + frames.horizon <= data.steps, "fewer steps than the data", frames.horizon),
         ("settings.window", settings["window"] in (None, frames.window), "that of the frames", settings["window"]),
+        ("settings.lowest", abs(lowest or 0.0) <= LARGEST_VALUE, f"at most {LARGEST_VALUE:g}", lowest),
         ("settings.known", set(settings["known"]) <= set(helping), f"names among {helping}", settings["known"]),
     ]
     for period, num_waves in frames.seasons:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, SYSTEMS, System
 from tdegnn.data.panel import Panel
-from tdegnn.errors import Argument, InputError, check_count, check_count_or_auto, check_finite
+from tdegnn.errors import LARGEST_VALUE, Argument, InputError, check_count, check_count_or_auto, check_finite
 from tdegnn.forecasting.intervals import INTERVALS, check_intervals, fewest_residuals
 from tdegnn.forecasting.linear_skip import SKIPS, fits_by_node, is_solved, make_skip
 from tdegnn.nets.physical_series import PhysicalSeriesNetwork
@@ -151,14 +151,21 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
             batch_size=1 if self.batch_size is None else self.batch_size,
         )
         check_count(minimum=0, seed=self.seed)
-        for name in ("lowest", "season"):
-            if getattr(self, name) is not None:
-                check_finite(**{name: getattr(self, name)})
+        self.check_lowest()
+        if self.season is not None:
+            check_finite(season=self.season)
         for name in ("learning_rate", "weight_decay", "c_learning_rate", "c_weight_decay"):
             check_finite(**{name: getattr(self, name)})
             if getattr(self, name) < 0:
                 raise InputError(f"Expected {name} to be at least 0, got {getattr(self, name)}.")
         fewest_residuals(self.coverage)  # refuses a coverage outside of 0 to 1
+
+    def check_lowest(self) -> None:
+        """Raise an `InputError` for a lowest value that no forecast could have."""
+        if self.lowest is not None:
+            check_finite(lowest=self.lowest)
+            if abs(self.lowest) > LARGEST_VALUE:
+                raise InputError(f"Expected lowest to be at most {LARGEST_VALUE:g} in size, got {self.lowest}.")
 
     def choose_order(self, panel: Panel, window: int) -> ChosenOrder:
         """Return the length of the history, given or found, on the training steps of a panel."""
