@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Sums of squares of larger numbers may not fit into float64: values, features and weights may be at most this large.
 LARGEST_VALUE = 1e100
+# Squares of larger numbers do not fit into float32: scaled values may be at most this large.
+LARGEST_SCALED = 1e18
 
 
 @dataclass(frozen=True)

@@ -437,3 +437,12 @@ def test_a_found_order_is_printed_in_words():
     lines = str(found).splitlines()
     assert lines[:2] == [found.verdict, f"Equation: {found.equation}"]
     assert "order 2 100.0%" in lines[2]
+
+
+@pytest.mark.parametrize("value", [1e7, 1e20, 1e100])
+def test_an_outlier_of_any_size_has_a_verdict(value):
+    steps = np.arange(60)[:, None]
+    values = np.sin(steps / 5 + np.arange(5)) + 0.01 * np.random.default_rng(0).standard_normal((60, 5))
+    values[30, 2] = value
+    found = find_order(values, Graph([[0, 1, 2, 3, 4], [1, 2, 3, 4, 0]]), step_size=1.0, num_resamples=5)
+    assert found.verdict

@@ -221,9 +221,9 @@ WRONG_COLUMNS = {
     "time zone": (days(pa.timestamp("us", "No/Where"), 0, 86_400_000_000), "Expected a time zone .* got 'No/Where'"),
     "lists": (
         pa.array([[1, 2]] * 8),
-        "Expected columns of numbers, text or dates in s.parquet, got list<.*> in column",
+        "Expected numbers, text or dates in column .* of s.parquet, got bytes, lists or structures",
     ),
-    "structures": (pa.array([{"x": 1}] * 8), "Expected columns of numbers, text or dates in s.parquet, got struct<"),
+    "structures": (pa.array([{"x": 1}] * 8), "got bytes, lists or structures"),
     "text that is none": (pa.array([b"\xff"] * 8).view(pa.string()), "s.parquet, which is damaged or cut off"),
     "bytes that are no text": (pa.array([b"\xff"] * 8), "Expected text in column 'time' of s.parquet, got bytes"),
 }
@@ -380,3 +380,51 @@ def test_fuzzed_files_are_read_or_refused(tmp_path):
             path.unlink()
         found[try_one(seed, tmp_path)] += 1
     assert min(found.values()) > 30
+
+
+@pytest.mark.parametrize("encoding", [None, "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+def test_lists_and_structures_that_are_not_used_are_not_read(tmp_path, encoding):
+    steps = range(60)
+    columns = {
+        "tags": [["a", "b"]] * 60,
+        "more": [{"x": 1, "y": "z"}] * 60,
+        "time": [step // 3 for step in steps],
+        "node": ["abc"[step % 3] for step in steps],
+        "value": [float(step) for step in steps],
+    }
+    ways = {} if encoding is None else {"use_dictionary": False, "column_encoding": {"node": encoding}}
+    pq.write_table(pa.table(columns), tmp_path / "s.parquet", **ways)
+    panel = read_panel(tmp_path / "s.parquet", node="node", time="time", value="value")
+    assert panel.nodes == ("a", "b", "c")
+    assert panel.values[..., 0].ravel().tolist() == columns["value"]
+    with pytest.raises(InputError, match="in column 'tags' of s.parquet, got bytes, lists or structures"):
+        read_panel(tmp_path / "s.parquet", node="node", time="time", value="tags")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not tell the peak of a process in this way")
+def test_texts_that_share_their_starts_stay_within_the_limit(tmp_path):
+    texts = pa.array([f"{'x' * 500_000}{number}" for number in range(1500)], pa.large_string())
+    table = pa.table({"node": texts, "time": list(range(1500)), "value": [1.0] * 1500})
+    ways = {"use_dictionary": False, "column_encoding": {"node": "DELTA_BYTE_ARRAY"}, "write_statistics": False}
+    pq.write_table(table, tmp_path / "s.parquet", compression="none", **ways)
+    assert (tmp_path / "s.parquet").stat().st_size < 2**21
+    code = (
+        "import resource, sys, pandas, pyarrow.parquet, tdegnn\n"
+        "from tdegnn.data.tables.series import read_panel\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "tdegnn.set_memory_limit('256MB')\n"
+        "try:\n    read_panel(sys.argv[1])\n"
+        "except tdegnn.InputError as error:\n    print(error)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "s.parquet")],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    message, peak = done.stdout.splitlines()
+    assert message.startswith("Expected s.parquet to take at most 256 MB of memory")
+    assert int(peak) * (1 if sys.platform == "darwin" else 1024) < 1.3 * 2**28

@@ -264,6 +264,7 @@ def test_a_disk_without_room_is_said_before_a_byte_is_written(cache, monkeypatch
         *("http://[", "https://", "http:///path", "http://host:port/", "http://host:99999/", "http://a b/", "file://"),
         *("file://host/folder", "http://a\tb", "http://h/?query", "http://h/#part", "http://\udce9/", "ftp://host"),
         *("https://[::1", "http://]", "file://h:1/", "HTTP://", "://", "http://:80", "http://user@:80"),
+        *("http:/u:secret@h", " http://u:secret@h", "http://u:sec/ret@h", "ftp://u:secret@h", "http://h/?token=secret"),
     ],
 )
 def test_a_malformed_mirror_is_refused_in_a_line(cache, monkeypatch, address):

@@ -409,3 +409,12 @@ def test_sparse_and_normalized_features_are_left_alone():
         assert NodeClassifier(**SMALL | settings).fit(dataset).fitted_.scaling is None
     mostly_zero = np.eye(40, dtype=np.float32)
     assert NodeClassifier(**SMALL).fit(mostly_zero, dataset.labels, graph=dataset.graph).fitted_.scaling is None
+
+
+def test_features_far_from_those_of_the_training_are_refused():
+    rng = np.random.default_rng(0)
+    features, graph = rng.standard_normal((12, 3)), Graph(np.stack([np.arange(11), np.arange(1, 12)]))
+    model = NodeClassifier(num_steps=3, validate_every=1).fit(features, np.arange(12) % 2, graph=graph)
+    features[3, 1] = 1e39
+    with pytest.raises(InputError, match=r"within 1e\+18 standard deviations .* for node 3, feature 1"):
+        model.predict_proba(features, graph=graph)

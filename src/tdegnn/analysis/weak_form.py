@@ -204,9 +204,23 @@ def solve(
     scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     scale = 1.0 / np.where(scale > 0, scale, 1.0)
     unit = noise[:-1, :-1] * np.outer(scale, scale) + WEAKEST_DIRECTION * np.eye(len(scale))
-    strengths, directions = scipy.linalg.eigh(matrix * np.outer(scale, scale), unit)
+    strengths, directions = _generalized_eigh(matrix * np.outer(scale, scale), unit)
     weights = directions @ ((directions.T @ (target * scale)) / np.maximum(strengths - 1.0, 1.0))
     return np.asarray(weights * scale)
+
+
+def _generalized_eigh(
+    matrix: Float[np.ndarray, "terms terms"], unit: Float[np.ndarray, "terms terms"]
+) -> tuple[Float[np.ndarray, " terms"], Float[np.ndarray, "terms terms"]]:
+    """Return strengths and directions of a matrix, in units of another one, which is positive up to rounding."""
+    try:
+        strengths, directions = scipy.linalg.eigh(matrix, unit)
+    except np.linalg.LinAlgError:
+        # An outlier can be so large that rounding makes the noise in some direction negative.
+        sizes = np.linalg.eigvalsh(unit)
+        lift = WEAKEST_DIRECTION * sizes[-1] - min(sizes[0], 0.0)
+        strengths, directions = scipy.linalg.eigh(matrix, unit + lift * np.eye(len(unit)))
+    return strengths, directions
 
 
 def explained_without_noise(

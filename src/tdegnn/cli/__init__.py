@@ -117,7 +117,8 @@ class _Stop:
         """Handle signals until the process ends, except signals that it was started to ignore."""
         if threading.current_thread() is not threading.main_thread():
             return  # Python handles signals in the main thread
-        for number in (signal.SIGINT, signal.SIGTERM):
+        # SIGHUP, of a terminal that is closed, does not exist on Windows.
+        for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._handle)
                 # At the very end Python would give the signals their usual meaning back.
@@ -149,7 +150,7 @@ class _Stop:
     def _advise(self) -> str:
         if self._words[:1] in (["sweep"], ["reproduce"]):
             return "Run the same command again to continue."
-        return f"Continue with: {self._continuation()}" if self._has_begun() else ""
+        return f"Continue with: {self._continuation()}" if "--resume" in self._words or self._has_begun() else ""
 
     def _continuation(self) -> str:
         """Return the command that was typed, with `--resume`."""

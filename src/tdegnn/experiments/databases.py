@@ -41,8 +41,8 @@ _SERVER = re.compile(
 # Slashes and a path, without the user and the password of a server.
 _SQLITE = re.compile(rf"sqlite{_DRIVER}://(?:/(?!.*:.*@).*)?", re.DOTALL)
 _URL_WITH_A_MISTAKE = re.compile(
-    r"\s*(?:sqlite|postgres\w*|psql|mysql|mariadb)(?:\+\w*)?\s*:"  # such as postgresql:/user:password@host
-    r"|.*:.*@|.*password=|.*://",
+    r"\s*(?:sqlite|postgre\w*|pgsql|psql|mysql|mariadb)(?:\+\w*)?\s*:"  # such as postgresql:/user:password@host
+    r"|.*:.*@|.*(?:password|passwd|pwd)\s*=|.*://",
     re.DOTALL | re.IGNORECASE,
 )
 _DRIVE = re.compile(r"^[A-Za-z]:[\\/]")

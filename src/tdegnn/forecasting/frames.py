@@ -21,11 +21,8 @@ from tdegnn.data.tables.node_features import NodeFeatures
 from tdegnn.data.times.seasons import Season, season_waves, step_length, step_numbers
 from tdegnn.data.times.times import show_time
 from tdegnn.data.windows import SlidingWindows, fill_last, sliding_windows
-from tdegnn.errors import Argument, InputError, TrainingError, find_too_large
+from tdegnn.errors import LARGEST_SCALED, Argument, InputError, TrainingError, find_too_large
 from tdegnn.nets.series_network import Frames, SeriesSizes
-
-# Squares of larger numbers do not fit into float32.
-LARGEST_SCALED = 1e18
 
 
 @dataclass(frozen=True, eq=False)

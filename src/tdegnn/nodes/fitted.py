@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from tdegnn.data.nodes import FeatureScaling, NodeDataset
-from tdegnn.errors import InputError, TrainingError
+from tdegnn.errors import LARGEST_SCALED, InputError, TrainingError, find_too_large
 from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.nodes.inputs import NodeInput
 from tdegnn.nodes.settings import NodeConfig
@@ -207,7 +207,22 @@ class FittedNodes:
                 )
             nodes = replace(nodes, features=nodes.features[:, [came.index(name) for name in trained]])
         scaling = self.scaling
-        return nodes if scaling is None else replace(nodes, features=scaling.apply(nodes.features))
+        if scaling is not None:
+            nodes = replace(nodes, features=scaling.apply(nodes.features))
+        self._check_near(nodes.features)
+        return nodes
+
+    def _check_near(self, features: scipy.sparse.csr_array | Float[np.ndarray, "nodes features"]) -> None:
+        """Raise an `InputError` for features, scaled, that numbers of 32 bits cannot be computed with."""
+        entries: Any = features.data if scipy.sparse.issparse(features) else features
+        place = find_too_large(entries, LARGEST_SCALED)
+        if place is not None:
+            where = f" for node {place[0]}, feature {place[1]}" if len(place) == 2 else ""
+            units = "" if self.scaling is None else " standard deviations of those of the training"
+            raise InputError(
+                f"Expected features within {LARGEST_SCALED:g}{units}, got {entries[place]:g}{where}. Correct it, or "
+                "train with features of this size."
+            )
 
     def outputs(self, nodes: NodeDataset, device: DeviceName) -> Outputs:
         """Return the outputs of the network for nodes.
@@ -226,7 +241,13 @@ class FittedNodes:
         nodes = self.settings.prepare(nodes)
         with torch.no_grad(), threads_for(nodes.num_nodes * self.settings.hidden_channels):
             outputs = place(self.network, placement).eval()(as_input(nodes, placement), nodes.graph)
-        return np.asarray(outputs.double().cpu().numpy())
+        found = np.asarray(outputs.double().cpu().numpy())
+        if not np.isfinite(found).all():
+            raise TrainingError(
+                "Expected numbers as outputs of the network, got some that are none. Predict other features, or train "
+                "with a lower learning rate or step size."
+            )
+        return found
 
 
 @dataclass(frozen=True)

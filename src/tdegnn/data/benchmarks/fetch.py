@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -75,9 +76,12 @@ def mirror() -> Path | str | None:
     chosen = os.environ.get("TDEGNN_MIRROR")
     if not chosen:
         return None
-    if "://" not in chosen:
+    if "://" not in chosen and not re.match(
+        r"\s*[a-z][a-z0-9+.-]+:", chosen, re.IGNORECASE
+    ):  # one letter is a drive of Windows
         return _as_folder(chosen)
-    scheme = chosen.partition("://")[0].lower()
+    scheme, _, rest = chosen.partition(":")
+    scheme = scheme.strip().lower()
     if scheme not in ("http", "https", "file"):
         raise InputError(
             "Expected TDEGNN_MIRROR to be a folder or an http, https or file address, got an address that begins with "
@@ -94,6 +98,8 @@ def mirror() -> Path | str | None:
         chosen.encode()
     except ValueError as error:
         raise malformed from error
+    if not rest.startswith("//"):
+        raise malformed
     is_plain = chosen.isprintable() and " " not in chosen and not parts.query and not parts.fragment
     if scheme == "file":
         # The system has no files of other hosts.

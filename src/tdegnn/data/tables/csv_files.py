@@ -54,7 +54,7 @@ ROWS_PER_BLOCK = 64
 MOST_NAMES = 1_000
 NUMBER = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE | re.ASCII)
 # Text that a spreadsheet would run unless it is a number, also after apostrophes.
-FORMULA = re.compile(r"'*[=+\-@\t\r]")
+FORMULA = re.compile(r"'*[=+\-@\t\r＝＋－＠]")  # noqa: RUF001
 ESCAPED = f"^'({FORMULA.pattern})"
 
 

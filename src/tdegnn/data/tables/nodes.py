@@ -199,6 +199,11 @@ def _read_names(path: Path, given: Sequence[str], num_nodes: int) -> tuple[str, 
     if names.ndim != 1:
         raise InputError(f"Expected one name per node in {path.name}, got an array of shape {names.shape}.")
     check_memory(names.nbytes * 2 + len(names) * NAME_COST, path.name)
+    if names.dtype.kind == "S":
+        try:
+            names = np.char.decode(names, "utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"Expected names in UTF-8 in {path.name}, got other bytes. Save them as text.") from error
     return tuple(map(str, names.tolist()))
 
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet
 
+from tdegnn.data.tables.csv_files import check_names
 from tdegnn.data.tables.parquet_pages import Contents, find_deltas, footer_size, read_footer, unpacked_size
 from tdegnn.errors import InputError
 from tdegnn.files import check_memory, memory_limit
@@ -44,30 +46,34 @@ def read_parquet(path: Path) -> pa.Table:
             metadata, schema = file.metadata, file.schema_arrow
     _check_columns(schema, path.name)
     _check_cost(contents, schema, path)
-    texts = [position for position, field in enumerate(schema) if _is_text(field.type)]
+    # Lists and structures have several columns in the file, one for each of their parts.
+    places = dict(zip(schema.names, accumulate(map(_num_leaves, schema.types), initial=0), strict=False))
+    texts = [field.name for field in schema if _is_text(field.type)]
     with _explained(path):
-        deltas = find_deltas(path, contents, texts)
+        found = find_deltas(path, contents, [places[name] for name in texts])
+    deltas = {name: found[places[name]] for name in texts if places[name] in found}
     # Arrow cannot read differences as a dictionary. They are read as text, some rows at a time.
-    numbered = [schema.names[position] for position in texts if position not in deltas]
+    numbered = [name for name in texts if name not in deltas]
     with (
         _explained(path),
         pyarrow.parquet.ParquetFile(path, metadata=metadata, read_dictionary=numbered, pre_buffer=False) as file,
     ):
-        columns = _read_rows(file, path.name, deltas)
+        read = [field.name for field in schema if _width(field.type) is not None]
+        columns = _read_rows(file, path.name, read, deltas)
         columns.validate(full=True)
+    for position, field in enumerate(schema):
+        if field.name not in read:
+            # Nothing is known of its size, so it is not read. `Table.column` says so to those who need it.
+            columns = columns.add_column(position, field.name, pa.nulls(columns.num_rows, pa.binary()))
     _check_texts(columns, path.name)
     _check_times(columns, path.name)
     return columns
 
 
 def _check_columns(schema: pa.Schema, source: str) -> None:
-    """Raise an `InputError` for columns that are not numbers, text or times. Lists and structures have no bounds."""
+    """Raise an `InputError` if two columns have one name, or if a time zone does not exist."""
+    check_names(schema.names, source)
     for field in schema:
-        if _width(field.type) is None:
-            raise InputError(
-                f"Expected columns of numbers, text or dates in {source}, got {field.type} in column {field.name!r}. "
-                "Convert it, or leave it out."
-            )
         if pa.types.is_timestamp(field.type) and field.type.tz is not None:
             try:
                 pa.scalar(0, field.type).as_py()
@@ -90,27 +96,39 @@ def _check_cost(contents: Contents, schema: pa.Schema, path: Path) -> None:
     check_memory(num_bytes, path.name)
 
 
-def _read_rows(file: pyarrow.parquet.ParquetFile, source: str, deltas: Mapping[int, int]) -> pa.Table:
-    """Read all rows.
+def _read_rows(file: pyarrow.parquet.ParquetFile, source: str, names: list[str], deltas: Mapping[str, int]) -> pa.Table:
+    """Read all rows of some columns.
 
     Args:
         file: The file.
         source: Its name, for messages.
+        names: The columns.
         deltas: The columns of text that Arrow cannot read as a dictionary, and the most bytes of a text in each.
     """
     # A batch may take a sixteenth of the limit before it is counted.
     most_rows = memory_limit() // (16 * max(sum(deltas.values()), 1))
     batches: list[pa.RecordBatch] = []
     num_bytes = 0
-    for batch in file.iter_batches(min(ROWS_AT_ONCE, max(most_rows, 1))):
+    for batch in file.iter_batches(min(ROWS_AT_ONCE, max(most_rows, 1)), columns=names):
         arrays = [
-            array.dictionary_encode() if position in deltas else array for position, array in enumerate(batch.columns)
+            array.dictionary_encode() if name in deltas else array
+            for name, array in zip(batch.schema.names, batch.columns, strict=True)
         ]
         batches.append(pa.RecordBatch.from_arrays(arrays, names=batch.schema.names))
         num_bytes += batches[-1].get_total_buffer_size()
         # Arrow holds a batch of texts several times until the next one is read.
         check_memory(num_bytes + (TEXT_COPIES * batch.get_total_buffer_size() if deltas else 0), source)
-    return pa.Table.from_batches(batches, batches[0].schema if batches else file.schema_arrow)
+    return pa.Table.from_batches(batches, batches[0].schema if batches else _fields_of(file.schema_arrow, names))
+
+
+def _fields_of(schema: pa.Schema, names: list[str]) -> pa.Schema:
+    return pa.schema([schema.field(name) for name in names])
+
+
+def _num_leaves(kind: pa.DataType) -> int:
+    """Return the number of columns that a file has for a column of this type."""
+    inner = [kind.field(number).type for number in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+    return sum(map(_num_leaves, inner)) if inner else 1
 
 
 def _check_texts(columns: pa.Table, source: str) -> None:

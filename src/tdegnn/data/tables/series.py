@@ -252,7 +252,7 @@ class _TimeColumn:
 
     def read(self, rows: Int[np.ndarray, " rows"]) -> pd.Index:
         """Return the times of some rows."""
-        array = self.table.columns.column(self.column)
+        array = self.table.column(self.column)
         if pa.types.is_dictionary(array.type) or pa.types.is_string(array.type):
             texts = self.table.texts(self.column).take(pa.array(rows)).to_pylist()
             self._check_present(np.array([text is None or text in MISSING for text in texts]), rows)

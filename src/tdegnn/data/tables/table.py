@@ -92,9 +92,19 @@ class Table:
             return f"row {row} of {self.source}"
         return f"line {self.find_line(row)} of {self.source}"
 
+    def column(self, column: int) -> pa.ChunkedArray:
+        """Return a column as Arrow has it. Raise an `InputError` if it was not read, as lists and structures are not."""
+        array = self.columns.column(column)
+        if pa.types.is_binary(array.type):
+            raise InputError(
+                f"Expected numbers, text or dates in column {self.names[column]!r} of {self.source}, got bytes, lists or "
+                "structures. Convert it first."
+            )
+        return array
+
     def texts(self, column: int) -> pa.DictionaryArray:
         """Return a column as text, dictionary-encoded, without surrounding spaces."""
-        array = self.columns.column(column)
+        array = self.column(column)
         if not pa.types.is_dictionary(array.type):
             array = _as_strings(array, self.names[column], self.source).dictionary_encode()
         combined = array.unify_dictionaries().combine_chunks()
@@ -112,7 +122,7 @@ class Table:
 
     def codes(self, column: int) -> tuple[Int[np.ndarray, " rows"], Int[np.ndarray, " codes"]]:
         """Number the different entries of a column. Return the number of each row, and the first row per number."""
-        array = self.columns.column(column)
+        array = self.column(column)
         is_text = pa.types.is_dictionary(array.type)
         encoded = self.texts(column) if is_text else array.combine_chunks().dictionary_encode()
         # An empty cell is an entry like the others.
@@ -124,7 +134,7 @@ class Table:
 
     def numbers(self, column: int) -> Float[np.ndarray, " rows"]:
         """Return a column as float64, with NaN for empty cells. Raise an `InputError` for text and infinity."""
-        array, name = self.columns.column(column), self.names[column]
+        array, name = self.column(column), self.names[column]
         kind = array.type
         if pa.types.is_null(kind):
             return np.full(len(array), np.nan)
