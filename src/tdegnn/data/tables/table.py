@@ -93,12 +93,12 @@ class Table:
         return f"line {self.find_line(row)} of {self.source}"
 
     def column(self, column: int) -> pa.ChunkedArray:
-        """Return a column as Arrow has it. Raise an `InputError` if it was not read, as lists and structures are not."""
+        """Return a column as Arrow has it. Raise an `InputError` if it holds lists or structures, which are not read."""
         array = self.columns.column(column)
-        if pa.types.is_binary(array.type):
+        if pa.types.is_binary(array.type) and 0 < len(array) == array.null_count:
             raise InputError(
-                f"Expected numbers, text or dates in column {self.names[column]!r} of {self.source}, got bytes, lists or "
-                "structures. Convert it first."
+                f"Expected numbers, text or dates in column {self.names[column]!r} of {self.source}, got bytes, lists "
+                "or structures. Convert it first."
             )
         return array
 
