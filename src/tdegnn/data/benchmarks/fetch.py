@@ -76,9 +76,8 @@ def mirror() -> Path | str | None:
     chosen = os.environ.get("TDEGNN_MIRROR")
     if not chosen:
         return None
-    if "://" not in chosen and not re.match(
-        r"\s*[a-z][a-z0-9+.-]+:", chosen, re.IGNORECASE
-    ):  # one letter is a drive of Windows
+    # A scheme has at least two letters: one is a drive of Windows.
+    if "://" not in chosen and not re.match(r"\s*[a-z][a-z0-9+.-]+:", chosen, re.IGNORECASE):
         return _as_folder(chosen)
     scheme, _, rest = chosen.partition(":")
     scheme = scheme.strip().lower()

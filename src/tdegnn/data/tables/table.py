@@ -93,7 +93,7 @@ class Table:
         return f"line {self.find_line(row)} of {self.source}"
 
     def column(self, column: int) -> pa.ChunkedArray:
-        """Return a column as Arrow has it. Raise an `InputError` if it holds lists or structures, which are not read."""
+        """Return a column as Arrow has it. Raise an `InputError` for lists and structures, which are not read."""
         array = self.columns.column(column)
         if pa.types.is_binary(array.type) and 0 < len(array) == array.null_count:
             raise InputError(
