@@ -4,7 +4,6 @@ import json
 import multiprocessing
 import resource
 import threading
-from contextlib import suppress
 
 import pytest
 
@@ -148,15 +147,20 @@ def test_lines_of_another_experiment_are_refused_in_one_line(tmp_path, capsys, c
     assert error.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_damaged_footer_of_packed_lines_does_not_end_the_process(tmp_path):
     path = tmp_path / "lines.jsonl"
     append_lines(path, [{"number": number} for number in range(200)])
     packed = pack_lines(path)
     content = bytearray(packed.read_bytes())
+    num_refused = 0
     for place in range(len(content) - 200, len(content)):
         packed.write_bytes(content[:place] + bytes([content[place] ^ 0x15]) + content[place + 1 :])
-        with suppress(InputError):
+        try:
             read_lines(path)
+        except InputError:
+            num_refused += 1
+    assert num_refused > 50
 
 
 def test_a_recipe_file_that_does_not_exist_is_named(tmp_path):
