@@ -18,16 +18,19 @@ ALLOWED = {
     "metrics": BASE,
     "sparse": BASE | {"torch_internals"},
     "sparse_checks": BASE,
+    "edge_values": {"sparse", "torch_internals"},
     "graph": BASE | {"sparse", "sparse_checks"},
+    "adjacency": {"graph", "sparse"},
+    "training_nodes": {"graph"},
     "parts": BASE,
     "ridge": BASE,
     "core": BASE | {"torch_internals", "graph", "parts"},
-    "operators": BASE | {"graph", "core", "parts"},
-    "nets": BASE | {"sparse", "graph", "parts", "core", "operators"},
+    "operators": BASE | {"sparse", "edge_values", "graph", "adjacency", "training_nodes", "core", "parts"},
+    "nets": BASE | {"sparse", "graph", "training_nodes", "parts", "core", "operators"},
     "analysis": BASE,
     "data": BASE | {"graph", "sparse_checks"},
     "runs": BASE,
-    "training": BASE | {"torch_internals", "sparse", "graph", "data", "runs", "analysis"},
+    "training": BASE | {"torch_internals", "sparse", "graph", "training_nodes", "data", "runs", "analysis"},
 }
 PRODUCT = {*ALLOWED} - {"torch_internals"}
 ALLOWED |= {

@@ -11,10 +11,21 @@ from tdegnn.core.combination import weighted_sum
 from tdegnn.operators.past_diffusion import PastFeatures
 
 NUM_NODES, CHANNELS = 7, 4
+# Computes a rate as its equation is written, from dense matrices: `(operator, received, first, state, layer) -> rate`,
+# where `received` is A' and `first` the state of layer 0.
+Transcription = Callable[[Any, torch.Tensor, torch.Tensor, torch.Tensor, int], torch.Tensor]
 
 
 def small_graph(direction="both"):
     return Graph.from_networkx(networkx.gnp_random_graph(NUM_NODES, 0.5, seed=3, directed=True), direction)
+
+
+def weighted_graph(direction="both"):
+    """Directed and weighted; the last node is isolated."""
+    edges = networkx.gnp_random_graph(NUM_NODES - 1, 0.4, seed=3, directed=True).edges
+    index = torch.tensor(list(edges)).T
+    weights = torch.linspace(0.5, 2.0, index.shape[1], dtype=torch.float64)
+    return Graph(index, NUM_NODES, weights, direction)
 
 
 def random_history(order, *batch, dtype=torch.float64, device="cpu"):
@@ -110,6 +121,35 @@ def check_operator(operator: SpatialOperator, device: torch.device) -> None:
     operator.double()
     # On a GPU some convolutions add in an order that changes from run to run.
     assert torch.autograd.gradcheck(lambda values: rate_of(values, small_graph()), (state,), nondet_tol=1e-10)
+
+
+def check_equation(make: Callable[[], SpatialOperator], dense: Transcription, directions=("out", "in", "both")) -> None:
+    """Rates of two layers, and their gradients, must equal those of a dense and slow transcription of the equation."""
+    operator = make().double().eval()
+    with torch.no_grad():  # some weights start at zero, where a wrong term would not be seen
+        for parameter in operator.parameters():
+            parameter += 0.3 * torch.randn_like(parameter)
+    for direction in directions:
+        graph = weighted_graph(direction)
+        received = torch.as_tensor(graph.received.toarray())
+        states = [state.requires_grad_() for state in random_history(2)]
+        context, layers = None, []
+        for number, state in enumerate(states):
+            rate, context = operator(state, graph, number, context)
+            layers.append((rate, dense(operator, received, states[0], state, number)))
+        weights = [parameter for parameter in operator.parameters() if parameter.requires_grad]
+        for rate, expected in layers:
+            torch.testing.assert_close(rate, expected, atol=1e-9, rtol=1e-9)
+        came, wanted = (
+            torch.autograd.grad(
+                sum((column.sin() * column).sum() for column in columns), [*states, *weights], allow_unused=True
+            )
+            for columns in zip(*layers, strict=True)
+        )
+        for gradient, expected in zip(came, wanted, strict=True):
+            assert (gradient is None) == (expected is None)
+            if gradient is not None:
+                torch.testing.assert_close(gradient, expected, atol=1e-9, rtol=1e-9)
 
 
 def check_members(make: Callable[[], SpatialOperator]) -> None:

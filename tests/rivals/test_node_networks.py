@@ -8,7 +8,7 @@ from torch_geometric.nn import GATConv, GCN2Conv, GCNConv
 from torch_geometric.nn.models import LINKX
 
 from tdegnn import Graph, InputError
-from tdegnn.rivals.adjacency import convolution_matrix
+from tdegnn.adjacency import convolution_matrix
 from tdegnn.rivals.nodes.registry import NODE_NETWORKS
 from tests.rivals.checkers import (
     HIDDEN,

@@ -4,8 +4,8 @@ import torch
 from torch_geometric.nn import ChebConv
 
 from tdegnn import InputError
+from tdegnn.adjacency import averaging_matrix, diffusion_matrices
 from tdegnn.nets.series_network import Frames
-from tdegnn.rivals.adjacency import averaging_matrix, diffusion_matrices
 from tdegnn.rivals.series.chebyshev import ChebyshevConvolution
 from tdegnn.rivals.series.registry import SERIES_NETWORKS
 from tests.rivals.series_checkers import (

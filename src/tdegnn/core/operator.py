@@ -22,9 +22,13 @@ class SpatialOperator(nn.Module, ABC):
     Attributes:
         takes_past_features: Whether the operator takes the features of past frames as its context
             (`operators/past_diffusion.py`). A network for series adds them to the rate of an operator that does not.
+        equation: The rate in one line of plain text, for `tdegnn zoo`.
+        citation: Where it was published, for `tdegnn zoo`.
     """
 
     takes_past_features: ClassVar[bool] = False
+    equation: ClassVar[str] = ""
+    citation: ClassVar[str] = ""
 
     @abstractmethod
     def forward(self, state: State, graph: Graph, layer: int, context: Any = None) -> tuple[State, Any]:

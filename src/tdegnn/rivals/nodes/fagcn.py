@@ -12,10 +12,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch_geometric.nn import FAConv
 
+from tdegnn.adjacency import scaled_messages
 from tdegnn.errors import check_finite
 from tdegnn.graph import Graph
 from tdegnn.nets.node_network import Features, apply_linear
-from tdegnn.rivals.adjacency import scaled_messages
 from tdegnn.rivals.nodes.base import RivalNodeNetwork
 
 

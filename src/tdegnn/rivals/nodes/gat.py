@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.nn import GATConv
 
+from tdegnn.adjacency import looped_messages
 from tdegnn.errors import InputError, check_count
 from tdegnn.graph import Graph
 from tdegnn.nets.dropout import PassDropout
 from tdegnn.nets.node_network import Features
-from tdegnn.rivals.adjacency import looped_messages
 from tdegnn.rivals.nodes.base import RivalNodeNetwork
 from tdegnn.sparse import SparseMatrix
 

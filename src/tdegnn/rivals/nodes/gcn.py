@@ -13,9 +13,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch_geometric.nn import GCNConv
 
+from tdegnn.adjacency import convolution_matrix
 from tdegnn.graph import Graph
 from tdegnn.nets.node_network import Features
-from tdegnn.rivals.adjacency import convolution_matrix
 from tdegnn.rivals.nodes.base import RivalNodeNetwork
 from tdegnn.sparse import SparseMatrix
 

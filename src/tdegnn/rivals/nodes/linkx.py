@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from tdegnn.adjacency import received_matrix
 from tdegnn.errors import InputError
 from tdegnn.graph import Graph
 from tdegnn.nets.node_network import Features, apply_linear
-from tdegnn.rivals.adjacency import received_matrix
 from tdegnn.rivals.nodes.base import RivalNodeNetwork
 
 

@@ -13,9 +13,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from tdegnn.adjacency import diffusion_matrices
 from tdegnn.errors import check_count
 from tdegnn.graph import Graph
-from tdegnn.rivals.adjacency import diffusion_matrices
 from tdegnn.rivals.series.recurrent import ConvolutionalGRU
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from tdegnn.adjacency import averaging_matrix
 from tdegnn.errors import check_count
 from tdegnn.graph import Graph
 from tdegnn.nets.series_network import Frames
-from tdegnn.rivals.adjacency import averaging_matrix
 from tdegnn.rivals.series.base import RivalSeriesNetwork
 from tdegnn.rivals.series.recurrent import States, run_lstm, update_gru
 

@@ -15,10 +15,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from tdegnn.adjacency import convolution_matrix
 from tdegnn.errors import check_count
 from tdegnn.graph import Graph
 from tdegnn.nets.series_network import Frames
-from tdegnn.rivals.adjacency import convolution_matrix
 from tdegnn.rivals.series.base import RivalSeriesNetwork
 from tdegnn.rivals.series.recurrent import update_lstm
 

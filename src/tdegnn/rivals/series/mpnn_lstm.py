@@ -15,9 +15,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from tdegnn.adjacency import convolution_matrix
 from tdegnn.graph import Graph
 from tdegnn.nets.series_network import Frames
-from tdegnn.rivals.adjacency import convolution_matrix
 from tdegnn.rivals.series.base import RivalSeriesNetwork
 from tdegnn.rivals.series.recurrent import States, run_lstm
 

@@ -1,0 +1,182 @@
+"""Matrices of a graph that operators and rivals are built on, made once per graph and kept as long as it lives.
+
+`D_r^a A' D_c^b` is what a node receives, A', with degrees to any exponents: D_r are its row sums, D_c its column sums.
+`P = D^-1/2 (A' + I) D^-1/2` is the convolution of Kipf & Welling (2017), where both ends are scaled by what they
+receive, D, as in PyG. `D^-1 A'` is the mean of what a node receives. Random walks go along the edges themselves, A, and
+back. The entries of a matrix are also the pattern on which `tdegnn.edge_values` computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import scipy.sparse
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from tdegnn.graph import Direction, Graph
+from tdegnn.sparse import SparseMatrix
+
+Kept = TypeVar("Kept")
+
+_KEPT: WeakKeyDictionary[Graph, dict[tuple[Hashable, torch.device, torch.dtype], Any]] = WeakKeyDictionary()
+
+
+def keep(graph: Graph, name: Hashable, like: Tensor, build: Callable[[], Kept]) -> Kept:
+    """Return what `build` makes, on the first call; later what it made then.
+
+    Args:
+        graph: The graph. What is kept lives as long as it does.
+        name: What is kept. Device and dtype of `like` are added to it.
+        like: A tensor on the device and in the precision for which it is made.
+        build: Makes it.
+    """
+    kept = _KEPT.setdefault(graph, {})
+    key = (name, like.device, like.dtype)
+    if key not in kept:
+        # A tensor made in inference mode cannot take part in a gradient later.
+        with torch.inference_mode(False):
+            kept[key] = build()
+    value: Kept = kept[key]
+    return value
+
+
+def scaled_matrix(
+    graph: Graph,
+    like: Tensor,
+    row_exponent: float = -0.5,
+    column_exponent: float = -0.5,
+    *,
+    direction: Direction | None = None,
+    self_loops: bool = False,
+) -> SparseMatrix:
+    """Return `D_r^a A' D_c^b`, on the device and in the precision of `like`.
+
+    Args:
+        graph: The graph.
+        like: A tensor on the device and in the precision that are wanted.
+        row_exponent: a, the exponent of the row sums of A'. Default: -0.5.
+        column_exponent: b, the exponent of the column sums of A'. Default: -0.5.
+        direction: Whose states a node receives. If None, that of the graph.
+        self_loops: Whether a node receives from itself too. Self-loops that exist keep their weights.
+    """
+    name = ("scaled", row_exponent, column_exponent, direction, self_loops)
+
+    def build() -> SparseMatrix:
+        directed = graph if direction is None else graph.with_direction(direction)
+        matrix = _with_self_loops(directed) if self_loops else directed.received.tocsr()
+        scales = (
+            scipy.sparse.diags_array(_power(matrix.sum(axis=axis), exponent))
+            for axis, exponent in ((1, row_exponent), (0, column_exponent))
+        )
+        return _matrix_like((next(scales) @ matrix @ next(scales)).tocsr(), like)
+
+    return keep(graph, name, like, build)
+
+
+def pattern_of(graph: Graph, like: Tensor, *, self_loops: bool = False) -> SparseMatrix:
+    """Return A' with its weights (and with self-loops, if asked), the pattern for values on edges."""
+    return scaled_matrix(graph, like, 0.0, 0.0, self_loops=self_loops)
+
+
+def edge_ends(graph: Graph, like: Tensor, *, self_loops: bool = False) -> tuple[SparseMatrix, SparseMatrix]:
+    """Return two matrices (entries, nodes) that copy the state of the receiver, and of the sender, to each entry of A'.
+
+    Their transposes add up what is on the edges of each node. For equations that need all channels on the edges.
+    """
+
+    def build() -> tuple[SparseMatrix, SparseMatrix]:
+        received = _with_self_loops(graph) if self_loops else graph.received.tocsr()
+        entries = received.tocoo()
+        ones, numbers = np.ones(entries.nnz), np.arange(entries.nnz)
+        shape = (entries.nnz, graph.num_nodes)
+        rows, columns = (
+            scipy.sparse.csr_array((ones, (numbers, nodes)), shape=shape) for nodes in (entries.row, entries.col)
+        )
+        return _matrix_like(rows, like), _matrix_like(columns, like)
+
+    return keep(graph, ("ends", self_loops), like, build)
+
+
+def convolution_matrix(graph: Graph, like: Tensor) -> SparseMatrix:
+    """Return P, on the device and in the precision of `like`."""
+    return keep(graph, "convolution", like, lambda: _matrix_like(_normalize(_with_self_loops(graph)), like))
+
+
+def received_matrix(graph: Graph, like: Tensor) -> SparseMatrix:
+    """Return A', on the device and in the precision of `like`."""
+    return keep(graph, "received", like, lambda: _matrix_like(graph.received, like))
+
+
+def averaging_matrix(graph: Graph, like: Tensor) -> SparseMatrix:
+    """Return `D^-1 A'`, on the device and in the precision of `like`. Rows of nodes that receive nothing are zero."""
+    return keep(graph, "averaging", like, lambda: _matrix_like(_divide_rows(graph.received.tocsr()), like))
+
+
+def diffusion_matrices(graph: Graph, like: Tensor) -> tuple[SparseMatrix, SparseMatrix]:
+    """Return `D_O^-1 A` and `D_I^-1 A^T`: random walks along and against the edges, for any direction of the graph."""
+
+    def build() -> tuple[SparseMatrix, SparseMatrix]:
+        edges = graph.with_direction("out").received.tocsr()
+        return _matrix_like(_divide_rows(edges), like), _matrix_like(_divide_rows(edges.T.tocsr()), like)
+
+    return keep(graph, "diffusion", like, build)
+
+
+def looped_messages(graph: Graph, like: Tensor) -> Int[Tensor, "2 messages"]:
+    """Return the sources and targets of A' + I, on the device of `like`."""
+    return keep(graph, "looped", like, lambda: _ends(_with_self_loops(graph), like))
+
+
+def scaled_messages(graph: Graph, like: Tensor) -> tuple[Int[Tensor, "2 messages"], Float[Tensor, " messages"]]:
+    """Return sources and targets of A', and `1 / sqrt(d_i d_j)` for each. A node that receives nothing has d = 1."""
+
+    def build() -> tuple[Tensor, Tensor]:
+        pattern = (graph.received != 0).astype(np.float64)
+        # At least 1, or it could not send either: many pages of Chameleon are linked to, but link to none.
+        degrees = np.maximum(pattern.sum(axis=1), 1.0)
+        scaled = _scale(pattern, degrees**-0.5).tocoo()
+        return _ends(scaled, like), torch.as_tensor(scaled.data).to(like)
+
+    return keep(graph, "scaled", like, build)
+
+
+def _with_self_loops(graph: Graph) -> scipy.sparse.csr_array:
+    """Return A' + I, where self-loops that exist keep their weights."""
+    received = graph.received.tocsr()
+    return (received + scipy.sparse.diags_array((received.diagonal() == 0).astype(np.float64))).tocsr()
+
+
+def _normalize(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    return _scale(matrix, matrix.sum(axis=1) ** -0.5)
+
+
+def _scale(matrix: scipy.sparse.csr_array, scale: Float[np.ndarray, " nodes"]) -> scipy.sparse.csr_array:
+    diagonal = scipy.sparse.diags_array(scale)
+    return (diagonal @ matrix @ diagonal).tocsr()
+
+
+def _power(degrees: Float[np.ndarray, " nodes"], exponent: float) -> Float[np.ndarray, " nodes"]:
+    """Return degrees to an exponent. A degree of zero stays zero: nothing is divided by it."""
+    is_positive = degrees > 0
+    return np.where(is_positive, np.where(is_positive, degrees, 1.0) ** exponent, 0.0)
+
+
+def _divide_rows(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """Scale rows to sum to one. Rows of zeros stay zero."""
+    sums = matrix.sum(axis=1)
+    return (scipy.sparse.diags_array(1.0 / np.where(sums > 0, sums, 1.0)) @ matrix).tocsr()
+
+
+def _matrix_like(matrix: scipy.sparse.sparray, like: Tensor) -> SparseMatrix:
+    return SparseMatrix.from_scipy(matrix).to(like.device, like.dtype)
+
+
+def _ends(matrix: scipy.sparse.sparray, like: Tensor) -> Int[Tensor, "2 messages"]:
+    """Return the senders (columns) and the receivers (rows), as PyG expects them."""
+    entries = matrix.tocoo()
+    return torch.as_tensor(np.stack([entries.col, entries.row]), dtype=torch.int64).to(like.device)
