@@ -82,7 +82,7 @@ def row_softmax(pattern: SparseMatrix, scores: Float[Tensor, "*batch entries"]) 
 
 def row_numbers(pattern: SparseMatrix) -> Int[Tensor, " entries"]:
     """Return the row of each entry. `pattern.columns` has the columns."""
-    # A fixed size, which a recorded step needs. The first entry of row i is where the count of row starts becomes i + 1.
+    # Each start of a row after the first counts one up. The size does not depend on values: steps are recorded.
     starts = pattern.row_pointers[1:-1]
     marks = torch.zeros(pattern.columns.numel() + 1, dtype=torch.int64, device=starts.device)
     marks = marks.scatter_add(0, starts, torch.ones_like(starts))

@@ -53,6 +53,12 @@ def test_operator_keeps_the_contract(make, device):
     assert operator(state, small_graph(), 0, context_like(operator, state))[0].isfinite().all()
 
 
+@pytest.mark.parametrize("name", ["diffusion", "near-identity", "hidden-diffusion"])
+def test_an_operator_that_needs_no_context_hands_it_on(name):
+    (state,) = random_history(1)
+    assert MADE[name]().double()(state, small_graph(), 0, "kept")[1] == "kept"
+
+
 @pytest.mark.slow
 def test_the_operator_of_the_guide_keeps_the_contract(tmp_path, monkeypatch):
     root = Path(__file__).parents[2]
