@@ -54,10 +54,12 @@ if TYPE_CHECKING:
     from tdegnn.operators.convolution import ConvOperator
     from tdegnn.operators.diffusion import DiffusionOperator, NearIdentityDiffusion
     from tdegnn.operators.hidden_diffusion import HiddenDiffusionOperator
+    from tdegnn.operators.rate_of import Backbone, RateOf
     from tdegnn.parts import Part
 
 __all__ = [
     "AttentionCoefficients",
+    "Backbone",
     "CoefficientReport",
     "ConvOperator",
     "CsvFormat",
@@ -79,6 +81,7 @@ __all__ = [
     "Panel",
     "Part",
     "PhysicalNetwork",
+    "RateOf",
     "Scaler",
     "Simulation",
     "SlidingWindows",
@@ -159,6 +162,7 @@ _HOMES = {
     "tdegnn.operators.convolution": ("ConvOperator",),
     "tdegnn.operators.diffusion": ("DiffusionOperator", "NearIdentityDiffusion"),
     "tdegnn.operators.hidden_diffusion": ("HiddenDiffusionOperator",),
+    "tdegnn.operators.rate_of": ("Backbone", "RateOf"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

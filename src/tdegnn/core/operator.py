@@ -24,11 +24,13 @@ class SpatialOperator(nn.Module, ABC):
             (`operators/past_diffusion.py`). A network for series adds them to the rate of an operator that does not.
         equation: The rate in one line of plain text, for `tdegnn zoo`.
         citation: Where it was published, for `tdegnn zoo`.
+        is_bound_to_nodes: Whether weights belong to nodes. Then relabelled nodes get other rates.
     """
 
     takes_past_features: ClassVar[bool] = False
     equation: ClassVar[str] = ""
     citation: ClassVar[str] = ""
+    is_bound_to_nodes: ClassVar[bool] = False
 
     @abstractmethod
     def forward(self, state: State, graph: Graph, layer: int, context: Any = None) -> tuple[State, Any]:

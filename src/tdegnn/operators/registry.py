@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from tdegnn.core.operator import SpatialOperator
+from tdegnn.operators.backbones.acm import AcmBackbone, AcmiiBackbone, AcmiiPlusBackbone, AcmPlusBackbone
+from tdegnn.operators.backbones.dir_gnn import DirGnnBackbone
+from tdegnn.operators.backbones.gat import GatBackbone
+from tdegnn.operators.backbones.gcn import GcnBackbone
+from tdegnn.operators.backbones.gcnii import GcniiBackbone, GcniiStarBackbone
+from tdegnn.operators.backbones.tuned_gcn import TunedGcnBackbone
 from tdegnn.operators.diffusion import DiffusionOperator, NearIdentityDiffusion
+from tdegnn.operators.directed_diffusion import DirectedDiffusion
 from tdegnn.operators.hidden_diffusion import HiddenDiffusionOperator
 from tdegnn.operators.past_diffusion import PastDiffusion
+from tdegnn.operators.rate_of import as_rate
 from tdegnn.parts import Family
 
 OPERATORS = Family(
@@ -16,5 +24,17 @@ OPERATORS = Family(
         "near-identity": NearIdentityDiffusion,
         "hidden-diffusion": HiddenDiffusionOperator,
         "past-diffusion": PastDiffusion,
+        # The layers of networks, as rates.
+        "gcn": as_rate(GcnBackbone),
+        "tuned-gcn": as_rate(TunedGcnBackbone),
+        "gat": as_rate(GatBackbone),
+        "dir-gnn": as_rate(DirGnnBackbone),
+        "gcnii": as_rate(GcniiBackbone),
+        "gcnii*": as_rate(GcniiStarBackbone),
+        "acm": as_rate(AcmBackbone),
+        "acmii": as_rate(AcmiiBackbone),
+        "acm+": as_rate(AcmPlusBackbone),
+        "acmii+": as_rate(AcmiiPlusBackbone),
+        "directed-diffusion": DirectedDiffusion,
     },
 )
