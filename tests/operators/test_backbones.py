@@ -134,6 +134,7 @@ def test_dir_gnn_may_have_a_direction_of_its_own(direction):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [Part("dir-gnn", alpha=0.3), Part("gat", num_heads=1)], ids=repr)
 def test_settings_keep_the_contract(part):
     check_operator(OPERATORS.make(part, **SIZES), torch.device("cpu"))

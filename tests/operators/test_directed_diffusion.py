@@ -3,21 +3,14 @@ import torch
 
 from tdegnn import Graph, InputError
 from tdegnn.operators.directed_diffusion import DirectedDiffusion
-from tests.core.checkers import CHANNELS, check_equation, check_members, check_operator, random_history, weighted_graph
+from tests.core.checkers import CHANNELS, check_equation, check_members, random_history, weighted_graph
+from tests.operators.test_backbones import scaled
 
 SETTINGS = [
     dict(),
     dict(num_hops=3, row_exponent=-1.0, column_exponent=0.0, activation="identity"),
     dict(num_hops=2, row_exponent=-0.25, column_exponent=-0.75, activation="absolute"),
 ]
-
-
-def scaled(matrix, row_exponent, column_exponent):
-    rows, columns = (
-        torch.where(sums > 0, sums, 1.0) ** exponent * (sums > 0)
-        for sums, exponent in ((matrix.sum(dim=1), row_exponent), (matrix.sum(dim=0), column_exponent))
-    )
-    return rows[:, None] * matrix * columns
 
 
 def directed_diffusion(operator, received, first, state, layer):
@@ -37,10 +30,8 @@ def test_directed_diffusion_is_its_equation(settings):
     check_equation(lambda: DirectedDiffusion(CHANNELS, 2, **settings), directed_diffusion)
 
 
-@pytest.mark.parametrize("settings", SETTINGS[1:], ids=str)
-def test_settings_keep_the_contract(settings):
-    check_operator(DirectedDiffusion(CHANNELS, 2, **settings), torch.device("cpu"))
-    check_members(lambda: DirectedDiffusion(CHANNELS, 2, **settings))
+def test_members_with_more_hops_get_what_they_get_alone():
+    check_members(lambda: DirectedDiffusion(CHANNELS, 2, **SETTINGS[1]))
 
 
 def test_out_and_in_are_told_apart_also_in_a_graph_of_both():

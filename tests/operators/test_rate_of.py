@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from torch_geometric.nn import GATConv, GCNConv, Sequential
@@ -42,6 +43,7 @@ def test_with_c_one_and_h_one_the_step_is_the_backbone(name):
     torch.testing.assert_close(steps.state, apply_layers(operator.backbone, state, graph, 3), atol=1e-12, rtol=0)
 
 
+@pytest.mark.slow
 def test_any_layer_of_pyg_is_a_backbone():
     graph, (state,) = small_graph(), random_history(1, dtype=torch.float32)
     layers = [(GCNConv(CHANNELS, CHANNELS), "x, edge_index -> x"), torch.nn.ReLU()]
@@ -96,11 +98,14 @@ def test_equation_and_citation_are_those_of_the_backbone(name):
 
 
 @pytest.mark.slow
-def test_a_classifier_takes_a_backbone_by_name():
-    graph = small_graph()
-    features, labels = torch.eye(NUM_NODES).numpy(), [0, 1, 0, 1, 0, 1, 0]
-    model = NodeClassifier(operator=Part("gat", num_heads=2), num_steps=3, hidden_channels=8)
-    assert model.fit(features, labels, graph=graph).predict(features).shape == (NUM_NODES,)
+def test_a_classifier_with_a_backbone_answers_the_same_when_loaded(tmp_path):
+    graph, features, labels = small_graph(), torch.eye(NUM_NODES).numpy(), [0, 1, 0, 1, 0, 1, 0]
+    model = NodeClassifier(operator=Part("gcnii*", alpha=0.2), num_steps=3, hidden_channels=8)
+    expected = model.fit(features, labels, graph=graph).predict_proba(features, graph=graph)
+    model.save(tmp_path / "run")
+    loaded = NodeClassifier.load(tmp_path / "run")
+    assert loaded.operator == Part("gcnii*", alpha=0.2)
+    np.testing.assert_array_equal(loaded.predict_proba(features, graph=graph), expected)
 
 
 @pytest.mark.parametrize(
