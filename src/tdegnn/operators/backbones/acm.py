@@ -65,10 +65,14 @@ class AcmBackbone(Backbone):
         """Return the parts, mixed per node."""
         check_layer(layer, self.num_layers)
         check_fits(state, self.weight, self.channels)
-        parts = torch.stack(self._parts(state, graph, layer), dim=-2)
-        gates = torch.sigmoid(torch.sum(parts * self.part_vectors[layer], dim=-1))
-        weights = torch.softmax(gates @ self.part_mixing[layer] / self.num_parts, dim=-1)
-        return self.scale * torch.sum(weights[..., None] * parts, dim=-2), context
+        parts = self._parts(state, graph, layer)
+        vectors = self.part_vectors[layer].unbind(0)
+        scores = torch.stack([part @ vector for part, vector in zip(parts, vectors, strict=True)], dim=-1)
+        weights = torch.softmax(torch.sigmoid(scores) @ self.part_mixing[layer] / self.num_parts, dim=-1)
+        mixed = torch.zeros_like(state)
+        for part, weight in zip(parts, (self.scale * weights).split(1, dim=-1), strict=True):
+            mixed = torch.addcmul(mixed, part, weight)
+        return mixed, context
 
     def _parts(self, state: State, graph: Graph, layer: int) -> list[State]:
         """Return H_L, H_H and H_I."""
