@@ -31,7 +31,7 @@ from tdegnn.rivals.nodes.registry import NODE_NETWORKS
 from tdegnn.training.devices import Placement
 
 CONFIGS_PER_SHAPE, SEARCH_SPLITS = 6, (0, 1)
-NUM_STEPS, PATIENCE = 400, 100
+NUM_STEPS, PATIENCE = 300, 100
 RANDOM, FINAL = "row search", "row search, all splits"
 # Of every system. Lowest, highest, and whether the scale is logarithmic.
 RANGES: dict[str, tuple[float, float, bool]] = {
