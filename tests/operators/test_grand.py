@@ -161,6 +161,11 @@ def test_integrate_drives_grand():
     [
         (lambda: GrandOperator(0), "channels to be at least 1, got 0"),
         (lambda: GrandOperator(4, mixing="atention"), "mixing to be one of constant, attention, .* mean 'attention'"),
+        (lambda: GrandOperator(4, mixing={"num_heads": 2}), r'mixing to be a name or {"name": .*}, got {.num_heads'),
+        (
+            lambda: GrandOperator(4, mixing={"name": "attention", "settings": {"heads": 2}}),
+            "Expected settings of AttentionMixing among .*num_heads, .*, got 'heads'",
+        ),
         (lambda: AttentionMixing(4, True, num_heads=3), "attention_channels to be a multiple of num_heads = 3, got 64"),
         (lambda: AttentionMixing(4, True, normalization="max"), "normalization to be one of softmax, squareplus, got"),
         (lambda: GrandPlusPlusOperator(4, 0), "num_nodes to be at least 1, got 0"),

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from tdegnn.adjacency import edge_ends
+from tdegnn.adjacency import edge_ends, keep
 from tdegnn.graph import Graph, State
 from tdegnn.operators.mixing_operator import FirstState, MixingOperator
 
@@ -23,7 +23,7 @@ class CdeOperator(MixingOperator):
     `V_i = F_i * sum_j relu((F_j - F_i) W)`, where a node that receives nothing has zero. a and b start at 0. BN is
     batch norm over nodes (and batch). Weights of edges count in a constant G only.
 
-    Paper: Eq. 9, `(A - I) F + sum_j V_ij * F_j`. Deviation: as released, convection takes the node's own state
+    Paper: `s = (A - I) F + sum_j V_ij * F_j`. Deviation: as released, convection takes the node's own state
     `F_i` in place of the neighbor's, both terms pass through batch norm and linear maps beside F, and `F_0` has no
     gradient. Of the released ways to diffuse, this is the attention of GRAND, not of GAT or by gradient norms.
 
@@ -76,10 +76,11 @@ class CdeOperator(MixingOperator):
         """Return `F_i * sum_j relu((F_j - F_i) W)`. The relu needs all channels on the edges."""
         graph.check_state(state)
         receivers, senders = edge_ends(graph, state)
+        sums = keep(graph, "sums over edges", state, lambda: receivers.transposed)
         mapped = self.difference_map(state)
         velocities = torch.relu(senders @ mapped - receivers @ mapped)
         # The own state is the same in all terms of the sum.
-        return state * (receivers.transposed @ velocities)
+        return state * (sums @ velocities)
 
 
 def _normalize(norm: nn.BatchNorm1d, state: State) -> State:

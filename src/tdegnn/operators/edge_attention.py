@@ -164,6 +164,8 @@ def make_mixing(given: str | Mapping[str, Any], channels: int, self_loops: bool)
         channels: Channels of a state.
         self_loops: Whether a node receives from itself too.
     """
+    if isinstance(given, Mapping) and "name" not in given:
+        raise InputError(f'Expected mixing to be a name or {{"name": ..., "settings": {{...}}}}, got {dict(given)}.')
     part = MIXINGS.from_record(dict(given)) if isinstance(given, Mapping) else given
     made: EdgeMixing = MIXINGS.make(part, channels=channels, self_loops=self_loops)
     return made

@@ -21,8 +21,8 @@ from tdegnn.operators.mixing_operator import FirstState, MixingOperator
 class GrandOperator(MixingOperator):
     """Linear GRAND, `s(F; G) = sg(a) (G_0 F - F) + b F_0`, with the attention `G_0` of the first state.
 
-    Paper: Eq. 6 and Section 4, `s = (A(F_0) - I) F`. Deviation: `sg(a)` and the source `b F_0`, both without a gradient
-    through `F_0`, are as in the released code. The solver is the integrator, with steps of one size.
+    Paper: the linear model, `s = (A(F_0) - I) F`. Deviation: as released, `sg(a)` scales it and a source `b F_0` is
+    added, without a gradient through `F_0`. The solver is the integrator, with steps of one size.
 
     Args:
         channels: Channels of a state.
@@ -59,7 +59,7 @@ class GrandOperator(MixingOperator):
 class NonlinearGrandOperator(GrandOperator):
     """Nonlinear GRAND, `s(F; G) = sg(a) (G(F) F - F) + b F_0`, with the attention of the current state.
 
-    Paper: Eq. 6 and Section 4, `s = (A(F) - I) F`. Deviation: as in `GrandOperator`.
+    Paper: the nonlinear model, `s = (A(F) - I) F`. Deviation: as in `GrandOperator`.
 
     Args:
         channels: Channels of a state.

@@ -36,8 +36,9 @@ class GrandPlusPlusOperator(GrandOperator):
 
     Without training nodes (`see_training_nodes` was not called) it is GRAND. Gradients pass through the source.
 
-    Paper: Eq. 8, a source on a few labeled nodes. Deviation: the released version, which is inside the code of GREAD,
-    adds the source to the first state only, not in every layer. All training nodes are sources.
+    Paper: GRAND plus a source on labeled nodes, their first state minus its mean. Deviation: the released
+    version, which is inside the code of GREAD, adds this to the first state only, not to the rate. All training nodes
+    are sources. GRAND is as in `GrandOperator`.
 
     Args:
         channels: Channels of a state.

@@ -45,9 +45,8 @@ class GreadOperator(MixingOperator):
 
     a starts at 0; b has one number per channel, drawn from -1 to 1.
 
-    Paper: Eq. 9 to 14. Deviation: as released, `sg(a)` is a learned number, the attention is computed once from the
-    first state, `F_0` has no gradient, and the filter bank is `F + G F`. The solver is the integrator, with steps of
-    one size.
+    Paper: `s = a (G - I) F + b r(F)`. Deviation: as released, `sg(a)` is one learned number, the attention is computed
+    once from the first state, and `F_0` has no gradient. The solver is the integrator, with steps of one size.
 
     Args:
         channels: Channels of a state.
