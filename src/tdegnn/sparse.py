@@ -92,15 +92,6 @@ class SparseMatrix:
         """Number of rows and columns."""
         return self.row_pointers.numel() - 1, self.transposed_row_pointers.numel() - 1
 
-    @property
-    def transposed(self) -> SparseMatrix:
-        """The transposed matrix, on the same tensors."""
-        order = self.transposed_order
-        back = torch.empty_like(order).scatter(0, order, torch.arange(order.numel(), device=order.device))
-        forward = (self.row_pointers, self.columns, self.values)
-        backward = (self.transposed_row_pointers, self.transposed_columns, self.transposed_values)
-        return SparseMatrix(*backward, *forward, back)
-
     def with_values(self, values: Float[Tensor, " entries"]) -> SparseMatrix:
         """Return a matrix with the same pattern and other values."""
         return replace(self, values=values, transposed_values=values[self.transposed_order])

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from tdegnn.adjacency import edge_ends, keep
+from tdegnn.adjacency import edge_ends
 from tdegnn.graph import Graph, State
 from tdegnn.operators.mixing_operator import FirstState, MixingOperator
 
@@ -76,11 +76,10 @@ class CdeOperator(MixingOperator):
         """Return `F_i * sum_j relu((F_j - F_i) W)`. The relu needs all channels on the edges."""
         graph.check_state(state)
         receivers, senders = edge_ends(graph, state)
-        sums = keep(graph, "sums over edges", state, lambda: receivers.transposed)
         mapped = self.difference_map(state)
         velocities = torch.relu(senders @ mapped - receivers @ mapped)
         # The own state is the same in all terms of the sum.
-        return state * (sums @ velocities)
+        return state * (receivers.transposed @ velocities)
 
 
 def _normalize(norm: nn.BatchNorm1d, state: State) -> State:
