@@ -10,6 +10,8 @@ from tdegnn.rivals.nodes.fagcn import FrequencyAdaptiveNetwork
 from tdegnn.rivals.nodes.gat import GraphAttentionNetwork
 from tdegnn.rivals.nodes.gcn import GraphConvolutionalNetwork
 from tdegnn.rivals.nodes.gcnii import InitialResidualNetwork
+from tdegnn.rivals.nodes.geom_gcn import GeometricNetwork
+from tdegnn.rivals.nodes.ggcn import SignedNetwork
 from tdegnn.rivals.nodes.linkx import LinkxNetwork
 from tdegnn.rivals.nodes.mlp import MultilayerPerceptron
 
@@ -20,4 +22,6 @@ NODE_NETWORKS: dict[str, type[RivalNodeNetwork]] = {
     "GCNII": InitialResidualNetwork,
     "LINKX": LinkxNetwork,
     "FAGCN": FrequencyAdaptiveNetwork,
+    "GGCN": SignedNetwork,
+    "Geom-GCN": GeometricNetwork,
 }
