@@ -180,6 +180,8 @@ def test_linkx_looks_at_the_weights_of_those_a_node_receives_from():
         ("GCNII", 5 * 8 + 8 + 3 * 8 * 8 + 8 * 3 + 3),
         ("LINKX", (12 * 8 + 8) + (5 * 8 + 8) + (16 * 8 + 8) + 2 * (8 * 8 + 8 + 2 * 8) + 8 * 3 + 3),
         ("FAGCN", 5 * 8 + 8 + 3 * 2 * 8 + 8 * 3 + 3),
+        ("GGCN", 2 * (5 * 8 + 8) + (8 * 8 + 8) + (8 * 3 + 3) + 3 * 6),
+        ("Geom-GCN", 9 * (5 * 8 + 72 * 8 + 72 * 3)),
     ],
 )
 def test_parameters_are_counted(name, num_parameters):
@@ -189,7 +191,7 @@ def test_parameters_are_counted(name, num_parameters):
 @pytest.mark.parametrize("name", BUILDERS)
 def test_only_weights_are_saved(name):
     names = set(make(BUILDERS[name]).state_dict())
-    assert not names & {"seed", "step", "outer_dropout", "hidden_dropout", "alpha", "theta", "eps"}
+    assert not names & {"seed", "step", "outer_dropout", "hidden_dropout", "alpha", "theta", "eps", "eta"}
 
 
 @pytest.mark.parametrize(
