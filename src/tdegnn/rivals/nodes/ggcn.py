@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tdegnn.adjacency import keep
-from tdegnn.edge_values import row_numbers
 from tdegnn.errors import InputError
 from tdegnn.graph import Graph
 from tdegnn.nets.node_network import Features, apply_linear
@@ -130,7 +129,7 @@ def _corrected_edges(graph: Graph, like: Tensor) -> CorrectedEdges:
         degrees = others.sum(axis=1) + np.where(loops == 0, 1.0, loops)
         scale = scipy.sparse.diags_array(degrees**-0.5)
         matrix = SparseMatrix.from_scipy(scale @ others @ scale)
-        gaps = degrees[matrix.columns] ** 0.5 / degrees[row_numbers(matrix)] ** 0.5 - 1.0
+        gaps = degrees[matrix.columns] ** 0.5 / degrees[matrix.rows] ** 0.5 - 1.0
         return CorrectedEdges(matrix.to(like.device, like.dtype), torch.as_tensor(gaps).to(like))
 
     return keep(graph, "corrected edges", like, build)
