@@ -51,7 +51,7 @@ def test_weights_start_in_the_released_ranges(name):
 
 def test_another_graph_is_refused():
     operator, graph = OPERATORS.make("acm+", **SIZES).double(), Graph([[0, 1], [1, 2]])
-    with pytest.raises(InputError, match="Expected a graph of 7 nodes, each with weights of its own, got 3. Make an"):
+    with pytest.raises(InputError, match="Expected a graph of 7 nodes, .* got 3"):
         operator(random_history(1)[0][:3], graph, 0)
     rate, _ = OPERATORS.make("acm", **SIZES).double()(random_history(1)[0][:3], graph, 0)
     assert rate.shape == (3, CHANNELS)

@@ -14,9 +14,9 @@ from torch import nn
 
 from tdegnn.adjacency import scaled_matrix
 from tdegnn.core.operator import SpatialOperator
-from tdegnn.errors import check_count, check_finite, check_fits, check_layer
+from tdegnn.errors import check_choice, check_count, check_finite, check_fits, check_layer
 from tdegnn.graph import Graph, State
-from tdegnn.operators.activations import ACTIVATIONS, check_activation
+from tdegnn.operators.activations import ACTIVATIONS
 
 
 class DirectedDiffusion(SpatialOperator):
@@ -59,7 +59,7 @@ class DirectedDiffusion(SpatialOperator):
         super().__init__()
         check_count(channels=channels, num_layers=num_layers, num_hops=num_hops)
         check_finite(row_exponent=row_exponent, column_exponent=column_exponent)
-        check_activation(activation)
+        check_choice(ACTIVATIONS, activation=activation)
         self.channels, self.num_layers, self.num_hops = channels, num_layers, num_hops
         self.row_exponent, self.column_exponent, self.activation = row_exponent, column_exponent, activation
         # W_self, W_out,1 ... W_out,K, W_in,1 ... W_in,K side by side: one product for all.

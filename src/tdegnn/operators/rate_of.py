@@ -27,7 +27,7 @@ class Backbone(nn.Module, ABC):
     Attributes:
         equation: B(F) in one line of plain text, for `tdegnn zoo`.
         citation: Where it was published, for `tdegnn zoo`.
-        is_bound_to_nodes: Whether weights belong to nodes. Then relabelled nodes get other states.
+        is_bound_to_nodes: Whether weights belong to nodes, see `SpatialOperator`.
     """
 
     equation: ClassVar[str] = ""

@@ -9,12 +9,17 @@ from tdegnn.operators.backbones.gat import GatBackbone
 from tdegnn.operators.backbones.gcn import GcnBackbone
 from tdegnn.operators.backbones.gcnii import GcniiBackbone, GcniiStarBackbone
 from tdegnn.operators.backbones.tuned_gcn import TunedGcnBackbone
+from tdegnn.operators.cde import CdeOperator
 from tdegnn.operators.diffusion import DiffusionOperator, NearIdentityDiffusion
 from tdegnn.operators.directed_diffusion import DirectedDiffusion
+from tdegnn.operators.grand import GrandOperator, NonlinearGrandOperator
+from tdegnn.operators.grand_plus_plus import GrandPlusPlusOperator
+from tdegnn.operators.gread import REACTIONS, GreadOperator
 from tdegnn.operators.hidden_diffusion import HiddenDiffusionOperator
+from tdegnn.operators.learned_adjacency import LearnedAdjacencyOperator
 from tdegnn.operators.past_diffusion import PastDiffusion
 from tdegnn.operators.rate_of import as_rate
-from tdegnn.parts import Family
+from tdegnn.parts import Family, Part
 
 OPERATORS = Family(
     "operator",
@@ -24,6 +29,13 @@ OPERATORS = Family(
         "near-identity": NearIdentityDiffusion,
         "hidden-diffusion": HiddenDiffusionOperator,
         "past-diffusion": PastDiffusion,
+        # Diffusion with attention, sources, reactions and convection
+        "grand": GrandOperator,
+        "grand-nonlinear": NonlinearGrandOperator,
+        "grand++": GrandPlusPlusOperator,
+        **{f"gread-{reaction}": Part(GreadOperator, reaction=reaction) for reaction in REACTIONS},
+        "cde": CdeOperator,
+        "learned-adjacency": LearnedAdjacencyOperator,
         # The layers of networks, as rates.
         "gcn": as_rate(GcnBackbone),
         "tuned-gcn": as_rate(TunedGcnBackbone),

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from tdegnn.adjacency import received_matrix, scaled_matrix
-from tdegnn.errors import InputError, check_count, check_fits, check_layer
+from tdegnn.errors import check_count, check_fits, check_layer, check_num_nodes
 from tdegnn.graph import Graph, State
 from tdegnn.operators.rate_of import Backbone
 
@@ -138,11 +138,7 @@ class AcmPlusBackbone(AcmBackbone):
 
     def _parts(self, state: State, graph: Graph, layer: int) -> list[State]:
         """Return H_L, H_H, H_I and H_S."""
-        if graph.num_nodes != self.num_nodes:
-            raise InputError(
-                f"Expected a graph of {self.num_nodes} nodes, each with weights of its own, got {graph.num_nodes}. "
-                "Make an operator for this graph."
-            )
+        check_num_nodes(graph.num_nodes, self.num_nodes)
         structure = torch.relu(received_matrix(graph, state) @ self.structure_weight[layer])
         return [*super()._parts(state, graph, layer), structure.expand_as(state)]
 

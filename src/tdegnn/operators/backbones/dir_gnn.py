@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from tdegnn.adjacency import scaled_matrix
-from tdegnn.errors import InputError, check_count, check_finite, check_fits, check_layer
+from tdegnn.errors import InputError, check_choice, check_count, check_finite, check_fits, check_layer
 from tdegnn.graph import Direction, Graph, State
-from tdegnn.operators.activations import ACTIVATIONS, check_activation
+from tdegnn.operators.activations import ACTIVATIONS
 from tdegnn.operators.rate_of import Backbone
 from tdegnn.operators.unit_length import unit_length
 from tdegnn.sparse import SparseMatrix
@@ -64,7 +64,7 @@ class DirGnnBackbone(Backbone):
         super().__init__()
         check_count(channels=channels, num_layers=num_layers)
         check_finite(row_exponent=row_exponent, column_exponent=column_exponent)
-        check_activation(activation)
+        check_choice(ACTIVATIONS, activation=activation)
         if direction not in (None, *get_args(Direction)):
             raise InputError(f"Expected direction to be 'out', 'in', 'both' or None, got {direction!r}.")
         if not 0.0 <= alpha <= 1.0:

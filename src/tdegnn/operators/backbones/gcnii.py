@@ -17,7 +17,7 @@ from tdegnn.graph import Graph, State
 from tdegnn.operators.rate_of import Backbone
 
 
-class FirstState(NamedTuple):
+class KeptFirst(NamedTuple):
     """The context of GCNII.
 
     Attributes:
@@ -63,12 +63,12 @@ class GcniiBackbone(Backbone):
         self.maps = self._make_maps()
 
     def forward(
-        self, state: State, graph: Graph, layer: int, context: FirstState | None = None
-    ) -> tuple[State, FirstState]:
+        self, state: State, graph: Graph, layer: int, context: KeptFirst | None = None
+    ) -> tuple[State, KeptFirst]:
         """Return the next state, and the first one."""
         check_layer(layer, self.num_layers)
         check_fits(state, cast(nn.Linear, self.maps[layer]).weight, self.channels)
-        kept = FirstState(state) if context is None else context
+        kept = KeptFirst(state) if context is None else context
         received = convolution_matrix(graph, state) @ state
         mixed = torch.lerp(received, kept.first, self.alpha.to(state.dtype))
         identity_gap = torch.log(self.theta / (layer + 1) + 1.0).to(state.dtype)
