@@ -159,11 +159,6 @@ class SparseMatrix:
         num_rows, num_columns = self.shape
         return self.values.new_zeros(num_rows, num_columns).index_put((self.rows, self.columns), self.values)
 
-    def to_scipy(self) -> scipy.sparse.csr_array:
-        """Return the same matrix for SciPy, in the same precision."""
-        rows = (each.cpu().numpy() for each in (self.values, self.columns, self.row_pointers))
-        return scipy.sparse.csr_array(tuple(rows), self.shape)
-
     def __matmul__(self, state: Float[Tensor, "*batch columns channels"]) -> Float[Tensor, "*batch rows channels"]:
         """Multiply along the node axis of `state`. Batch axes are treated as channels."""
         if state.dim() == 2:

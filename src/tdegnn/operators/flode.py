@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tdegnn.adjacency import keep, scaled_matrix
+from tdegnn.adjacency import keep, scaled_array
 from tdegnn.core.operator import SpatialOperator
 from tdegnn.errors import InputError, check_count, check_fits
 from tdegnn.graph import Graph, State
@@ -106,11 +106,11 @@ class _SingularVectors(NamedTuple):
     right: Float[Tensor, "nodes rank"]
 
 
-def _decompose(graph: Graph, like: Tensor, rank: int | None, self_loops: bool) -> _SingularVectors:  # noqa: FBT001
+def _decompose(graph: Graph, like: Tensor, rank: int | None, self_loops: bool) -> _SingularVectors:
     """Return the singular vectors of L with the largest values, on the device and in the precision of `like`."""
 
     def build() -> _SingularVectors:
-        matrix = scaled_matrix(graph, torch.empty(0, dtype=torch.float64), self_loops=self_loops).to_scipy()
+        matrix = scaled_array(graph, self_loops=self_loops)
         most = graph.num_nodes if graph.num_nodes <= MOST_NODES else USUAL_RANK
         left, values, right = _largest(matrix, min(graph.num_nodes, most if rank is None else rank))
         is_positive = values > values.max(initial=0.0) * graph.num_nodes * np.finfo(np.float64).eps

@@ -14,7 +14,7 @@ import scipy.sparse
 import torch
 from torch import Tensor, nn
 
-from tdegnn.adjacency import convolution_matrix, keep
+from tdegnn.adjacency import convolution_array, keep
 from tdegnn.core.operator import SpatialOperator
 from tdegnn.errors import check_count, check_fits, check_layer
 from tdegnn.graph import Graph, State
@@ -86,8 +86,7 @@ def _differences(graph: Graph, like: Tensor) -> SparseMatrix | _Gradient:
     """Return L if A' is symmetric, else G and G^T."""
 
     def build() -> SparseMatrix | _Gradient:
-        # In float64, whatever the precision of `like`: weights are squared before they are rounded.
-        weights = convolution_matrix(graph, torch.empty(0, dtype=torch.float64)).to_scipy().tocoo()
+        weights = convolution_array(graph).tocoo()
         is_edge = weights.row != weights.col
         receivers, senders, values = (each[is_edge] for each in (weights.row, weights.col, weights.data))
         numbers = np.arange(len(values))
@@ -102,6 +101,8 @@ def _differences(graph: Graph, like: Tensor) -> SparseMatrix | _Gradient:
         if is_symmetric:
             # Each edge is in the gradient twice.
             return SparseMatrix.from_scipy(gradient.T @ gradient / 2).to(like.device, like.dtype)
-        return _Gradient(*(SparseMatrix.from_scipy(each).to(like.device, like.dtype) for each in (gradient, gradient.T)))
+        return _Gradient(
+            *(SparseMatrix.from_scipy(each).to(like.device, like.dtype) for each in (gradient, gradient.T))
+        )
 
     return keep(graph, "differences", like, build)

@@ -179,9 +179,7 @@ class GeneralSheafDiffusion(SheafDiffusion):
         identity = torch.eye(self.stalk_channels, dtype=stalks.dtype, device=stalks.device)[..., None]
         norm = inverse_square_roots(degrees + identity)
         scaled = _multiply(norm, stalks)
-        return _multiply(
-            norm, _multiply(degrees, scaled) - _transport(pattern, transposed_product(own, other), scaled)
-        )
+        return _multiply(norm, _multiply(degrees, scaled) - _transport(pattern, transposed_product(own, other), scaled))
 
 
 def _multiply(
