@@ -25,7 +25,7 @@ RULES = {
     "attention": lambda: AttentionCoefficients(3, CHANNELS),
     "gated attention": lambda: GatedAttention(3, CHANNELS),
     "attention of one": lambda: AttentionCoefficients(1, CHANNELS),
-    "mixed": lambda: MixedCoefficients(),
+    "mixed": MixedCoefficients,
     "mixed by layer": lambda: MixedCoefficients(num_layers=2),
 }
 

@@ -23,8 +23,8 @@ class MixedCoefficients(VectorCoefficients):
     `F[l+1] = ((2 a / h^2 + (1 - a) / h) F[l] - (a / h^2) F[l-1] + s) / d = (1 + b) F[l] - b F[l-1] + s / d`,
     where `b = (a / h^2) / d = a / (a + (1 - a) h)`. This is again a sigmoid, `b = sigmoid(t - log h)`.
 
-    Deviation: b is learned instead of a, which only moves t by log h. The factor of the rate is h for any b, while 1 / d
-    goes from h (b = 0) to h^2 (b = 1).
+    Deviation: b is learned instead of a, which only moves t by log h. The factor of the rate is h for any b, while
+    1 / d goes from h (b = 0) to h^2 (b = 1).
 
     Args:
         num_layers: Number of layers, each with its own t. If None, all layers share one, as in PDE-GCN.

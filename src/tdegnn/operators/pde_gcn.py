@@ -60,7 +60,7 @@ class PDEGCNOperator(SpatialOperator):
         """Draw the maps anew: the identity, and noise between 0 and 0.001."""
         nn.init.uniform_(self.weight, 0.0, NOISE)
         with torch.no_grad():
-            self.weight += torch.eye(self.channels, dtype=self.weight.dtype, device=self.weight.device)
+            self.weight.add_(torch.eye(self.channels, dtype=self.weight.dtype, device=self.weight.device))
 
     def forward(self, state: State, graph: Graph, layer: int, context: Any = None) -> tuple[State, Any]:
         """Return `-G^T K_l^T relu(K_l G F)`."""

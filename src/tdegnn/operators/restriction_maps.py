@@ -84,4 +84,5 @@ def _inverse_square_roots_of_pairs(blocks: Float[Tensor, "*batch 2 2 nodes"]) ->
     root = (first * last - mixed.square()).sqrt()
     scale = 1 / (root * (first + last + 2 * root).sqrt())
     rows = torch.stack([last + root, -mixed, -mixed, first + root], dim=-2)
-    return (rows * scale[..., None, :]).unflatten(-2, (2, 2))
+    scaled: Tensor = (rows * scale[..., None, :]).unflatten(-2, (2, 2))
+    return scaled

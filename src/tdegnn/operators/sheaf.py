@@ -96,11 +96,12 @@ class SheafDiffusion(SpatialOperator):
         check_fits(state, self.map_weight, self.channels)
         pattern = scaled_matrix(graph, state, 0.0, 0.0, direction="both")
         # [x_u, x_v] V is a sum of two products on nodes. Only the numbers of the maps are on edges.
-        own, other = ((state @ weight).mT for weight in self.map_weight[layer])
-        maps = (torch.tanh(edge_sums(pattern, *ends)) for ends in ((own, other), (other, own)))
+        to_own, to_other = (state @ self.map_weight[layer, end] for end in (0, 1))
+        own = torch.tanh(edge_sums(pattern, to_own.mT, to_other.mT))
+        other = torch.tanh(edge_sums(pattern, to_other.mT, to_own.mT))
         mixed = state @ torch.kron(self.stalk_weight[layer].mT.contiguous(), self.feature_weight[layer])
         stalks = mixed.unflatten(-1, (self.stalk_channels, -1)).movedim(-2, -3)
-        change = self._laplacian(pattern, *maps, stalks).movedim(-3, -2).flatten(-2)
+        change = self._laplacian(pattern, own, other, stalks).movedim(-3, -2).flatten(-2)
         growth = torch.tanh(self.growth[layer]).repeat_interleave(self.channels // self.stalk_channels)
         return growth * state - nn.functional.elu(change), context
 
@@ -110,7 +111,7 @@ class SheafDiffusion(SpatialOperator):
 
 
 class DiagonalSheafDiffusion(SheafDiffusion):
-    """Neural sheaf diffusion with diagonal restriction maps, `diag(tanh([x_u, x_v] V_l))`: d numbers per end of an edge.
+    """Neural sheaf diffusion with diagonal restriction maps, `diag(tanh([x_u, x_v] V_l))`: d numbers per edge end.
 
     See `SheafDiffusion` for the equation and the arguments.
     """
@@ -129,7 +130,7 @@ class DiagonalSheafDiffusion(SheafDiffusion):
 
 
 class BundleSheafDiffusion(SheafDiffusion):
-    """Neural sheaf diffusion with orthogonal restriction maps: a connection. `d (d - 1) / 2` numbers per end of an edge.
+    """Neural sheaf diffusion with orthogonal restriction maps: `d (d - 1) / 2` numbers per edge end.
 
     The numbers `tanh([x_u, x_v] V_l)` make a product of Householder reflections, one of the parametrizations of the
     published code. D is the degree of the node, since `M^T M = I`. See `SheafDiffusion` for the equation.
@@ -159,7 +160,7 @@ class BundleSheafDiffusion(SheafDiffusion):
 
 
 class GeneralSheafDiffusion(SheafDiffusion):
-    """Neural sheaf diffusion with any restriction maps, `tanh([x_u, x_v] V_l)`: d^2 numbers per end of an edge.
+    """Neural sheaf diffusion with any restriction maps, `tanh([x_u, x_v] V_l)`: d^2 numbers per edge end.
 
     Deviation: the published code computes `(D + I)^-1/2` by a decomposition, and adds noise to D in training, or the
     gradient would be infinite for equal eigenvalues. Here it is computed without one, and without noise
