@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         TemporalCoefficients,
     )
     from tdegnn.core.integrator import Integration, integrate
+    from tdegnn.core.mixed import MixedCoefficients
     from tdegnn.core.operator import SpatialOperator
     from tdegnn.core.stable import StableAttention, StableCoefficients
     from tdegnn.data.benchmarks.load import load_nodes, load_panel
@@ -73,6 +74,7 @@ __all__ = [
     "HiddenDiffusionOperator",
     "InputError",
     "Integration",
+    "MixedCoefficients",
     "NearIdentityDiffusion",
     "NodeClassifier",
     "NodeDataset",
@@ -130,6 +132,7 @@ _HOMES = {
         "TemporalCoefficients",
     ),
     "tdegnn.core.integrator": ("Integration", "integrate"),
+    "tdegnn.core.mixed": ("MixedCoefficients",),
     "tdegnn.core.operator": ("SpatialOperator",),
     "tdegnn.core.stable": ("StableAttention", "StableCoefficients"),
     "tdegnn.data.tables.csv_files": ("CsvFormat",),

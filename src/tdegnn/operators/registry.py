@@ -12,13 +12,17 @@ from tdegnn.operators.backbones.tuned_gcn import TunedGcnBackbone
 from tdegnn.operators.cde import CdeOperator
 from tdegnn.operators.diffusion import DiffusionOperator, NearIdentityDiffusion
 from tdegnn.operators.directed_diffusion import DirectedDiffusion
+from tdegnn.operators.flode import FlodeOperator
+from tdegnn.operators.graff import GraffOperator
 from tdegnn.operators.grand import GrandOperator, NonlinearGrandOperator
 from tdegnn.operators.grand_plus_plus import GrandPlusPlusOperator
 from tdegnn.operators.gread import REACTIONS, GreadOperator
 from tdegnn.operators.hidden_diffusion import HiddenDiffusionOperator
 from tdegnn.operators.learned_adjacency import LearnedAdjacencyOperator
 from tdegnn.operators.past_diffusion import PastDiffusion
+from tdegnn.operators.pde_gcn import PDEGCNOperator
 from tdegnn.operators.rate_of import as_rate
+from tdegnn.operators.sheaf import BundleSheafDiffusion, DiagonalSheafDiffusion, GeneralSheafDiffusion
 from tdegnn.parts import Family, Part
 
 OPERATORS = Family(
@@ -48,5 +52,12 @@ OPERATORS = Family(
         "acm+": as_rate(AcmPlusBackbone),
         "acmii+": as_rate(AcmiiPlusBackbone),
         "directed-diffusion": DirectedDiffusion,
+        "pde-gcn": PDEGCNOperator,
+        "graff": GraffOperator,
+        "graff-diagonal": Part(GraffOperator, mixing="diagonal"),
+        "flode": FlodeOperator,
+        "sheaf-diagonal": DiagonalSheafDiffusion,
+        "sheaf-bundle": BundleSheafDiffusion,
+        "sheaf-general": GeneralSheafDiffusion,
     },
 )
