@@ -7,7 +7,7 @@ each other. The weights are shared by all layers. The context keeps F0, the stat
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float
@@ -17,15 +17,10 @@ from tdegnn.adjacency import scaled_matrix
 from tdegnn.core.operator import SpatialOperator
 from tdegnn.errors import InputError, check_count, check_fits
 from tdegnn.graph import Graph, State
+from tdegnn.operators.mixing_operator import FirstState
 
 Mixing = Literal["diagonal", "diagonally-dominant"]
 GraffActivation = Literal["relu"]
-
-
-class GraffContext(NamedTuple):
-    """What GRAFF keeps from layer to layer: the first state, through which no gradient passes."""
-
-    first: State
 
 
 class GraffOperator(SpatialOperator):
@@ -87,13 +82,13 @@ class GraffOperator(SpatialOperator):
         state: State,
         graph: Graph,
         layer: int,  # noqa: ARG002
-        context: GraffContext | None = None,
-    ) -> tuple[State, GraffContext]:
+        context: FirstState | None = None,
+    ) -> tuple[State, FirstState]:
         """Return `P F W - F Om + b F0`, and keep F0."""
         check_fits(state, self.decay, self.channels)
-        kept = GraffContext(state.detach()) if context is None else context
+        kept = FirstState(state.detach()) if context is None else context
         mixed = state @ self.mixing_matrix() if self.mixing == "diagonally-dominant" else state * self.diagonal
-        rate = scaled_matrix(graph, state) @ mixed - state * self.decay + self.source * kept.first
+        rate = scaled_matrix(graph, state) @ mixed - state * self.decay + self.source * kept.state
         return torch.relu(rate) if self.activation == "relu" else rate, kept
 
     def mixing_matrix(self) -> Float[Tensor, "channels channels"]:
