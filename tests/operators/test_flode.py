@@ -59,7 +59,6 @@ def test_largest_singular_values_are_the_same_by_both_ways(monkeypatch):
     assert not torch.allclose(dense, FlodeOperator(CHANNELS).double()(state, graph, 0)[0])
     monkeypatch.setattr(flode, "MOST_DENSE_NODES", 0)
     torch.testing.assert_close(operator(state, weighted_graph("out"), 0)[0], dense)
-    monkeypatch.setattr(flode, "MOST_NODES", 0)
     monkeypatch.setattr(flode, "USUAL_RANK", 3)
     usual = FlodeOperator(CHANNELS).double()
     usual.load_state_dict(operator.state_dict())
