@@ -10,12 +10,10 @@ import pytest
 import scipy.sparse
 
 from tdegnn import Part, cli
-from tdegnn.cli.classify import NodeOperatorOption
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.files import digest_of
 from tdegnn.graph import Graph
 from tdegnn.nodes.classifier import NodeClassifier
-from tdegnn.operators.registry import OPERATORS
 from tdegnn.runs.run_folder import CONFIG, METRICS, WEIGHTS
 from tdegnn.training.devices import single_thread
 
@@ -81,7 +79,14 @@ def test_the_command_has_the_defaults_of_the_classifier(monkeypatch, run):
         (("--system", "TDE-GNN_S"), ("TDE-GNN_S", None, None)),
         (("--coefficients", "euler"), (None, "euler", None)),
         (("--no-batch-norm",), (None, None, Part("near-identity", batch_norm=False))),
+        (("--operator", "near-identity"), (None, None, None)),
         (("--operator", "diffusion"), (None, None, Part("diffusion", batch_norm=True))),
+        (("--operator", "diffusion", "--set", "batch_norm=false"), (None, None, Part("diffusion", batch_norm=False))),
+        (("--set", "batch_norm=false"), (None, None, Part("near-identity", batch_norm=False))),
+        (
+            ("--operator", "hidden-diffusion", "--set", "hidden_channels=4"),
+            (None, None, Part("hidden-diffusion", hidden_channels=4)),
+        ),
     ],
 )
 def test_parts_of_a_classifier_are_named(monkeypatch, run, options, parts):
@@ -95,10 +100,6 @@ def test_parts_of_a_classifier_are_named(monkeypatch, run, options, parts):
     monkeypatch.setattr(sys.modules["tdegnn.cli.classify"], "_load_benchmark", lambda *_: {"X": None, "notes": []})
     assert run("classify", "cora", *options)[0] == 0
     assert (made[0].system, made[0].coefficients, made[0].operator) == parts
-
-
-def test_the_spatial_terms_are_those_of_the_library():
-    assert set(NodeOperatorOption) <= set(OPERATORS.names)
 
 
 @pytest.fixture
@@ -301,6 +302,40 @@ def test_wrong_files_are_one_line(run, files, tmp_path, name, text, message):
     (tmp_path / f"{name}.csv").write_text(text)
     assert message in complains(run, "classify", *files, *SMALL, "--out", tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--operator", "grund"), "Expected operator to be one of diffusion, near-identity, "),
+        (("--operator", "Diffusion"), "got 'Diffusion'. Did you mean 'diffusion'?"),
+        (("--operator", "diffusion", "--set", "batchnorm=true"), "batch_norm, got 'batchnorm'. Did you mean 'batch_"),
+        (("--operator", "diffusion", "--set", "batch_norm=1"), "batch_norm of diffusion to be true or false, got 1."),
+        (("--operator", "diffusion", "--set", "batch_norm"), "Expected --set NAME=VALUE, as in batch_norm=true, got"),
+        (("--operator", "hidden-diffusion", "--no-batch-norm"), "hidden_channels, got 'batch_norm'."),
+        (("--coefficients", "stabel"), "Did you mean 'stable'?"),
+    ],
+)
+def test_wrong_parts_are_one_line(run, options, message):
+    assert message in complains(run, "classify", "cora", *options)
+
+
+@pytest.mark.slow
+def test_weights_of_another_operator_are_one_line(run, files, tmp_path):
+    folder = tmp_path / "run"
+    assert run("classify", *files, *SMALL, "--operator", "diffusion", "--out", folder, "--quiet")[0] == 0
+    config = json.loads((folder / CONFIG).read_text())
+    del config["sha256"]
+    other = {"name": "hidden-diffusion", "settings": {"hidden_channels": 4}}
+    config["settings"]["operator"] = other
+    (folder / CONFIG).write_text(json.dumps(config | {"sha256": digest_of(config)}))
+    complaint = complains(run, "predict", folder, "--out", tmp_path / "predictions.csv")
+    assert "Expected weights of the settings in" in complaint
+    for said in ("operator.difference_map.weight is missing", "operator.norms.0.bias is not needed"):
+        assert said in complaint
+    config["settings"]["operator"] = "difusion"
+    (folder / CONFIG).write_text(json.dumps(config | {"sha256": digest_of(config)}))
+    assert "Did you mean 'diffusion'?" in complains(run, "predict", folder, "--out", tmp_path / "predictions.csv")
 
 
 @pytest.mark.slow

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from tdegnn.cli.operator_options import OperatorSettings, operator_option, operator_part
 from tdegnn.cli.options import (
     FIXED_RULES,
     USUAL_RULE,
@@ -42,11 +42,9 @@ if TYPE_CHECKING:
     from tdegnn.training.loop import Look
 
 
-class NodeOperatorOption(StrEnum):
-    """The spatial terms of `operators/registry.py` that node networks can use. A test compares the names."""
-
-    NEAR_IDENTITY = "near-identity"
-    DIFFUSION = "diffusion"
+USUAL_OPERATOR = "near-identity"
+# The operators that are normalized unless the user says no.
+NORMALIZED = (USUAL_OPERATOR, "diffusion")
 
 
 @dataclass(frozen=True)
@@ -56,11 +54,15 @@ class ClassifierOptions:
     PANEL: ClassVar[str] = "The classifier"
 
     coefficients: Rule = None
-    operator: Annotated[
-        NodeOperatorOption,
-        typer.Option(help="Spatial term: its maps start at the identity, or (diffusion) at random, as in the paper."),
-    ] = NodeOperatorOption.NEAR_IDENTITY
-    batch_norm: Annotated[bool, typer.Option(help="Normalize the channels in the spatial term.")] = True
+    operator: Annotated[str | None, operator_option(USUAL_OPERATOR)] = None
+    operator_setting: OperatorSettings = None
+    batch_norm: Annotated[
+        bool | None,
+        typer.Option(
+            help="Normalize the channels in the spatial term, if it can.",
+            show_default=f"yes for {' and '.join(NORMALIZED)}",
+        ),
+    ] = None
     hidden_channels: Annotated[int, typer.Option(help="Channels of a state.", min=1)] = 64
     layers: Annotated[int, typer.Option(help="Number of layers.", min=1)] = 2
     order: Annotated[
@@ -132,11 +134,12 @@ class ClassifierOptions:
 
     def _operator_argument(self) -> dict[str, Any]:
         """Return the argument `operator`, or nothing for the default of `NodeClassifier`."""
-        from tdegnn.parts import Part
-
-        if self.operator is NodeOperatorOption.NEAR_IDENTITY and self.batch_norm:
+        name = self.operator or USUAL_OPERATOR
+        norm = True if self.batch_norm is None and name in NORMALIZED else self.batch_norm
+        if name == USUAL_OPERATOR and norm and not self.operator_setting:
             return {}
-        return {"operator": Part(self.operator.value, batch_norm=self.batch_norm)}
+        usual = {} if norm is None else {"batch_norm": norm}
+        return {"operator": operator_part(name, self.operator_setting, **usual)}
 
     @property
     def num_trainings(self) -> int:

@@ -1,0 +1,291 @@
+"""The zoo: every spatial term and every system of the tables, with equation, citation, settings and numbers.
+
+Operators come from `operators/registry.py`, rivals from `rivals/nodes/registry.py`: what is registered is in the zoo.
+Published numbers are in `paper.py`. Ours are in `measured.json`, which `write_measured` makes from result lines.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.resources import files as resources
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from tdegnn.core.operator import SpatialOperator
+from tdegnn.errors import InputError, suggest
+from tdegnn.experiments.node_results import NODE_LINES
+from tdegnn.experiments.paper import NODE_ACCURACY, Accuracy
+from tdegnn.experiments.records import read_lines
+from tdegnn.experiments.table1 import DATASETS, LINK_RIDGE, SYSTEMS, summarize
+from tdegnn.files import write_whole
+from tdegnn.operators.diffusion import PAPER
+from tdegnn.operators.registry import OPERATORS
+from tdegnn.parts import drawing_weights
+from tdegnn.rivals.nodes.registry import NODE_NETWORKS
+
+Kind = Literal["operator", "system"]
+
+MEASURED = resources("tdegnn.experiments").joinpath("measured.json")
+# Sizes with which any operator can be made, to ask for its equation.
+SIZES = {
+    "channels": 24,
+    "hidden_channels": 24,
+    "num_layers": 2,
+    "step_size": 0.5,
+    "order": 2,
+    "num_nodes": 4,
+    "num_outputs": 2,
+}
+# Systems that are neither an operator nor a rival network: ours, and what is solved in closed form.
+OTHERS = {
+    "DE-GNN": ("F[l+1] = F[l] + h s(F[l]; G)", PAPER),
+    "TDE-GNN_D": ("F[l+1] = sum_p c_p F[l-p+1] + h s(F[l]; G), c learned", PAPER),
+    "TDE-GNN_A": ("F[l+1] = sum_p c_p F[l-p+1] + h s(F[l]; G), c by attention over the past states", PAPER),
+    "TDE-GNN_S": (
+        "F[l+1] = sum_p c_p F[l-p+1] + h s(F[l]; G), c learned, all roots in the unit circle",
+        "this library: docs/stability.md",
+    ),
+    LINK_RIDGE: (
+        "scores = A' W, W = argmin |A'_train W - Y_train|^2 + lambda |W|^2",
+        "Zheleva & Getoor, 2009, To join or not to join (LINK), with a ridge",
+    ),
+}
+# Systems whose operators are not called as they are.
+OPERATOR_NAMES = {"NSD": "sheaf"}
+
+
+class Measured(NamedTuple):
+    """Mean and standard deviation of our test accuracy over splits, in percent."""
+
+    mean: float
+    deviation: float
+    num_splits: int
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting of an operator or of a rival.
+
+    Attributes:
+        name: Its name in Python and in `--set NAME=VALUE`.
+        default: Its default.
+        meaning: What it is, from the docstring.
+    """
+
+    name: str
+    default: str | float | list[Any] | dict[str, Any] | None
+    meaning: str
+
+
+@dataclass(frozen=True)
+class ZooEntry:
+    """An operator, or a system of the tables.
+
+    Attributes:
+        name: Its name.
+        kind: `"operator"` or `"system"`.
+        equation: The rate, or the network, in one line.
+        citation: Where it was published.
+        settings: What can be set, apart from sizes.
+        deviations: Where we differ from the publication, from the docstring.
+        see: The operators of a system, or the system of an operator, by name.
+        published: The paper's numbers, by dataset.
+        measured: Our numbers, by dataset.
+    """
+
+    name: str
+    kind: Kind
+    equation: str
+    citation: str
+    settings: tuple[Setting, ...]
+    deviations: tuple[str, ...]
+    see: tuple[str, ...]
+    published: Mapping[str, Accuracy]
+    measured: Mapping[str, Measured]
+
+    @property
+    def authors(self) -> str:
+        """The citation up to its year, or all of it if it has none."""
+        found = re.match(r".*?\b(?:19|20)\d\d\b", self.citation)
+        return found.group() if found else self.citation
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The datasets with numbers, in the order of Table 1."""
+        return tuple(name for name in DATASETS if name in self.published or name in self.measured)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the entry in types that JSON supports."""
+        numbers = {
+            "published": {name: each._asdict() for name, each in self.published.items()},
+            "measured": {name: each._asdict() for name, each in self.measured.items()},
+        }
+        return asdict(self) | numbers
+
+
+def collect_zoo() -> list[ZooEntry]:
+    """Return all operators, then all systems of the tables, ours included."""
+    measured = read_measured()
+    systems = tuple(dict.fromkeys([*NODE_ACCURACY, *SYSTEMS, *measured]))
+    operators = [_operator_entry(name, systems, measured) for name in OPERATORS.names]
+    return [*operators, *(_system_entry(name, operators, measured) for name in systems)]
+
+
+def find_entries(name: str, entries: Sequence[ZooEntry]) -> list[ZooEntry]:
+    """Return the entries of a name: an operator, a system, or both (`gcn` and `GCN`). Letter case does not matter."""
+    found = [entry for entry in entries if entry.name.lower() == name.lower()]
+    if not found:
+        names = [entry.name for entry in entries]
+        raise InputError(
+            f"Expected the name of an operator or of a system, one of {', '.join(names)}, got {name!r}."
+            f"{suggest(name, names)}"
+        )
+    return found
+
+
+def read_measured() -> dict[str, dict[str, Measured]]:
+    """Return our numbers that come with the library, by system and dataset."""
+    stored = json.loads(MEASURED.read_text(encoding="utf-8"))
+    by_system: dict[str, dict[str, Measured]] = {}
+    for dataset, systems in stored.items():
+        for system, numbers in systems.items():
+            by_system.setdefault(system, {})[dataset] = Measured(*numbers)
+    return by_system
+
+
+def measure(path: Path) -> dict[str, dict[str, list[float]]]:
+    """Return the content of `measured.json` for result lines of Table 1: `{dataset: {system: [mean, deviation, n]}}`.
+
+    Args:
+        path: The file of result lines.
+    """
+    found: dict[str, dict[str, list[float]]] = {}
+    for (dataset, system), cell in summarize(read_lines(path, NODE_LINES)).items():
+        found.setdefault(dataset, {})[system] = [
+            round(cell.mean, 3),
+            round(cell.deviation, 3),
+            len(cell.test_accuracies),
+        ]
+    return found
+
+
+def write_measured(lines: Path, path: Path) -> None:
+    """Write our numbers to `measured.json`.
+
+    Args:
+        lines: The file of result lines.
+        path: The file to write.
+    """
+    # One line per system.
+    sections = [
+        f"{json.dumps(dataset)}: {{\n"
+        + ",\n".join(f" {json.dumps(system)}: {json.dumps(numbers)}" for system, numbers in systems.items())
+        + "\n}"
+        for dataset, systems in measure(lines).items()
+    ]
+    write_whole(path, ("{\n" + ",\n".join(sections) + "\n}\n").encode())
+
+
+def _operator_entry(name: str, systems: Sequence[str], measured: Mapping[str, Mapping[str, Measured]]) -> ZooEntry:
+    with drawing_weights(0):
+        made: SpatialOperator = OPERATORS.make(name, **SIZES)
+    part = OPERATORS.resolve(name)
+    assert not isinstance(part.kind, str)  # resolved
+    own = next((system for system in systems if _is_operator_of(name, system)), None)
+    return ZooEntry(
+        name,
+        "operator",
+        made.equation,
+        made.citation,
+        _settings_of(part.kind, [part.kind, type(made)], part.settings),
+        _deviations_of(type(made)),
+        () if own is None else (own,),
+        {} if own is None else NODE_ACCURACY.get(own, {}),
+        {} if own is None else measured.get(own, {}),
+    )
+
+
+def _system_entry(name: str, operators: Sequence[ZooEntry], measured: Mapping[str, Mapping[str, Measured]]) -> ZooEntry:
+    related = [operator for operator in operators if operator.see == (name,)]
+    settings: tuple[Setting, ...] = ()
+    deviations: tuple[str, ...] = ()
+    if name in NODE_NETWORKS:
+        network = NODE_NETWORKS[name]
+        written = _read_module(sys.modules[network.__module__].__doc__ or "")
+        equation, citation = network.equation or written[0], network.citation or written[1]
+        settings = _settings_of(network._make_layers, [network], {})
+        deviations = _deviations_of(network)
+    elif name in OTHERS:
+        equation, citation = OTHERS[name]
+    else:
+        equation, citation = (related[0].equation, related[0].citation) if related else ("", "")
+    see = tuple(operator.name for operator in related)
+    return ZooEntry(
+        name,
+        "system",
+        equation,
+        citation,
+        settings,
+        deviations,
+        see,
+        NODE_ACCURACY.get(name, {}),
+        measured.get(name, {}),
+    )
+
+
+def _is_operator_of(operator: str, system: str) -> bool:
+    """Return whether an operator is the spatial term of a published system: `gread-bs` that of GREAD."""
+    stem = OPERATOR_NAMES.get(system, system.lower())
+    return operator.rstrip("*") == stem or operator.startswith(f"{stem}-")
+
+
+def _read_module(text: str) -> tuple[str, str]:
+    """Return the equation, the first formula in a docstring of a module, and the first line, without formulas."""
+    formula = re.search(r"`([^`]*=[^`]*)`", text)
+    first = re.sub(r",? ?`[^`]*`.*", "", text.split("\n", maxsplit=1)[0]).rstrip(":. ")
+    return "" if formula is None else " ".join(formula.group(1).split()), first
+
+
+def _settings_of(
+    made_by: Callable[..., Any], documented: Sequence[object], given: Mapping[str, Any]
+) -> tuple[Setting, ...]:
+    """Return the settings of a class or function. Arguments without a default are sizes.
+
+    Args:
+        made_by: Whose arguments they are.
+        documented: Where the docstrings are that say what the arguments mean.
+        given: Values that the registry gives, in place of defaults.
+    """
+    meanings = _read_arguments(documented)
+    settings = []
+    for name, argument in inspect.signature(made_by).parameters.items():
+        is_size = argument.default is argument.empty and name not in given
+        if not is_size and argument.kind not in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
+            default = given.get(name, argument.default)
+            is_plain = isinstance(default, str | int | float | list | dict | None)
+            settings.append(Setting(name, default if is_plain else str(default), meanings.get(name, "")))
+    return tuple(settings)
+
+
+def _deviations_of(kind: type) -> tuple[str, ...]:
+    """Return the notes in the docstring of a class that start with `Deviation:`."""
+    notes = re.findall(r"Deviation: (.*?)(?=\n\n|\Z)", inspect.cleandoc(kind.__doc__ or ""), flags=re.DOTALL)
+    return tuple(" ".join(note.split()) for note in notes)
+
+
+def _read_arguments(documented: Sequence[object]) -> dict[str, str]:
+    """Return what each argument means, from the part `Args:` of docstrings. A class has those of its bases too."""
+    meanings: dict[str, str] = {}
+    for each in documented:
+        for kind in each.__mro__ if isinstance(each, type) else (each,):
+            text = inspect.cleandoc(kind.__doc__ or "")
+            _, _, rest = text.partition("Args:\n")
+            lines = rest.split("\n\n", maxsplit=1)[0]
+            for name, meaning in re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", lines, flags=re.MULTILINE):
+                meanings.setdefault(name, " ".join(meaning.split()))
+    return meanings
