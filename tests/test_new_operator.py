@@ -54,7 +54,7 @@ def test_estimators_and_their_folders_take_it_by_name(repulsion, tmp_path):
     forecaster.save(tmp_path / "series")
     again = Forecaster.load(tmp_path / "series")
     assert again.operator == "repulsion"
-    np.testing.assert_array_equal(again.predict(panel).values, forecaster.predict(panel).values)
+    np.testing.assert_array_equal(again.predict(panel=panel).values, forecaster.predict().values)
 
 
 @pytest.mark.slow

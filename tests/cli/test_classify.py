@@ -10,11 +10,13 @@ import pytest
 import scipy.sparse
 
 from tdegnn import Part, cli
+from tdegnn.cli.classify import USUAL_OPERATOR
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.files import digest_of
 from tdegnn.graph import Graph
+from tdegnn.nodes import estimator
 from tdegnn.nodes.classifier import NodeClassifier
-from tdegnn.runs.run_folder import CONFIG, METRICS, WEIGHTS
+from tdegnn.runs.run_folder import CONFIG, METRICS, WEIGHTS, RunFolder
 from tdegnn.training.devices import single_thread
 
 NODES = 30
@@ -100,6 +102,10 @@ def test_parts_of_a_classifier_are_named(monkeypatch, run, options, parts):
     monkeypatch.setattr(sys.modules["tdegnn.cli.classify"], "_load_benchmark", lambda *_: {"X": None, "notes": []})
     assert run("classify", "cora", *options)[0] == 0
     assert (made[0].system, made[0].coefficients, made[0].operator) == parts
+
+
+def test_the_usual_operator_is_that_of_the_classifier():
+    assert Part(USUAL_OPERATOR, batch_norm=True) == estimator.USUAL_OPERATOR
 
 
 @pytest.fixture
@@ -324,18 +330,19 @@ def test_wrong_parts_are_one_line(run, options, message):
 def test_weights_of_another_operator_are_one_line(run, files, tmp_path):
     folder = tmp_path / "run"
     assert run("classify", *files, *SMALL, "--operator", "diffusion", "--out", folder, "--quiet")[0] == 0
-    config = json.loads((folder / CONFIG).read_text())
-    del config["sha256"]
-    other = {"name": "hidden-diffusion", "settings": {"hidden_channels": 4}}
-    config["settings"]["operator"] = other
-    (folder / CONFIG).write_text(json.dumps(config | {"sha256": digest_of(config)}))
-    complaint = complains(run, "predict", folder, "--out", tmp_path / "predictions.csv")
+    config, fitted = RunFolder.open(folder).config, NodeClassifier.load(folder).fitted_
+
+    def predict_with(operator):
+        path = tmp_path / str(len(list(tmp_path.iterdir())))
+        with RunFolder.create(path, {**config, "settings": {**config["settings"], "operator": operator}}) as other:
+            fitted.write(other)
+        return complains(run, "predict", path, "--out", tmp_path / "predictions.csv")
+
+    complaint = predict_with({"name": "hidden-diffusion", "settings": {"hidden_channels": 4}})
     assert "Expected weights of the settings in" in complaint
-    for said in ("operator.difference_map.weight is missing", "operator.norms.0.bias is not needed"):
-        assert said in complaint
-    config["settings"]["operator"] = "difusion"
-    (folder / CONFIG).write_text(json.dumps(config | {"sha256": digest_of(config)}))
-    assert "Did you mean 'diffusion'?" in complains(run, "predict", folder, "--out", tmp_path / "predictions.csv")
+    assert "got others (operator.difference_map.weight is missing, operator.norms.0.bias is not needed, " in complaint
+    assert "norms" in predict_with("diffusion")
+    assert "Did you mean 'diffusion'?" in predict_with("difusion")
 
 
 @pytest.mark.slow

@@ -78,7 +78,7 @@ class Setting:
     """
 
     name: str
-    default: str | float | list[Any] | dict[str, Any] | None
+    default: Any
     meaning: str
 
 
