@@ -17,7 +17,15 @@ import torch
 
 from tdegnn.experiments.records import describe_environment
 
-MODULES = ("attention_cost", "command_line", "data_loading", "node_training", "recorded_step", "series_training")
+MODULES = (
+    "attention_cost",
+    "command_line",
+    "data_loading",
+    "node_training",
+    "operators",
+    "recorded_step",
+    "series_training",
+)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 import torch
 
-from tdegnn.edge_values import edge_scores, edge_sums, row_numbers, row_softmax, row_sums, spread_rows, weighted_product
+from tdegnn.edge_values import edge_scores, edge_sums, row_softmax, row_sums, spread_rows, weighted_product
 from tdegnn.sparse import SparseMatrix
 
 ROWS, COLUMNS, CHANNELS = 7, 6, 3
@@ -25,7 +25,7 @@ def draw(*shape, device="cpu"):
 @pytest.mark.parametrize("batch", [(), (2,), (2, 3)])
 def test_products_equal_those_of_dense_matrices(batch, device):
     pattern = make_pattern(device)
-    rows, columns = row_numbers(pattern), pattern.columns
+    rows, columns = pattern.rows, pattern.columns
     left, right = draw(*batch, ROWS, CHANNELS, device=device), draw(*batch, COLUMNS, CHANNELS, device=device)
     values, shared = draw(*batch, len(columns), device=device), draw(len(columns), device=device)
     torch.testing.assert_close(edge_scores(pattern, left, right), (left @ right.mT)[..., rows, columns])

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from tdegnn.sparse import SparseMatrix, _blocks, _product
+from tdegnn.sparse import SparseMatrix
 from tdegnn.torch_internals import quick_to_call
 
 
@@ -26,7 +26,7 @@ def edge_scores(
     """Return the inner product `receivers_i . senders_j` for each entry (i, j) of the pattern."""
     batch = torch.broadcast_shapes(receivers.shape[:-2], senders.shape[:-2])
     left, right = (each.expand(*batch, *each.shape[-2:]).reshape(-1, *each.shape[-2:]) for each in (receivers, senders))
-    scores: Tensor = _EdgeScores.apply(*_indices(pattern), left, right)  # type: ignore[no-untyped-call]
+    scores: Tensor = _EdgeScores.apply(pattern, left, right)  # type: ignore[no-untyped-call]
     return scores.reshape(*batch, scores.shape[-1])
 
 
@@ -48,12 +48,12 @@ def weighted_product(
     if len(own) == 1 and len(flat) > 1:
         # One matrix for all elements of the batch, which become channels.
         folded = flat.movedim(0, 1).flatten(1)[None]
-        product: Tensor = _WeightedProduct.apply(*_indices(pattern), own, folded)  # type: ignore[no-untyped-call]
+        product: Tensor = _WeightedProduct.apply(pattern, own, folded)  # type: ignore[no-untyped-call]
         unfolded: Tensor = product[0].unflatten(1, (len(flat), -1))
         return unfolded.movedim(1, 0).reshape(*state.shape[:-2], -1, state.shape[-1])
     if len(flat) == 1 and len(own) > 1:
         flat = flat.expand(len(own), *flat.shape[1:])
-    product = _WeightedProduct.apply(*_indices(pattern), own, flat)  # type: ignore[no-untyped-call]
+    product = _WeightedProduct.apply(pattern, own, flat)  # type: ignore[no-untyped-call]
     batch = values.shape[:-1] if values.dim() + 1 > state.dim() else state.shape[:-2]
     return product.reshape(*batch, *product.shape[-2:])
 
@@ -73,118 +73,80 @@ def spread_rows(pattern: SparseMatrix, rows: Float[Tensor, "*batch rows"]) -> Fl
 def row_softmax(pattern: SparseMatrix, scores: Float[Tensor, "*batch entries"]) -> Float[Tensor, "*batch entries"]:
     """Return weights that are positive and sum to one in each row that is not empty."""
     # Any constant per row gives the same weights. The largest score keeps the exponentials finite.
-    index = row_numbers(pattern).expand(scores.shape)
+    index = pattern.rows.expand(scores.shape)
     largest = scores.detach().new_full((*scores.shape[:-1], pattern.shape[0]), -torch.inf)
     largest = largest.scatter_reduce(-1, index, scores.detach(), "amax")
     exponentials = torch.exp(scores - largest.gather(-1, index))
     return exponentials / spread_rows(pattern, row_sums(pattern, exponentials))
 
 
-def row_numbers(pattern: SparseMatrix) -> Int[Tensor, " entries"]:
-    """Return the row of each entry. `pattern.columns` has the columns."""
-    # Each start of a row after the first counts one up. The size does not depend on values: steps are recorded.
-    starts = pattern.row_pointers[1:-1]
-    marks = torch.zeros(pattern.columns.numel() + 1, dtype=torch.int64, device=starts.device)
-    marks = marks.scatter_add(0, starts, torch.ones_like(starts))
-    return marks[:-1].cumsum(0)
-
-
-def _indices(pattern: SparseMatrix) -> tuple[Tensor, ...]:
-    return (
-        pattern.row_pointers,
-        pattern.columns,
-        pattern.transposed_row_pointers,
-        pattern.transposed_columns,
-        pattern.transposed_order,
-    )
-
-
-def _transposed_indices(indices: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Return the indices of the transposed pattern, and the order that leads back."""
-    row_pointers, columns, transposed_row_pointers, transposed_columns, order = indices
-    back = torch.empty_like(order).scatter(0, order, torch.arange(order.numel(), device=order.device))
-    return transposed_row_pointers, transposed_columns, row_pointers, columns, back
-
-
-def _sampled_product(
-    row_pointers: Tensor,
-    columns: Tensor,
-    left: Float[Tensor, "rows channels"],
-    right: Float[Tensor, "columns channels"],
-) -> Float[Tensor, " entries"]:
-    """Return `left_i . right_j` for each entry, without the copies of rows that indexing would make."""
-    zeros = left.new_zeros(columns.numel())
-    pattern = torch.sparse_csr_tensor(row_pointers, columns, zeros, (len(left), len(right)), check_invariants=False)
-    scores: Tensor = torch.sparse.sampled_addmm(pattern, left.contiguous(), right.mT, beta=0.0).values()
-    return scores
-
-
 @quick_to_call
 class _EdgeScores(torch.autograd.Function):
-    """`left_i . right_j` for each entry: five tensors of indices, and states with one batch axis."""
+    """`left_i . right_j` for each entry, given a pattern and two states with one batch axis."""
 
     @staticmethod
-    def forward(*inputs: Tensor) -> Tensor:
-        row_pointers, columns, _, _, _, left, right = inputs
-        blocks = _blocks(row_pointers, columns, left.new_empty(len(left), columns.numel()), right.shape[1])
-        scores = _sampled_product(blocks[0], blocks[1], left.flatten(0, 1), right.flatten(0, 1))
-        return scores.view(len(left), -1)
+    def forward(*inputs: Any) -> Tensor:
+        pattern, left, right = inputs
+        blocks: SparseMatrix = pattern.copies(len(left))
+        return blocks.sampled_product(left.flatten(0, 1), right.flatten(0, 1)).view(len(left), -1)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:  # noqa: ARG004
-        ctx.save_for_backward(*inputs)
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
+        ctx.pattern = inputs[0]
+        ctx.save_for_backward(*inputs[1:])
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        *indices, left, right = ctx.saved_tensors
-        transposed = _transposed_indices(tuple(indices))
-        to_left = _WeightedProduct.apply(*indices, gradient, right)  # type: ignore[no-untyped-call]
-        to_right = _WeightedProduct.apply(*transposed, gradient[:, indices[4]], left)  # type: ignore[no-untyped-call]
-        return *[None] * 5, to_left, to_right
+        pattern: SparseMatrix = ctx.pattern
+        left, right = ctx.saved_tensors
+        to_left = _WeightedProduct.apply(pattern, gradient, right)  # type: ignore[no-untyped-call]
+        turned = gradient[:, pattern.transposed_order]
+        to_right = _WeightedProduct.apply(pattern.transposed, turned, left)  # type: ignore[no-untyped-call]
+        return None, to_left, to_right
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[Tensor, int]:
-        left, right = (_members_first(info, *each) for each in zip(inputs[5:], in_dims[5:], strict=True))
-        scores = _EdgeScores.apply(*inputs[:5], left.flatten(0, 1), right.flatten(0, 1))  # type: ignore[no-untyped-call]
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
+        left, right = (_members_first(info, *each) for each in zip(inputs[1:], in_dims[1:], strict=True))
+        scores = _EdgeScores.apply(inputs[0], left.flatten(0, 1), right.flatten(0, 1))  # type: ignore[no-untyped-call]
         return scores.unflatten(0, (info.batch_size, -1)), 0
 
 
 @quick_to_call
 class _WeightedProduct(torch.autograd.Function):
-    """`sum_j values_ij X_j`: five tensors of indices, values (batch, entries) and states (batch, columns, channels)."""
+    """`sum_j values_ij X_j`, given a pattern, values (batch, entries) and states (batch, columns, channels)."""
 
     @staticmethod
-    def forward(*inputs: Tensor) -> Tensor:
-        row_pointers, columns, transposed_row_pointers, _, _, values, dense = inputs
-        num_columns = transposed_row_pointers.numel() - 1
-        blocks = _blocks(row_pointers, columns, values, num_columns)
-        product = _product(*blocks, num_columns * len(values), dense.flatten(0, 1))
-        return product.view(len(values), -1, dense.shape[-1])
+    def forward(*inputs: Any) -> Tensor:
+        pattern, values, dense = inputs
+        blocks: SparseMatrix = pattern.copies(len(values))
+        return blocks.product_with(values.flatten(), dense.flatten(0, 1)).view(len(values), -1, dense.shape[-1])
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:  # noqa: ARG004
-        ctx.save_for_backward(*inputs)
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
+        ctx.pattern = inputs[0]
+        ctx.save_for_backward(*inputs[1:])
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        *indices, values, dense = ctx.saved_tensors
+        pattern: SparseMatrix = ctx.pattern
+        values, dense = ctx.saved_tensors
         to_values = to_dense = None
-        if ctx.needs_input_grad[5]:
-            to_values = _EdgeScores.apply(*indices, gradient, dense)  # type: ignore[no-untyped-call]
-        if ctx.needs_input_grad[6]:
-            transposed = _transposed_indices(tuple(indices))
-            to_dense = _WeightedProduct.apply(*transposed, values[:, indices[4]], gradient)  # type: ignore[no-untyped-call]
-        return *[None] * 5, to_values, to_dense
+        if ctx.needs_input_grad[1]:
+            to_values = _EdgeScores.apply(pattern, gradient, dense)  # type: ignore[no-untyped-call]
+        if ctx.needs_input_grad[2]:
+            turned = values[:, pattern.transposed_order]
+            to_dense = _WeightedProduct.apply(pattern.transposed, turned, gradient)  # type: ignore[no-untyped-call]
+        return None, to_values, to_dense
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[Tensor, int]:
-        values, dense = inputs[5:]
-        if in_dims[5] is None and len(values) == 1:
-            members_in_the_middle = dense.movedim(in_dims[6] or 0, -2).flatten(-2)  # of a batch of one
-            product = _WeightedProduct.apply(*inputs[:5], values, members_in_the_middle)  # type: ignore[no-untyped-call]
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
+        pattern, values, dense = inputs
+        if in_dims[1] is None and len(values) == 1:
+            members_in_the_middle = dense.movedim(in_dims[2] or 0, -2).flatten(-2)  # of a batch of one
+            product = _WeightedProduct.apply(pattern, values, members_in_the_middle)  # type: ignore[no-untyped-call]
             return product.unflatten(-1, (info.batch_size, -1)), 2
-        by_member = (_members_first(info, *each) for each in zip(inputs[5:], in_dims[5:], strict=True))
-        product = _WeightedProduct.apply(*inputs[:5], *(each.flatten(0, 1) for each in by_member))  # type: ignore[no-untyped-call]
+        by_member = (_members_first(info, *each).flatten(0, 1) for each in zip(inputs[1:], in_dims[1:], strict=True))
+        product = _WeightedProduct.apply(pattern, *by_member)  # type: ignore[no-untyped-call]
         return product.unflatten(0, (info.batch_size, -1)), 0
 
 

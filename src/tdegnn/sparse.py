@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from tdegnn.torch_internals import quick_to_call
+
+# How many matrices of copies a matrix keeps: those of training and of evaluation, for two sizes.
+KEPT_COPIES = 4
 
 # Trigger torch's one-time warnings here, where they are silenced: that compressed rows are in beta, and that torch does
 # not check them unless asked.
@@ -92,11 +96,68 @@ class SparseMatrix:
         """Return a matrix with the same pattern and other values."""
         return replace(self, values=values, transposed_values=values[self.transposed_order])
 
+    @cached_property
+    def rows(self) -> Int[Tensor, " entries"]:
+        """Row index of each entry."""
+        with torch.inference_mode(False):
+            rows = torch.arange(self.shape[0], device=self.columns.device)
+            return rows.repeat_interleave(self.row_pointers.diff(), output_size=self.columns.numel())
+
+    @cached_property
+    def transposed(self) -> SparseMatrix:
+        """The transposed matrix."""
+        with torch.inference_mode(False):
+            back = torch.empty_like(self.transposed_order)
+            back[self.transposed_order] = torch.arange(back.numel(), device=back.device)
+        return SparseMatrix(
+            self.transposed_row_pointers,
+            self.transposed_columns,
+            self.transposed_values,
+            self.row_pointers,
+            self.columns,
+            self.values,
+            back,
+        )
+
+    def copies(self, count: int) -> SparseMatrix:
+        """Return the matrix with this one `count` times on its diagonal. The last few are kept."""
+        if count == 1:
+            return self
+        if count not in self._copies:
+            while len(self._copies) >= KEPT_COPIES:
+                self._copies.pop(next(iter(self._copies)))
+            with torch.inference_mode(False):
+                values, turned = (each.expand(count, -1) for each in (self.values, self.transposed_values))
+                forward = _blocks(self.row_pointers, self.columns, values, self.shape[1])
+                backward = _blocks(self.transposed_row_pointers, self.transposed_columns, turned, self.shape[0])
+                starts = torch.arange(count, device=self.columns.device)[:, None] * self.columns.numel()
+                order = (self.transposed_order + starts).flatten()
+            self._copies[count] = SparseMatrix(*forward, *backward, order)
+        return self._copies[count]
+
+    @cached_property
+    def _copies(self) -> dict[int, SparseMatrix]:
+        return {}
+
+    def product_with(
+        self, values: Float[Tensor, " entries"], dense: Float[Tensor, "columns channels"]
+    ) -> Float[Tensor, "rows channels"]:
+        """Return the product of the matrix with these values in place of its own. It has no gradient."""
+        return _product(self.row_pointers, self.columns, values, self.shape[1], dense)
+
+    def sampled_product(
+        self, left: Float[Tensor, "rows channels"], right: Float[Tensor, "columns channels"]
+    ) -> Float[Tensor, " entries"]:
+        """Return `left_i . right_j` for each entry, without the copies that indexing would make. It has no gradient."""
+        zeros = left.new_zeros(self.columns.numel())
+        pattern = torch.sparse_csr_tensor(self.row_pointers, self.columns, zeros, self.shape, check_invariants=False)
+        scores: Tensor = torch.sparse.sampled_addmm(pattern, left.contiguous(), right.mT, beta=0.0).values()
+        return scores
+
     def to_dense(self) -> Float[Tensor, "rows columns"]:
         """Return the same matrix as a dense tensor."""
         num_rows, num_columns = self.shape
-        rows = torch.arange(num_rows, device=self.columns.device).repeat_interleave(self.row_pointers.diff())
-        return self.values.new_zeros(num_rows, num_columns).index_put((rows, self.columns), self.values)
+        return self.values.new_zeros(num_rows, num_columns).index_put((self.rows, self.columns), self.values)
 
     def __matmul__(self, state: Float[Tensor, "*batch columns channels"]) -> Float[Tensor, "*batch rows channels"]:
         """Multiply along the node axis of `state`. Batch axes are treated as channels."""

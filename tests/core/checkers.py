@@ -128,7 +128,7 @@ def check_equation(make: Callable[[], SpatialOperator], dense: Transcription, di
     operator = make().double().eval()
     with torch.no_grad():  # some weights start at zero, where a wrong term would not be seen
         for parameter in operator.parameters():
-            parameter += 0.3 * torch.randn_like(parameter)
+            parameter.add_(0.3 * torch.randn_like(parameter))
     for direction in directions:
         graph = weighted_graph(direction)
         received = torch.as_tensor(graph.received.toarray())

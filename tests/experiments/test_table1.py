@@ -170,7 +170,7 @@ def test_rivals_are_trained_from_recipes_too(made_up, system, tmp_path):
 
 
 def test_an_unknown_rival_is_refused():
-    with pytest.raises(InputError, match="a rival among MLP, GCN, GAT, GCNII, LINKX, FAGCN, got 'GPN'"):
+    with pytest.raises(InputError, match=f"a rival among {', '.join(NODE_NETWORKS)}, got 'GPN'"):
         RivalConfig("GPN")
 
 

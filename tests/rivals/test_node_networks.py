@@ -180,6 +180,10 @@ def test_linkx_looks_at_the_weights_of_those_a_node_receives_from():
         ("GCNII", 5 * 8 + 8 + 3 * 8 * 8 + 8 * 3 + 3),
         ("LINKX", (12 * 8 + 8) + (5 * 8 + 8) + (16 * 8 + 8) + 2 * (8 * 8 + 8 + 2 * 8) + 8 * 3 + 3),
         ("FAGCN", 5 * 8 + 8 + 3 * 2 * 8 + 8 * 3 + 3),
+        ("GPRGNN", 5 * 8 + 8 + 8 * 8 + 8 + 8 * 3 + 3 + 11),
+        ("H2GCN", 5 * 8 + 15 * 8 * 3),
+        ("FSGNN", 7 * (5 * 8 + 8) + 7 + 7 * 8 * 3 + 3),
+        ("OrderedGNN", 5 * 8 + 8 + 2 * 8 + 3 * (16 * 8 + 8 + 2 * 8) + 8 * 3 + 3),
     ],
 )
 def test_parameters_are_counted(name, num_parameters):
@@ -204,6 +208,9 @@ def test_only_weights_are_saved(name):
         ("GCNII", dict(alpha=1.5), "Expected alpha to be from 0 to 1, got 1.5"),
         ("GCNII", dict(theta=0.0), "Expected theta to be positive, got 0.0"),
         ("FAGCN", dict(eps=float("nan")), "Expected eps to be finite, got nan"),
+        ("GPRGNN", dict(alpha=-0.1), "Expected alpha to be from 0 to 1, got -0.1"),
+        ("GPRGNN", dict(num_hops=0), "Expected num_hops to be at least 1, got 0"),
+        ("OrderedGNN", dict(num_input_layers=0), "Expected num_input_layers to be at least 1, got 0"),
     ],
 )
 def test_wrong_settings_are_refused(name, settings, message):

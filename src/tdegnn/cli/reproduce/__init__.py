@@ -8,6 +8,7 @@ from tdegnn.cli.reproduce.ablation import ablation
 from tdegnn.cli.reproduce.coefficients import coefficients
 from tdegnn.cli.reproduce.coverage import coverage
 from tdegnn.cli.reproduce.known_orders import known_orders
+from tdegnn.cli.reproduce.operators import operators, rows
 from tdegnn.cli.reproduce.order_found import order_found
 from tdegnn.cli.reproduce.pendulum import pendulum
 from tdegnn.cli.reproduce.series_ablation import series_ablation
@@ -21,6 +22,8 @@ for command in (
     coefficients,
     known_orders,
     table1,
+    rows,
+    operators,
     table2,
     ablation,
     series_ablation,

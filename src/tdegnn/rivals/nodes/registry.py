@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from tdegnn.rivals.nodes.base import RivalNodeNetwork
 from tdegnn.rivals.nodes.fagcn import FrequencyAdaptiveNetwork
+from tdegnn.rivals.nodes.fsgnn import FeatureSelectionNetwork
 from tdegnn.rivals.nodes.gat import GraphAttentionNetwork
 from tdegnn.rivals.nodes.gcn import GraphConvolutionalNetwork
 from tdegnn.rivals.nodes.gcnii import InitialResidualNetwork
+from tdegnn.rivals.nodes.gprgnn import GeneralizedPageRankNetwork
+from tdegnn.rivals.nodes.h2gcn import TwoHopNetwork
 from tdegnn.rivals.nodes.linkx import LinkxNetwork
 from tdegnn.rivals.nodes.mlp import MultilayerPerceptron
+from tdegnn.rivals.nodes.ordered_gnn import OrderedNetwork
 
 NODE_NETWORKS: dict[str, type[RivalNodeNetwork]] = {
     "MLP": MultilayerPerceptron,
@@ -20,4 +24,8 @@ NODE_NETWORKS: dict[str, type[RivalNodeNetwork]] = {
     "GCNII": InitialResidualNetwork,
     "LINKX": LinkxNetwork,
     "FAGCN": FrequencyAdaptiveNetwork,
+    "GPRGNN": GeneralizedPageRankNetwork,
+    "H2GCN": TwoHopNetwork,
+    "FSGNN": FeatureSelectionNetwork,
+    "OrderedGNN": OrderedNetwork,
 }

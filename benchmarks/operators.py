@@ -1,0 +1,137 @@
+"""Measure the spatial operators: the time of one step next to plain diffusion, and the memory on a large graph.
+
+A step is the rate of one layer and its gradient, for state and weights, of ten members at the size of Cora, trained
+together, as a training makes it: recorded as a CUDA graph if there is a CUDA device. The goal is three times plain
+diffusion. Memory is what a step allocates at its peak on a graph of a million edges, in copies of one state (nodes x
+channels); a copy of the channels on every edge would be ten times that.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.func import functional_call, stack_module_state, vmap
+
+from benchmarks.timing import interleaved_medians
+from tdegnn.core.operator import SpatialOperator
+from tdegnn.graph import Graph
+from tdegnn.operators.registry import OPERATORS
+from tdegnn.training.replay import Replayed
+
+NODES, EDGES, CHANNELS, MEMBERS = 2708, 5278, 64, 10
+LARGE_NODES, LARGE_EDGES = 50_000, 500_000  # each edge counts both ways
+DIFFUSION, GOAL = "diffusion", 3.0
+# Their equations need what a large graph has no room for: all pairs of nodes, or a singular value decomposition.
+SMALL_GRAPHS_ONLY = ("learned-adjacency", "flode")
+
+
+def measure() -> Iterator[tuple[str, float, str] | tuple[str, float, str, float]]:
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    names = [name for name in OPERATORS.names if not _takes_past(name)]
+    steps = {name: _Step(name, device) for name in names}
+    seconds = interleaved_medians(steps, repetitions=30)
+    for name in names:
+        yield f"step of {MEMBERS} members, {name}", 1e3 * seconds[name], "ms"
+    for name in names:
+        yield f"step, {name} / {DIFFUSION}", seconds[name] / seconds[DIFFUSION], "x", GOAL
+    del steps
+    state_bytes = LARGE_NODES * CHANNELS * 4
+    for name in names:
+        if name in SMALL_GRAPHS_ONLY:
+            print(f"left out: memory of {name}, which is for small graphs")
+            continue
+        yield f"peak memory of a step at a million edges, {name}", _peak_bytes(name, device) / state_bytes, "states"
+
+
+def _takes_past(name: str) -> bool:
+    kind = OPERATORS.resolve(name).kind
+    return bool(getattr(kind, "takes_past_features", False))
+
+
+def _make(name: str, num_nodes: int, device: torch.device) -> SpatialOperator:
+    sizes = dict(channels=CHANNELS, num_layers=2, step_size=0.5, num_nodes=num_nodes, hidden_channels=CHANNELS)
+    operator: SpatialOperator = OPERATORS.make(name, **sizes)
+    return operator.to(device)
+
+
+def _random_graph(num_nodes: int, num_edges: int) -> Graph:
+    return Graph(np.random.default_rng(0).integers(0, num_nodes, (2, num_edges)), num_nodes)
+
+
+class _Step:
+    """The rate of one layer and its gradient for all members, recorded."""
+
+    def __init__(self, name: str, device: torch.device) -> None:
+        torch.manual_seed(0)
+        operators = [_make(name, NODES, device) for _ in range(MEMBERS)]
+        self._parameters, self._buffers = stack_module_state(operators)
+        self._operator, self._graph = operators[0], _random_graph(NODES, EDGES)
+        self._state = torch.randn(MEMBERS, NODES, CHANNELS, device=device, requires_grad=True)
+        self._device = device
+        self._replayed = Replayed(self._run, device)
+        for _ in range(6):  # record it
+            self()
+
+    def __call__(self) -> None:
+        self._replayed()
+        if self._device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def _run(self) -> None:
+        def rate(parameters: dict[str, Tensor], buffers: dict[str, Tensor], state: Tensor) -> Any:
+            return functional_call(self._operator, (parameters, buffers), (state, self._graph, 0, None))[0]
+
+        rates = vmap(rate)(self._parameters, self._buffers, self._state)
+        torch.autograd.grad(rates.square().sum(), [self._state, *self._parameters.values()], allow_unused=True)
+
+
+def _peak_bytes(name: str, device: torch.device) -> float:
+    """Return what a step allocates at its peak, on the GPU, or in a process of its own on the CPU."""
+    if device.type == "cpu":
+        command = [sys.executable, "-m", "benchmarks.operators", name]
+        return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    run = _large_step(name, device)
+    run()  # what is kept for the graph does not count
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    run()
+    return float(torch.cuda.max_memory_allocated() - before)
+
+
+def _large_step(name: str, device: torch.device) -> Callable[[], None]:
+    torch.manual_seed(0)
+    operator, graph = _make(name, LARGE_NODES, device), _random_graph(LARGE_NODES, LARGE_EDGES)
+    state = torch.randn(LARGE_NODES, CHANNELS, device=device, requires_grad=True)
+
+    def run() -> None:
+        rate = operator(state, graph, 0, None)[0]
+        torch.autograd.grad(rate.square().sum(), [state, *operator.parameters()], allow_unused=True)
+
+    return run
+
+
+def _print_peak(name: str) -> None:
+    """Print by how much the process grows during a step, at its largest (Linux only)."""
+    run = _large_step(name, torch.device("cpu"))
+    run()  # what is kept for the graph does not count
+    Path("/proc/self/clear_refs").write_text("5")  # the largest size is counted anew
+    before = _kilobytes("VmRSS")
+    run()
+    print(1024 * (_kilobytes("VmHWM") - before))
+
+
+def _kilobytes(name: str) -> int:
+    status = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(name))
+
+
+if __name__ == "__main__":
+    _print_peak(sys.argv[1])

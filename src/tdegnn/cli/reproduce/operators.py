@@ -1,0 +1,119 @@
+"""`tdegnn reproduce rows | operators`: settings of published systems, and every operator with every rule for c."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tdegnn.cli.options import (
+    AsJson,
+    Datasets,
+    Device,
+    DeviceOption,
+    Quiet,
+    Report,
+    ResultLines,
+    check_report,
+    choose_names,
+)
+from tdegnn.cli.output import print_json, print_table, progress_bar
+
+Rows = Annotated[
+    list[str] | None, typer.Option("--system", help="A row, for example GREAD. Can be repeated. Default: all.")
+]
+
+
+def rows(
+    dataset: Datasets = None,
+    system: Rows = None,
+    out: ResultLines = Path("runs/rows.jsonl"),
+    trials: Annotated[Path, typer.Option(help="File that gets one line per configuration.")] = Path(
+        "runs/rows_trials.jsonl"
+    ),
+    device: Device = DeviceOption.AUTO,
+    quiet: Quiet = False,
+) -> None:
+    """Search the settings of published systems for Table 1: twelve configurations each, chosen by validation."""
+    from tdegnn.experiments.row_search import read_row_searches, search_row
+    from tdegnn.experiments.table1 import DATASETS
+    from tdegnn.training.devices import choose_placement
+
+    datasets = choose_names(dataset, DATASETS, "dataset")
+    systems = choose_names(system, tuple(read_row_searches()), "system")
+    placement = choose_placement(device.value)
+    with progress_bar(len(datasets) * len(systems), "rows", is_quiet=quiet) as tick:
+        for name in datasets:
+            for row in systems:
+                search_row(name, row, trials, out, placement=placement)
+                tick(f"{name} {row}")
+    typer.echo(f"{len(datasets) * len(systems)} rows searched: configurations in {trials}, runs in {out}.")
+
+
+def operators(
+    dataset: Datasets = None,
+    system: Rows = None,
+    out: ResultLines = Path("runs/operator_rules.jsonl"),
+    report: Report = False,
+    device: Device = DeviceOption.AUTO,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Table of operators by rules for c: what learned time adds over c = [1] on each spatial term, on ten splits."""
+    from tdegnn.experiments.operator_rules import (
+        EULER,
+        RULE_LINES,
+        RULES,
+        describe_best,
+        operator_rows,
+        summarize_rules,
+        train_rules,
+    )
+    from tdegnn.experiments.records import read_lines
+    from tdegnn.experiments.table1 import DATASETS
+    from tdegnn.training.devices import choose_placement
+
+    datasets = choose_names(dataset, DATASETS, "dataset")
+    systems = choose_names(system, operator_rows(), "system")
+    check_report(report, out)
+    if not report:
+        placement = choose_placement(device.value)
+        with progress_bar(len(datasets) * len(systems), "operators", is_quiet=quiet or as_json) as tick:
+            for name in datasets:
+                for row in systems:
+                    train_rules(name, row, out, placement=placement)
+                    tick(f"{name} {row}")
+    cells = summarize_rules(read_lines(out, RULE_LINES, dataset=datasets, operator=systems))
+    records: list[dict[str, Any]] = [
+        {
+            "dataset": name,
+            "operator": row,
+            "rule": rule,
+            "test_accuracy": own.cells[rule].mean,
+            "deviation": own.cells[rule].deviation,
+            "over_euler": None if rule == EULER else str(own.gain(rule)),
+        }
+        for (name, row), own in cells.items()
+        for rule in RULES
+    ]
+    if as_json:
+        print_json(records)
+        return
+    found = [name for name in datasets if any(key[0] == name for key in cells)]
+    if not quiet:
+        learned = [rule for rule in RULES if rule != EULER]
+        table = [
+            [
+                name,
+                row,
+                f"{own.cells[EULER].mean:.2f} ± {own.cells[EULER].deviation:.2f}",
+                *map(str, map(own.gain, learned)),
+            ]
+            for (name, row), own in cells.items()
+        ]
+        header = ["dataset", "operator", EULER, *(f"{rule}, points over it" for rule in learned)]
+        print_table("Operators by rules for c, mean over 10 splits, paired over the splits", header, table)
+        for name in found:
+            typer.echo(describe_best(cells, name))
+    typer.echo(f"{len(cells)} operators on {len(found)} datasets with {len(RULES)} rules each in {out}.")

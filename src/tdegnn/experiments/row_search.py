@@ -1,0 +1,205 @@
+"""The settings behind the rows of Table 1 for published systems: the same small search for each of them.
+
+`row_searches.toml` says what is searched. Per dataset and system, twelve configurations are drawn, six of each of two
+shapes, and trained on the first two splits. The best of each shape by validation, and the published settings if there
+are any, are then trained on all splits. The best of these by mean validation accuracy is the recipe of the row. Test
+accuracy is recorded and chooses nothing. `adopt_rows` writes recipes and result lines.
+"""
+
+from __future__ import annotations
+
+import time
+import tomllib
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files as resources
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from tdegnn.data.benchmarks.load import load_nodes
+from tdegnn.data.nodes import NodeDataset
+from tdegnn.errors import InputError
+from tdegnn.experiments.node_results import NODE_LINES
+from tdegnn.experiments.node_systems import AnyConfig, NodeRun, train_together
+from tdegnn.experiments.recipe_files import config_from_record, write_recipe
+from tdegnn.experiments.records import LineKind, append_lines, describe_environment, read_lines
+from tdegnn.rivals.nodes.registry import NODE_NETWORKS
+from tdegnn.training.devices import Placement
+
+CONFIGS_PER_SHAPE, SEARCH_SPLITS = 6, (0, 1)
+NUM_STEPS, PATIENCE = 300, 100
+RANDOM, FINAL = "row search", "row search, all splits"
+# Of every system. Lowest, highest, and whether the scale is logarithmic.
+RANGES: dict[str, tuple[float, float, bool]] = {
+    "learning_rate": (1e-3, 5e-2, True),
+    "weight_decay": (1e-6, 2e-2, True),
+    "outer_dropout": (0.0, 0.8, False),
+}
+RIVAL_RANGES: dict[str, tuple[float, float, bool]] = {**RANGES, "hidden_dropout": (0.0, 0.8, False)}
+TRIAL_LINES = LineKind(
+    "the search for rows",
+    {
+        "dataset": str,
+        "system": str,
+        "stage": str,
+        "validation_accuracy": float,
+        "test_accuracy": float,
+        "configuration": dict,
+    },
+    identity=("dataset", "system", "stage", "seed", "configuration"),
+)
+
+
+@dataclass(frozen=True)
+class RowSearch:
+    """What is searched for one system.
+
+    Attributes:
+        system: Its name.
+        base: Settings of all configurations.
+        shapes: Two sets of settings, each of which half of the configurations has.
+        ranges: Ranges of numbers, in addition to the common ones.
+        published: The settings that its authors committed, by dataset.
+    """
+
+    system: str
+    base: Mapping[str, Any]
+    shapes: Sequence[Mapping[str, Any]]
+    ranges: Mapping[str, Sequence[Any]]
+    published: Mapping[str, Mapping[str, Any]]
+
+    def drawn(self, dataset: str) -> list[list[AnyConfig]]:
+        """Return the configurations that are tried on a dataset, those of each shape together."""
+        random = np.random.default_rng(zlib.crc32(f"{self.system}/{dataset}".encode()))
+        return [
+            [self._config({**shape, **self._draw(random)}) for _ in range(CONFIGS_PER_SHAPE)] for shape in self.shapes
+        ]
+
+    def known(self, dataset: str) -> list[AnyConfig]:
+        """Return the configuration with the published settings, if there are any for this dataset."""
+        return [self._config(self.published[dataset])] if dataset in self.published else []
+
+    def _draw(self, random: np.random.Generator) -> dict[str, float]:
+        common = RIVAL_RANGES if self.system in NODE_NETWORKS else RANGES
+        own = {name: (low, high, scale == ["log"]) for name, (low, high, *scale) in self.ranges.items()}
+        drawn = {}
+        for name, (low, high, is_logarithmic) in (common | own).items():
+            share = random.random()
+            drawn[name] = low * (high / low) ** share if is_logarithmic else low + (high - low) * share
+        return drawn
+
+    def _config(self, settings: Mapping[str, Any]) -> AnyConfig:
+        is_rival = self.system in NODE_NETWORKS
+        record: dict[str, Any] = {"system": self.system, "num_steps": NUM_STEPS, "patience": PATIENCE}
+        if not is_rival:
+            record |= {"coefficients": "euler", "order": 1, "initial_states": "newest-unmapped"}
+        record |= {**self.base, **settings}
+        group = {name: record.pop(name) for name in ("learning_rate", "weight_decay")}
+        groups = ("embedding", "spatial") if is_rival else ("embedding", "temporal", "spatial")
+        own = {name.split(".")[1]: record.pop(name) for name in list(record) if name.startswith("own_settings.")}
+        if own:
+            record["own_settings"] = {**record.get("own_settings", {}), **own}
+        return config_from_record({**record, **dict.fromkeys(groups, group)})
+
+
+def read_row_searches() -> dict[str, RowSearch]:
+    """Return what is searched, by system."""
+    text = resources("tdegnn.experiments").joinpath("row_searches.toml").read_text()
+    return {
+        system: RowSearch(system, each["base"], each["shapes"], each["ranges"], each.get("published", {}))
+        for system, each in tomllib.loads(text).items()
+    }
+
+
+def search_row(dataset_name: str, system: str, trials: Path, runs: Path, *, placement: Placement) -> None:
+    """Search the settings of one system on one dataset, unless `trials` has them already.
+
+    Args:
+        dataset_name: Name of a benchmark.
+        system: A section of `row_searches.toml`.
+        trials: File that gets one line per configuration.
+        runs: File that gets one line per split of the finalists.
+        placement: Where to compute.
+    """
+    searches = read_row_searches()
+    if system not in searches:
+        raise InputError(f"Expected system to be one of {', '.join(searches)}, got {system!r}.")
+    if read_lines(trials, TRIAL_LINES, dataset=[dataset_name], system=[system], stage=[FINAL]):
+        return
+    search, dataset = searches[system], load_nodes(dataset_name)
+    environment, start = describe_environment(placement.device), time.perf_counter()
+    finalists, lines = search.known(dataset_name), []
+    for configs in search.drawn(dataset_name):
+        by_config = _train(dataset, configs, SEARCH_SPLITS, placement)
+        lines += [_trial_line(RANDOM, own) for own in by_config]
+        finalists.append(max(by_config, key=_validation)[0].config)
+    final_runs = [
+        own for config in finalists for own in _train(dataset, [config], range(dataset.num_splits), placement)
+    ]
+    lines += [_trial_line(FINAL, own) for own in final_runs]
+    spent = {"dataset": dataset_name, "seconds_of_the_search": time.perf_counter() - start, **environment}
+    append_lines(
+        runs,
+        [{**run.to_record(), "dataset": dataset_name, **environment} for own in final_runs for run in own],
+        NODE_LINES,
+    )
+    append_lines(trials, [{**line, **spent} for line in lines], TRIAL_LINES)
+
+
+def adopt_rows(trials: Path, runs: Path, recipes: Path, table: Path) -> Iterator[tuple[str, str]]:
+    """Make the best finalist of each dataset and system its recipe, and add its runs to Table 1.
+
+    Args:
+        trials: The configurations, as `search_row` writes them.
+        runs: The runs of finalists, likewise.
+        recipes: The folder of recipes.
+        table: The result lines of Table 1.
+
+    Yields:
+        Dataset and system of each recipe.
+    """
+    best: dict[tuple[str, str], dict[str, Any]] = {}
+    for line in read_lines(trials, TRIAL_LINES, stage=[FINAL]):
+        key = (line["dataset"], line["system"])
+        if key not in best or line["validation_accuracy"] > best[key]["validation_accuracy"]:
+            best[key] = line
+    lines = read_lines(runs, NODE_LINES)
+    for (dataset, system), line in best.items():
+        write_recipe(recipes / f"{dataset}.toml", config_from_record(line["configuration"]))
+        chosen = [
+            run
+            for run in lines
+            if (run["dataset"], run["system"], run["configuration"]) == (dataset, system, line["configuration"])
+        ]
+        append_lines(table, chosen, NODE_LINES)
+        yield dataset, system
+
+
+def _train(
+    dataset: NodeDataset, configs: Sequence[AnyConfig], splits: Sequence[int], placement: Placement
+) -> list[list[NodeRun]]:
+    """Return the runs of each configuration."""
+    runs = train_together(dataset, configs, splits, placement=placement, validate_every=2)
+    return [runs[start : start + len(splits)] for start in range(0, len(runs), len(splits))]
+
+
+def _validation(runs: Sequence[NodeRun]) -> float:
+    return fmean(run.validation_accuracy for run in runs)
+
+
+def _trial_line(stage: str, runs: Sequence[NodeRun]) -> dict[str, Any]:
+    return {
+        "system": runs[0].config.system,
+        "stage": stage,
+        "num_splits": len(runs),
+        "seed": runs[0].seed,
+        "protocol": "honest",
+        "validation_accuracy": _validation(runs),
+        "test_accuracy": fmean(run.test_accuracy for run in runs),
+        "configuration": runs[0].config.to_record(),
+        "epochs": [run.best_step for run in runs],
+    }
