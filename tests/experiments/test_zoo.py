@@ -27,7 +27,7 @@ def test_everything_registered_is_in_it_with_equation_and_citation(entries):
     systems = {entry.name for entry in entries if entry.kind == "system"}
     assert systems >= {*SYSTEMS, *NODE_ACCURACY, *NODE_NETWORKS}
     for entry in entries:
-        if entry.kind == "operator" or entry.name in SYSTEMS:
+        if entry.kind == "operator" or entry.name in SYSTEMS or entry.see:
             assert entry.equation, entry.name
             assert entry.authors, entry.name
             assert "\n" not in entry.equation + entry.citation
@@ -72,14 +72,23 @@ def test_a_setting_of_the_registry_is_shown_as_the_default(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("operator", "system"),
-    [("gread-bs", "GREAD"), ("gcnii*", "GCNII"), ("sheaf-general", "NSD"), ("grand++", "GRAND++"), ("acm", None)],
+    ("operator", "systems"),
+    [
+        ("gread-bs", ["GREAD"]),
+        ("gread-own", ["GREAD"]),
+        ("gcnii*", ["GCNII"]),
+        ("gcnii", ["GCNII", "GCNII rate"]),
+        ("sheaf-bundle", ["NSD"]),
+        ("acmii+", ["ACMII"]),
+        ("own", []),
+    ],
 )
-def test_an_operator_has_the_numbers_of_its_system(monkeypatch, operator, system):
+def test_an_operator_comes_with_its_systems(monkeypatch, operator, systems):
     monkeypatch.setitem(OPERATORS._members, operator, Part(Repulsion))
-    (entry,) = [entry for entry in find_entries(operator, collect_zoo()) if entry.kind == "operator"]
-    assert entry.see == (() if system is None else (system,))
-    assert entry.published == NODE_ACCURACY.get(system, {})
+    entry, *others = find_entries(operator, collect_zoo())
+    assert (entry.kind, entry.see) == ("operator", tuple(systems))
+    assert [(other.kind, other.name) for other in others] == [("system", system) for system in systems]
+    assert all(operator in other.see for other in others)
 
 
 def test_names_are_found_in_any_case_and_near_ones_are_suggested(entries):

@@ -61,7 +61,7 @@ def _print_entry(entry: ZooEntry) -> None:
         ["equation", entry.equation],
         ["citation", entry.citation],
         *(["deviation", each] for each in entry.deviations),
-        ["operators" if entry.kind == "system" else "system", ", ".join(entry.see)],
+        ["operators" if entry.kind == "system" else "systems", ", ".join(entry.see)],
     ]
     print_table(f"{entry.name} ({entry.kind})", ["", ""], [fact for fact in facts if fact[1]], num_texts=2)
     if entry.settings:
@@ -79,8 +79,7 @@ def _print_entry(entry: ZooEntry) -> None:
                     "-" if ours is None else str(ours.num_splits),
                 ]
             )
-        whose = f" of {entry.see[0]}" if entry.kind == "operator" else ""
-        print_table(f"Test accuracy{whose} in percent", ["dataset", "the paper", "ours", "splits"], rows)
+        print_table("Test accuracy in percent", ["dataset", "the paper", "ours", "splits"], rows)
 
 
 def _shown(default: Any) -> str:

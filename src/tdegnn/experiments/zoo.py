@@ -21,6 +21,7 @@ from tdegnn.errors import InputError, suggest
 from tdegnn.experiments.node_results import NODE_LINES
 from tdegnn.experiments.paper import NODE_ACCURACY, Accuracy
 from tdegnn.experiments.records import read_lines
+from tdegnn.experiments.row_search import RowSearch, read_row_searches
 from tdegnn.experiments.table1 import DATASETS, LINK_RIDGE, SYSTEMS, summarize
 from tdegnn.files import write_whole
 from tdegnn.operators.diffusion import PAPER
@@ -55,8 +56,6 @@ OTHERS = {
         "Zheleva & Getoor, 2009, To join or not to join (LINK), with a ridge",
     ),
 }
-# Systems whose operators are not called as they are.
-OPERATOR_NAMES = {"NSD": "sheaf"}
 
 
 class Measured(NamedTuple):
@@ -93,9 +92,9 @@ class ZooEntry:
         citation: Where it was published.
         settings: What can be set, apart from sizes.
         deviations: Where we differ from the publication, from the docstring.
-        see: The operators of a system, or the system of an operator, by name.
-        published: The paper's numbers, by dataset.
-        measured: Our numbers, by dataset.
+        see: The operators of a system, or the systems of an operator, by name.
+        published: The paper's numbers of a system, by dataset.
+        measured: Our numbers of a system, by dataset.
     """
 
     name: str
@@ -131,14 +130,23 @@ class ZooEntry:
 def collect_zoo() -> list[ZooEntry]:
     """Return all operators, then all systems of the tables, ours included."""
     measured = read_measured()
-    systems = tuple(dict.fromkeys([*NODE_ACCURACY, *SYSTEMS, *measured]))
-    operators = [_operator_entry(name, systems, measured) for name in OPERATORS.names]
-    return [*operators, *(_system_entry(name, operators, measured) for name in systems)]
+    searches = read_row_searches()
+    operators_of = {
+        system: _operators_of(system, searches.get(system))
+        for system in dict.fromkeys([*NODE_ACCURACY, *SYSTEMS, *searches, *measured])
+    }
+    operators = [
+        _operator_entry(name, [system for system, names in operators_of.items() if name in names])
+        for name in OPERATORS.names
+    ]
+    return [*operators, *(_system_entry(name, operators, measured.get(name, {})) for name in operators_of)]
 
 
 def find_entries(name: str, entries: Sequence[ZooEntry]) -> list[ZooEntry]:
-    """Return the entries of a name: an operator, a system, or both (`gcn` and `GCN`). Letter case does not matter."""
-    found = [entry for entry in entries if entry.name.lower() == name.lower()]
+    """Return the entries of a name: an operator and the systems it belongs to, or a system. Case does not matter."""
+    asked = [entry for entry in entries if entry.name.lower() == name.lower()]
+    systems = {system for entry in asked if entry.kind == "operator" for system in entry.see}
+    found = [entry for entry in entries if entry in asked or (entry.kind == "system" and entry.name in systems)]
     if not found:
         names = [entry.name for entry in entries]
         raise InputError(
@@ -191,12 +199,22 @@ def write_measured(lines: Path, path: Path) -> None:
     write_whole(path, ("{\n" + ",\n".join(sections) + "\n}\n").encode())
 
 
-def _operator_entry(name: str, systems: Sequence[str], measured: Mapping[str, Mapping[str, Measured]]) -> ZooEntry:
+def _operators_of(system: str, search: RowSearch | None) -> tuple[str, ...]:
+    """Return the operators of a system: those that its row of Table 1 may have, and those that are named after it."""
+    stem = system.lower()
+    names = [name for name in OPERATORS.names if name.rstrip("*") == stem or name.startswith(f"{stem}-")]
+    if search is not None:
+        configs = (search.base, *search.shapes, *search.published.values())
+        records = [config["operator"] for config in configs if "operator" in config]
+        names += [record if isinstance(record, str) else record["name"] for record in records]
+    return tuple(dict.fromkeys(names))
+
+
+def _operator_entry(name: str, systems: Sequence[str]) -> ZooEntry:
     with drawing_weights(0):
         made: SpatialOperator = OPERATORS.make(name, **SIZES)
     part = OPERATORS.resolve(name)
     assert not isinstance(part.kind, str)  # resolved
-    own = next((system for system in systems if _is_operator_of(name, system)), None)
     return ZooEntry(
         name,
         "operator",
@@ -204,14 +222,14 @@ def _operator_entry(name: str, systems: Sequence[str], measured: Mapping[str, Ma
         made.citation,
         _settings_of(part.kind, [part.kind, type(made)], part.settings),
         _deviations_of(type(made)),
-        () if own is None else (own,),
-        {} if own is None else NODE_ACCURACY.get(own, {}),
-        {} if own is None else measured.get(own, {}),
+        tuple(systems),
+        {},
+        {},
     )
 
 
-def _system_entry(name: str, operators: Sequence[ZooEntry], measured: Mapping[str, Mapping[str, Measured]]) -> ZooEntry:
-    related = [operator for operator in operators if operator.see == (name,)]
+def _system_entry(name: str, operators: Sequence[ZooEntry], measured: Mapping[str, Measured]) -> ZooEntry:
+    related = [operator for operator in operators if name in operator.see]
     settings: tuple[Setting, ...] = ()
     deviations: tuple[str, ...] = ()
     if name in NODE_NETWORKS:
@@ -234,21 +252,18 @@ def _system_entry(name: str, operators: Sequence[ZooEntry], measured: Mapping[st
         deviations,
         see,
         NODE_ACCURACY.get(name, {}),
-        measured.get(name, {}),
+        measured,
     )
 
 
-def _is_operator_of(operator: str, system: str) -> bool:
-    """Return whether an operator is the spatial term of a published system: `gread-bs` that of GREAD."""
-    stem = OPERATOR_NAMES.get(system, system.lower())
-    return operator.rstrip("*") == stem or operator.startswith(f"{stem}-")
-
-
 def _read_module(text: str) -> tuple[str, str]:
-    """Return the equation, the first formula in a docstring of a module, and the first line, without formulas."""
-    formula = re.search(r"`([^`]*=[^`]*)`", text)
-    first = re.sub(r",? ?`[^`]*`.*", "", text.split("\n", maxsplit=1)[0]).rstrip(":. ")
-    return "" if formula is None else " ".join(formula.group(1).split()), first
+    """Return equation and citation from the docstring of a module: its formulas, and its first line.
+
+    A first line `NAME (AUTHORS, YEAR): what it is.` becomes `AUTHORS, YEAR, NAME: what it is`.
+    """
+    formulas = [" ".join(formula.split()) for formula in re.findall(r"`([^`]* = [^`]*)`", text)]
+    first = text.split("\n", maxsplit=1)[0].rstrip(".")
+    return ", ".join(formulas), re.sub(r"^(.*?) \(([^()]*\b\d{4})\)", r"\2, \1", first)
 
 
 def _settings_of(
