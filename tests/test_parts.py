@@ -226,7 +226,7 @@ def test_a_class_takes_the_settings_of_the_record_and_an_object_stands_for_an_ob
 
 
 def test_the_families_of_the_library_make_all_their_parts():
-    sizes = dict(channels=4, hidden_channels=8, num_layers=2, step_size=0.5, order=3)
+    sizes = dict(channels=4, hidden_channels=8, num_layers=2, step_size=0.5, order=3, num_nodes=6)
     for family in (OPERATORS, COEFFICIENTS):
         for name in family.names:
             assert isinstance(family.make(name, **sizes), family.base)

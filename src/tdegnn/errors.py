@@ -163,6 +163,14 @@ def check_count_or_auto(**counts: Any) -> None:
             check_count(**{name: count})
 
 
+def check_choice(known: Iterable[str], **choices: Any) -> None:
+    """Raise an `InputError` for the first of `choices` that is not among the known names."""
+    names = list(known)
+    for name, choice in choices.items():
+        if choice not in names:
+            raise InputError(f"Expected {name} to be one of {', '.join(names)}, got {choice!r}.")
+
+
 def check_finite(**numbers: Any) -> None:
     """Raise an `InputError` for the first of `numbers` that is not a finite number."""
     for name, number in numbers.items():
@@ -206,4 +214,13 @@ def check_fits(state: Tensor, parameter: Tensor, channels: int) -> None:
         raise InputError(
             f"Expected states in {parameter.dtype} on {parameter.device}, as the parameters are, got {state.dtype} on "
             f"{state.device}. Convert one of them with .to(...)."
+        )
+
+
+def check_num_nodes(came: int, num_nodes: int) -> None:
+    """Raise an `InputError` unless a graph has as many nodes as a part that keeps something for each of them."""
+    if came != num_nodes:
+        raise InputError(
+            f"Expected a graph of {num_nodes} nodes, for each of which this part keeps numbers, got {came}. Make a "
+            "part for this graph."
         )

@@ -23,7 +23,7 @@ from tests.core.checkers import (
     small_graph,
 )
 
-SIZES = dict(channels=CHANNELS, hidden_channels=16, num_layers=2, step_size=0.3)
+SIZES = dict(channels=CHANNELS, hidden_channels=16, num_layers=2, step_size=0.3, num_nodes=NUM_NODES)
 
 
 class Counting(SpatialOperator):

@@ -184,6 +184,8 @@ def test_linkx_looks_at_the_weights_of_those_a_node_receives_from():
         ("H2GCN", 5 * 8 + 15 * 8 * 3),
         ("FSGNN", 7 * (5 * 8 + 8) + 7 + 7 * 8 * 3 + 3),
         ("OrderedGNN", 5 * 8 + 8 + 2 * 8 + 3 * (16 * 8 + 8 + 2 * 8) + 8 * 3 + 3),
+        ("GGCN", 2 * (5 * 8 + 8) + (8 * 8 + 8) + (8 * 3 + 3) + 3 * 6),
+        ("Geom-GCN", 9 * (5 * 8 + 72 * 8 + 72 * 3)),
     ],
 )
 def test_parameters_are_counted(name, num_parameters):
@@ -193,7 +195,7 @@ def test_parameters_are_counted(name, num_parameters):
 @pytest.mark.parametrize("name", BUILDERS)
 def test_only_weights_are_saved(name):
     names = set(make(BUILDERS[name]).state_dict())
-    assert not names & {"seed", "step", "outer_dropout", "hidden_dropout", "alpha", "theta", "eps"}
+    assert not names & {"seed", "step", "outer_dropout", "hidden_dropout", "alpha", "theta", "eps", "eta"}
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,14 @@ class SpatialOperator(nn.Module, ABC):
     Attributes:
         takes_past_features: Whether the operator takes the features of past frames as its context
             (`operators/past_diffusion.py`). A network for series adds them to the rate of an operator that does not.
+        is_bound_to_nodes: Whether the operator keeps something for each node, such as an embedding: it works on graphs
+            with the same nodes in the same order only, and takes their number as `num_nodes`.
         equation: The rate in one line of plain text, for `tdegnn zoo`.
         citation: Where it was published, for `tdegnn zoo`.
     """
 
     takes_past_features: ClassVar[bool] = False
+    is_bound_to_nodes: ClassVar[bool] = False
     equation: ClassVar[str] = ""
     citation: ClassVar[str] = ""
 

@@ -1,15 +1,14 @@
-"""Unit length: each row divided by its Euclidean norm, `F_i / |F_i|`. A row of zeros stays zero."""
+"""States scaled to unit length: each row divided by its Euclidean norm."""
 
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
-# Squared norms below this count as this, so that nothing is divided by zero.
-SMALLEST_SQUARE = 1e-24
+from tdegnn.graph import State
 
 
-def unit_length(state: Float[Tensor, "*rows channels"]) -> Float[Tensor, "*rows channels"]:
-    """Return the rows scaled to a norm of one. Rows of zeros stay zero."""
-    return state / torch.sqrt(state.square().sum(-1, keepdim=True).clamp(min=SMALLEST_SQUARE))
+def unit_length(state: State) -> State:
+    """Return the state with each row divided by its norm. A row of zeros stays zero, and its gradient finite."""
+    squares = state.square().sum(dim=-1, keepdim=True)
+    # Not 1 / norm where the norm is zero, and no tiny number added to it: the gradient would be huge.
+    return state * torch.where(squares > 0, squares, 1.0).rsqrt()

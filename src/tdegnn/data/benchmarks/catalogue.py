@@ -25,6 +25,9 @@ NUM_SPLITS = 10
 UPSTREAM = {
     "planetoid/": "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data/",
     "geom-gcn/splits/": "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn/master/splits/",
+    "geom-gcn/structural_neighborhood/": (
+        "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn/master/structural_neighborhood/"
+    ),
     "geom-gcn/film/": "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn/master/new_data/film/",
     "heterophilous/": "https://raw.githubusercontent.com/yandex-research/heterophilous-graphs/main/data/",
     "temporal/": "https://raw.githubusercontent.com/benedekrozemberczki/pytorch_geometric_temporal/master/dataset/",
@@ -79,6 +82,7 @@ class Benchmark:
         citation: Publications to cite.
         statistics: What loading must find.
         stand_in: A file that replaces `paths` if they are not available.
+        relations: A file with the relations of its nodes, which only Geom-GCN needs. `fetch` leaves it out.
     """
 
     name: str
@@ -89,6 +93,7 @@ class Benchmark:
     citation: str
     statistics: Statistics
     stand_in: str | None = None
+    relations: str | None = None
 
     @property
     def files(self) -> tuple[DataFile, ...]:
@@ -97,8 +102,9 @@ class Benchmark:
 
     @property
     def known_files(self) -> tuple[DataFile, ...]:
-        """Its files, and the file that may replace them."""
-        return self.files if self.stand_in is None else (*self.files, data_file(self.stand_in))
+        """Its files, that of its relations, and last the file that may replace them."""
+        others = (path for path in (self.relations, self.stand_in) if path is not None)
+        return (*self.files, *map(data_file, others))
 
     def fetch(self, on_file: Callable[[], None] = lambda: None) -> tuple[Path, ...]:
         """Return the paths of its files, or of the file that replaces them. Download what is missing.
@@ -130,6 +136,10 @@ def _splits(name: str) -> tuple[str, ...]:
     return tuple(f"geom-gcn/splits/{name}_split_0.6_0.2_{split}.npz" for split in range(NUM_SPLITS))
 
 
+def _relations(name: str) -> str:
+    return f"geom-gcn/structural_neighborhood/outf_nodes_space_relation_{name}_poincare.txt"
+
+
 def _planetoid(name: str) -> tuple[str, ...]:
     endings = ("allx", "ally", "tx", "ty", "graph", "test.index")
     return tuple(f"planetoid/ind.{name}.{ending}" for ending in endings)
@@ -144,6 +154,7 @@ _BENCHMARKS = (
         "MIT; splits not stated",
         f"{SEN}; {PLANETOID}; splits of {GEOM_GCN}",
         Statistics(2_708, 5_278, 10_556, 1_433, 7, NUM_SPLITS),
+        relations=_relations("cora"),
     ),
     Benchmark(
         "citeseer",
@@ -153,6 +164,7 @@ _BENCHMARKS = (
         "MIT; splits not stated",
         f"{SEN}; {PLANETOID}; splits of {GEOM_GCN}",
         Statistics(3_327, 4_552, 9_104, 3_703, 6, NUM_SPLITS),
+        relations=_relations("citeseer"),
     ),
     Benchmark(
         "pubmed",
@@ -163,6 +175,7 @@ _BENCHMARKS = (
         "Namata et al., Query-Driven Active Surveying for Collective Classification, MLG 2012; "
         f"{PLANETOID}; splits of {GEOM_GCN}",
         Statistics(19_717, 44_324, 88_648, 500, 3, NUM_SPLITS),
+        relations=_relations("pubmed"),
     ),
     Benchmark(
         "chameleon",
@@ -172,6 +185,7 @@ _BENCHMARKS = (
         "MIT",
         f"{MUSAE}; {GEOM_GCN}; files of {PLATONOV}",
         Statistics(2_277, 31_371, 36_051, 2_325, 5, NUM_SPLITS),
+        relations=_relations("chameleon"),
     ),
     Benchmark(
         "squirrel",
@@ -190,6 +204,7 @@ _BENCHMARKS = (
         "not stated",
         f"Tang et al., Social Influence Analysis in Large-Scale Networks, KDD 2009; {GEOM_GCN}",
         Statistics(7_600, 26_659, 29_926, 932, 5, NUM_SPLITS),
+        relations=_relations("film"),
     ),
     Benchmark(
         "chameleon-filtered",

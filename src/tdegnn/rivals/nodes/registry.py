@@ -11,6 +11,8 @@ from tdegnn.rivals.nodes.fsgnn import FeatureSelectionNetwork
 from tdegnn.rivals.nodes.gat import GraphAttentionNetwork
 from tdegnn.rivals.nodes.gcn import GraphConvolutionalNetwork
 from tdegnn.rivals.nodes.gcnii import InitialResidualNetwork
+from tdegnn.rivals.nodes.geom_gcn import GeometricNetwork
+from tdegnn.rivals.nodes.ggcn import SignedNetwork
 from tdegnn.rivals.nodes.gprgnn import GeneralizedPageRankNetwork
 from tdegnn.rivals.nodes.h2gcn import TwoHopNetwork
 from tdegnn.rivals.nodes.linkx import LinkxNetwork
@@ -28,4 +30,6 @@ NODE_NETWORKS: dict[str, type[RivalNodeNetwork]] = {
     "H2GCN": TwoHopNetwork,
     "FSGNN": FeatureSelectionNetwork,
     "OrderedGNN": OrderedNetwork,
+    "GGCN": SignedNetwork,
+    "Geom-GCN": GeometricNetwork,
 }
