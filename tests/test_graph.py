@@ -187,3 +187,15 @@ def test_what_a_graph_keeps_can_be_differentiated_through_later(name):
     kept = getattr(graph, name)
     for part in kept if isinstance(kept, tuple) else (kept,):
         assert not part.is_inference()
+
+
+@pytest.mark.parametrize("direction", ["out", "in", "both"])
+def test_self_loops_are_added_where_there_are_none(direction):
+    bare = Graph([[0, 1], [1, 2]], 4, direction=direction)
+    looped = bare.with_self_loops()
+    np.testing.assert_array_equal(looped.received.toarray(), bare.received.toarray() + np.eye(4))
+    assert (looped.direction, looped.is_weighted) == (direction, False)
+    assert looped.with_self_loops().equals(looped)
+    weighted = Graph([[0, 1, 2], [1, 2, 2]], 4, [0.5, 2.0, 3.0], direction, keep_self_loops=True)
+    diagonal = weighted.with_self_loops().received.diagonal()
+    assert diagonal.tolist() == [1.0, 1.0, 3.0, 1.0]

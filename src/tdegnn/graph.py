@@ -168,6 +168,13 @@ class Graph:
         weights = self.edge_weight if self.is_weighted else None
         return Graph(self.edge_index, self.num_nodes, weights, direction, keep_self_loops=True)
 
+    def with_self_loops(self) -> Graph:
+        """Return a graph whose nodes also receive from themselves. New self-loops weigh 1; others keep their weight."""
+        missing = torch.as_tensor(np.flatnonzero(self._adjacency.diagonal() == 0))
+        edges = torch.cat([self.edge_index, missing.expand(2, -1)], dim=1)
+        weights = torch.cat([self.edge_weight, torch.ones(len(missing), dtype=torch.float64)])
+        return Graph(edges, self.num_nodes, weights if self.is_weighted else None, self.direction, keep_self_loops=True)
+
     def equals(self, other: Graph) -> bool:
         """Return whether two graphs have the same nodes, edges, weights and direction."""
         return (

@@ -17,7 +17,7 @@ from tdegnn.data.nodes import NodeDataset
 from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.training.devices import choose_placement
 from tdegnn.training.loop import fit
-from tdegnn.training.members import GroupDescent, GroupedAdam, Members
+from tdegnn.training.members import GroupDescent, GroupedAdam, GroupedAdamW, Members
 from tdegnn.training.node_training import NodeTraining
 from tests.node_datasets import make_dataset
 
@@ -62,23 +62,73 @@ def test_a_member_gets_what_it_gets_alone(rule, batch_norm, device):
         assert together.test_accuracy[member] == alone.test_accuracy[0]
 
 
-def test_steps_are_those_of_adam():
+@pytest.mark.parametrize(
+    ("kind", "peer"), [(GroupedAdam, torch.optim.Adam), (GroupedAdamW, torch.optim.AdamW)], ids=["adam", "adamw"]
+)
+def test_steps_are_those_of_adam(kind, peer):
     network = make_network("direct", 0, dropout=0.0)
     twin = copy.deepcopy(network).train()
     dataset = make_dataset()
-    training = NodeTraining([network], [GroupedAdam(*[GroupDescent(0.01, 0.05)] * 3)], dataset, [0])
-    optimizer = torch.optim.Adam(twin.parameters(), lr=0.01, weight_decay=0.05)
-    raw = twin.coefficients.raw
+    training = NodeTraining([network], [kind(*[GroupDescent(0.01, 0.05)] * 3)], dataset, [0])
+    optimizer = peer(twin.parameters(), lr=0.01, weight_decay=0.05)
+    raw, euler = twin.coefficients.raw, torch.tensor([[1.0, 0.0, 0.0]])
     mask, labels = torch.as_tensor(dataset.training_masks[0]), torch.as_tensor(dataset.labels)
     features = torch.as_tensor(dataset.features.toarray())
     for _ in range(5):
         training.step()
         optimizer.zero_grad()
         nn.functional.cross_entropy(twin(features, dataset.graph)[mask], labels[mask]).backward()
-        raw.grad -= 0.05 * torch.tensor([[1.0, 0.0, 0.0]])  # its decay pulls toward Euler
+        # Its decay pulls toward Euler.
+        if kind is GroupedAdam:
+            raw.grad -= 0.05 * euler
         optimizer.step()
+        if kind is GroupedAdamW:
+            raw.data += 0.01 * 0.05 * euler
     for name, parameter in training.members.network(0).named_parameters():
         torch.testing.assert_close(parameter, dict(twin.named_parameters())[name], atol=1e-5, rtol=1e-4)
+
+
+def test_decoupled_decay_is_apart_from_the_gradient_and_stops_with_its_member():
+    still = GroupedAdamW(*[GroupDescent(0.1, 0.5)] * 3)
+    members = Members([make_network("fixed", seed) for seed in (0, 1)], [still, still])
+    before = members.weights.clone()
+    members.is_active[1] = False
+    members._descend(torch.zeros_like(before))
+    torch.testing.assert_close(members.weights[0], 0.95 * before[0])
+    assert torch.equal(members.weights[1], before[1])
+
+
+def test_one_kind_of_optimizer_is_wanted():
+    with pytest.raises(InputError, match="one kind of optimizer for networks that are trained together, got several"):
+        Members([make_network("fixed", 0)] * 2, [GroupedAdam(), GroupedAdamW()])
+
+
+@pytest.mark.slow
+def test_the_step_may_be_chosen_by_the_loss():
+    networks = [make_network("direct", seed) for seed in (0, 1)]
+    looks = []
+
+    def train_by(select_by):
+        training = NodeTraining(networks, [FAST, FAST], make_dataset(), [0, 1], select_by=select_by)
+        looks.clear()
+
+        def look(_):
+            outputs = training.members.evaluate(*training._inputs)
+            losses = training._task.losses(outputs, training._validation)
+            looks.append((losses, training._scores.clone(), training._test_scores.clone()))
+
+        return training, fit(training, num_steps=30, validate_every=3, on_look=look)
+
+    training, result = train_by("loss")
+    losses, scores, test_scores = map(torch.stack, zip(*looks, strict=True))
+    best = losses.argmin(dim=0)
+    assert result.best_steps.tolist() == (3 * (best + 1)).tolist()
+    torch.testing.assert_close(result.best_scores, -losses.amin(dim=0))
+    # What is reported is the accuracy at that step.
+    torch.testing.assert_close(training.validation_accuracy, scores.gather(0, best[None])[0])
+    torch.testing.assert_close(training.test_accuracy, test_scores.gather(0, best[None])[0])
+    _, by_accuracy = train_by("accuracy")
+    assert (by_accuracy.best_scores >= training.validation_accuracy).all()
 
 
 @pytest.mark.slow

@@ -46,6 +46,8 @@ def integrate(
     step_size: float | Float[Tensor, ""],
     context: Any = None,
     state_map: Callable[[Tensor], Tensor] | None = None,
+    after_layer: Callable[[Tensor], Tensor] | None = None,
+    on_state: Callable[[Tensor], None] | None = None,
 ) -> Integration:
     """Integrate for `num_layers` layers.
 
@@ -58,6 +60,8 @@ def integrate(
         step_size: h. A tensor if networks that are trained together differ in it.
         context: What the operator sees besides the state.
         state_map: Applied to the current state before each layer. The history keeps its result (the paper's dropout).
+        after_layer: Applied to the new state after each layer, such as a norm. The history keeps its result.
+        on_state: Called with the new state after each layer, as the history keeps it. The initial states are not shown.
 
     Example:
         >>> graph = Graph([[0, 1], [1, 2]])
@@ -93,7 +97,14 @@ def integrate(
             states = replace_newest(states, mapped)
         combined, layer_weights = combine(states, layer)
         rate, context = call_operator(operator, states[0], graph, layer, context)
-        states = push(states, _advance(combined, rate, step_size))
+        advanced = _advance(combined, rate, step_size)
+        if after_layer is not None:
+            state = after_layer(advanced)
+            _check_shape("after_layer", state, advanced)
+            advanced = state
+        if on_state is not None:
+            on_state(advanced)
+        states = push(states, advanced)
         weights.append(layer_weights)
     return Integration(states[0], states, torch.stack(weights))
 

@@ -28,7 +28,7 @@ class NodeRun:
         config: Its configuration.
         split: Which split.
         seed: Seed of weights and dropout.
-        validation_accuracy: The highest accuracy on validation, by which the step was chosen.
+        validation_accuracy: The accuracy on validation at the chosen step. Unless chosen by the loss, the highest.
         test_accuracy: The accuracy on test at that step.
         best_step: That step.
         is_diverged: Whether the scores stopped being numbers, or the loss exploded, after that step.
@@ -97,14 +97,16 @@ def train_members(
         placement: Where to compute. Default: on the CPU.
         validate_every: Steps between two validations.
     """
+    regime = members[0][0]
     training = NodeTraining(
         [config.build(prepared, member_seed) for config, _, member_seed in members],
         [config.descent for config, _, _ in members],
         prepared,
         [split for _, split, _ in members],
         placement,
+        regime.select_by,
     )
-    result = fit(training, num_steps=members[0][0].num_steps, validate_every=validate_every)
+    result = fit(training, num_steps=regime.num_steps, validate_every=validate_every, patience=regime.patience)
     outcomes = zip(
         members,
         training.validation_accuracy.tolist(),

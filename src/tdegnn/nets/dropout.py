@@ -103,12 +103,18 @@ class PassDropout:
         stream: The masks of this pass. If None, in evaluation mode, nothing is dropped.
         outer_rate: Fraction of the input, and of the input of a readout, that is dropped.
         hidden_rate: Fraction of the states in between that is dropped.
+        readout_rate: Fraction of the input of a readout that is dropped. If None, `outer_rate`.
     """
 
     def __init__(
-        self, stream: DropoutStream | None, outer_rate: Float[Tensor, ""], hidden_rate: Float[Tensor, ""]
+        self,
+        stream: DropoutStream | None,
+        outer_rate: Float[Tensor, ""],
+        hidden_rate: Float[Tensor, ""],
+        readout_rate: Float[Tensor, ""] | None = None,
     ) -> None:
         self._stream, self._outer_rate, self._hidden_rate = stream, outer_rate, hidden_rate
+        self._readout_rate = outer_rate if readout_rate is None else readout_rate
 
     def input(self, features: SparseMatrix | Tensor) -> SparseMatrix | Tensor:
         """Drop from the input. Zeros stay zeros, so only the entries of a sparse matrix matter."""
@@ -123,3 +129,7 @@ class PassDropout:
     def hidden(self, values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """Drop at the hidden rate."""
         return self._stream.drop(values, self._hidden_rate) if self._stream else values
+
+    def readout(self, values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """Drop from the input of a readout."""
+        return self._stream.drop(values, self._readout_rate) if self._stream else values

@@ -19,6 +19,7 @@ from tdegnn.errors import InputError, check_count
 from tdegnn.graph import Graph
 from tdegnn.nets.dropout import DropoutStream, PassDropout
 from tdegnn.sparse import SparseMatrix
+from tdegnn.training_nodes import SeesTrainingNodes, TrainingNodes
 
 Features: TypeAlias = SparseMatrix | Float[Tensor, "nodes features"]
 
@@ -34,10 +35,12 @@ class NodeNetwork(nn.Module, ABC):
         outer_dropout: Fraction of the input that is dropped in training.
         hidden_dropout: Fraction of the states that is dropped in training.
         seed: Seed of the dropout.
+        readout_dropout: Fraction of the input of the readout that is dropped in training. If None, `outer_dropout`.
     """
 
     outer_dropout: Tensor
     hidden_dropout: Tensor
+    readout_dropout: Tensor | None
     seed: Tensor
     step: Tensor
 
@@ -50,13 +53,19 @@ class NodeNetwork(nn.Module, ABC):
         outer_dropout: float,
         hidden_dropout: float,
         seed: int,
+        readout_dropout: float | None = None,
     ) -> None:
         super().__init__()
         check_count(num_features=num_features, num_outputs=num_outputs)
         check_count(hidden_channels=hidden_channels, num_layers=num_layers)
         self.num_features, self.num_outputs = num_features, num_outputs
         self.hidden_channels, self.num_layers = hidden_channels, num_layers
-        for name, rate in dict(outer_dropout=outer_dropout, hidden_dropout=hidden_dropout).items():
+        rates = dict(outer_dropout=outer_dropout, hidden_dropout=hidden_dropout, readout_dropout=readout_dropout)
+        for name, rate in rates.items():
+            if rate is None:
+                # No buffer: run folders of earlier versions have none.
+                self.register_buffer(name, None)
+                continue
             if not 0.0 <= rate < 1.0:
                 raise InputError(f"Expected {name} to be at least 0 and below 1, got {rate}.")
             self._register_setting(name, rate)
@@ -78,6 +87,21 @@ class NodeNetwork(nn.Module, ABC):
             if module is not self and hasattr(module, "reset_parameters"):
                 module.reset_parameters()  # type: ignore[operator]
 
+    @property
+    def sees_training_nodes(self) -> bool:
+        """Whether the network, or a part of it, wants to see the nodes before training."""
+        is_own = type(self).see_training_nodes is not NodeNetwork.see_training_nodes
+        return is_own or bool(self._seeing_parts())
+
+    def see_training_nodes(self, nodes: TrainingNodes) -> None:
+        """Show the nodes to every part that wants to see them (`SeesTrainingNodes`), once the weights are drawn."""
+        for part in self._seeing_parts():
+            part.see_training_nodes(nodes)
+
+    def _seeing_parts(self) -> list[SeesTrainingNodes]:
+        parts = (module for module in self.modules() if module is not self)
+        return [part for part in parts if isinstance(part, SeesTrainingNodes)]
+
     @abstractmethod
     def forward(self, features: Features, graph: Graph) -> Float[Tensor, "nodes outputs"]:
         """Return the scores of each node."""
@@ -89,7 +113,7 @@ class NodeNetwork(nn.Module, ABC):
         if self.training:
             self.step += 1  # for other masks than in the pass before
             stream = DropoutStream(self.seed, self.step)
-        return PassDropout(stream, self.outer_dropout, self.hidden_dropout)
+        return PassDropout(stream, self.outer_dropout, self.hidden_dropout, self.readout_dropout)
 
     def _check_features(self, features: Features, graph: Graph) -> None:
         if not isinstance(features, Tensor | SparseMatrix):

@@ -2,13 +2,16 @@
 
 `dropout(input) -> embedding -> o states -> L layers, each with dropout on the current state -> dropout -> linear`. Its
 parts decide what kind of network it is: `FixedCoefficients([1])` makes DE-GNN, `DirectCoefficients` TDE-GNN_D,
-`AttentionCoefficients` TDE-GNN_A. The operator is any `SpatialOperator`.
+`AttentionCoefficients` TDE-GNN_A. The operator is any `SpatialOperator`. Other parts (`node_parts.py`) may take the
+place of the linear maps at both ends, norm the states, and add scores to the outputs; their defaults are here.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -22,6 +25,7 @@ from tdegnn.errors import InputError, check_count, check_finite
 from tdegnn.graph import Graph, State
 from tdegnn.nets.dropout import PassDropout
 from tdegnn.nets.node_network import Features, NodeNetwork, apply_linear
+from tdegnn.nets.node_parts import InputMap, NodeSkip, Readout, StateNorm
 from tdegnn.parts import Family, reset_parts
 
 
@@ -99,6 +103,42 @@ class NewestUnmapped(MappedStates):
 INITIAL_STATES = Family("initial_states", InitialStates, {"mapped": MappedStates, "newest-unmapped": NewestUnmapped})
 
 
+class LinearInput(nn.Linear, InputMap):
+    """The paper's embedding of the features, `relu(X W + b)`.
+
+    Args:
+        num_features: Features of a node.
+        channels: Channels of the embedding.
+    """
+
+    def __init__(self, num_features: int, channels: int) -> None:
+        super().__init__(num_features, channels)
+
+    def forward(self, features: Features) -> Float[Tensor, "nodes channels"]:
+        """Return the embedding."""
+        return torch.relu(apply_linear(self, features))
+
+
+class LinearReadout(nn.Linear, Readout, ABC):
+    """A readout that is a linear map of what it keeps of the states."""
+
+
+class LastReadout(LinearReadout):
+    """A linear map of the last state.
+
+    Args:
+        channels: Channels of a state.
+        num_outputs: Outputs per node.
+    """
+
+    def __init__(self, channels: int, num_outputs: int) -> None:
+        super().__init__(channels, num_outputs)
+
+    def keep(self, kept: State | None, state: State) -> State:  # noqa: ARG002 (the states before do not matter)
+        """Return the newest state."""
+        return state
+
+
 class StationaryNetwork(NodeNetwork):
     """Node features to class scores.
 
@@ -111,8 +151,13 @@ class StationaryNetwork(NodeNetwork):
         operator: The spatial term s, of `hidden_channels` channels.
         initial_states: Makes the initial states from the embedding. If None, the paper's `MappedStates`.
         step_size: h.
-        outer_dropout: Fraction of the input, and of the last state, that is dropped in training.
+        input_map: Makes the embedding from the features. If None, `LinearInput`.
+        state_norm: Applied to the new state after each layer. If None, states stay as they are.
+        readout: Makes the outputs from the states. If None, `LastReadout`.
+        skip: Makes scores that are added to the outputs. If None, nothing is added.
+        outer_dropout: Fraction of the input, and of what the readout reads, that is dropped in training.
         hidden_dropout: Fraction of the current state that is dropped before each layer in training.
+        readout_dropout: Fraction of what the readout reads that is dropped in training. If None, `outer_dropout`.
         seed: Seed of the dropout.
     """
 
@@ -128,12 +173,18 @@ class StationaryNetwork(NodeNetwork):
         operator: SpatialOperator,
         *,
         initial_states: InitialStates | None = None,
+        input_map: InputMap | None = None,
+        state_norm: StateNorm | None = None,
+        readout: Readout | None = None,
+        skip: NodeSkip | None = None,
         step_size: float = 1.0,
         outer_dropout: float = 0.0,
         hidden_dropout: float = 0.0,
+        readout_dropout: float | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(num_features, num_outputs, hidden_channels, num_layers, outer_dropout, hidden_dropout, seed)
+        rates = (outer_dropout, hidden_dropout, seed, readout_dropout)
+        super().__init__(num_features, num_outputs, hidden_channels, num_layers, *rates)
         check_finite(step_size=step_size)
         if not isinstance(coefficients, TemporalCoefficients):
             raise InputError(
@@ -141,13 +192,15 @@ class StationaryNetwork(NodeNetwork):
                 "vector: FixedCoefficients."
             )
         self._register_setting("step_size", step_size)
-        self.embedding = nn.Linear(num_features, hidden_channels)
+        self.embedding = LinearInput(num_features, hidden_channels) if input_map is None else input_map
         if initial_states is None:
             initial_states = MappedStates(coefficients.order, hidden_channels)
         self.initial_states = initial_states
         self.coefficients = coefficients
         self.operator = operator
-        self.readout = nn.Linear(hidden_channels, num_outputs)
+        self.state_norm = state_norm
+        self.readout = LastReadout(hidden_channels, num_outputs) if readout is None else readout
+        self.skip = skip
 
     def reset_parameters(self) -> None:
         """Draw all weights anew, and return c to where it starts.
@@ -155,27 +208,42 @@ class StationaryNetwork(NodeNetwork):
         Weights that only some rules need are drawn last. So networks with the same seed and different rules start with
         the same embedding, operator and readout, and a comparison does not depend on the draw.
         """
-        reset_parts(self.embedding, self.operator, self.readout, self.initial_states, self.coefficients)
+        reset_parts(self.embedding, self.operator, self.readout, self.state_norm, self.skip)
+        reset_parts(self.initial_states, self.coefficients)
 
     def forward(self, features: Features, graph: Graph) -> Float[Tensor, "nodes outputs"]:
         """Return the scores of each node."""
         dropout = self._start(features, graph)
-        outputs: Tensor = self.readout(dropout.outer(self._run(features, graph, dropout).state))
-        return outputs
+        kept: Any = None
+
+        def keep(state: Tensor) -> None:
+            nonlocal kept
+            kept = self.readout.keep(kept, state)
+
+        self._run(features, graph, dropout, keep)
+        outputs: Tensor = self.readout(dropout.readout(self.readout.join(kept)))
+        return outputs if self.skip is None else outputs + self.skip(graph)
 
     def integrate(self, features: Features, graph: Graph) -> Integration:
         """Return the last state, the history and the coefficients c of every layer, without dropout."""
         self._check_features(features, graph)
         return self._run(features, graph, PassDropout(None, self.outer_dropout, self.hidden_dropout))
 
-    def _run(self, features: Features, graph: Graph, dropout: PassDropout) -> Integration:
-        embedded = torch.relu(apply_linear(self.embedding, dropout.input(features)))
+    def _run(
+        self,
+        features: Features,
+        graph: Graph,
+        dropout: PassDropout,
+        on_state: Callable[[Tensor], None] | None = None,
+    ) -> Integration:
         return integrate(
-            self.initial_states(embedded),
+            self.initial_states(self.embedding(dropout.input(features))),
             graph,
             self.coefficients,
             self.operator,
             num_layers=self.num_layers,
             step_size=self.step_size,
             state_map=dropout.hidden,
+            after_layer=self.state_norm,
+            on_state=on_state,
         )

@@ -29,20 +29,44 @@ from tdegnn.nodes.settings import FAMILIES, NodeConfig, rule_of, upgrade_setting
 from tdegnn.parts import Part, PartLike, parts_from_record, parts_to_record
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import DeviceName, Precision, choose_placement
-from tdegnn.training.members import GroupDescent
+from tdegnn.training.members import GroupDescent, OptimizerName
+from tdegnn.training.node_training import SelectBy
 from tdegnn.training.order_choice import AUTO, ChosenOrder, Order, order_by_score
 
 # Deviation: the paper's maps start at random, without batch norm (docs/deviations.md).
 USUAL_OPERATOR = Part("near-identity", batch_norm=True)
+
+# Settings of an estimator that its configuration has by the same name.
+_SAME_SETTINGS = (
+    "hidden_channels",
+    "num_layers",
+    "initial_states",
+    "input_map",
+    "state_norm",
+    "readout",
+    "skip",
+    "adjacency_features",
+    "normalized_features",
+    "self_loops",
+    "step_size",
+    "outer_dropout",
+    "hidden_dropout",
+    "readout_dropout",
+    "optimizer",
+    "select_by",
+    "num_steps",
+    "patience",
+    "averaging",
+)
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn has no types
     """Base class of `NodeClassifier` and `NodeRegressor`.
 
-    `coefficients`, `operator` and `initial_states` are parts: a name, a class of your own, a `Part` (a name or class
-    with settings), or an object, which is copied. Weights are drawn from the seed. An object without `reset_parameters`
-    keeps those it has.
+    `coefficients`, `operator`, `initial_states`, `input_map`, `state_norm`, `readout` and `skip` are parts: a name, a
+    class of your own, a `Part` (a name or class with settings), or an object, which is copied. Weights are drawn from
+    the seed. An object without `reset_parameters` keeps those it has.
 
     Attributes:
         system: Short name of a rule for c: `"DE-GNN"` is c = [1], `"TDE-GNN_D"` a learned vector, `"TDE-GNN_A"`
@@ -52,14 +76,22 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         operator: The spatial term: `"diffusion"`, `"near-identity"`, or a `SpatialOperator`. If None,
             `Part("near-identity", batch_norm=True)`.
         initial_states: From the embedding to the first states: `"newest-unmapped"`, or the paper's `"mapped"`.
+        input_map: From the features to the embedding: `"linear"`, with relu, or `Part("perceptron", num_layers=2,
+            layer_norm=False)`, of 1 to 3 layers.
+        state_norm: Applied to the new state after each layer: `"unit-length"` or `"layer-norm"`. If None, states stay
+            as they are.
+        readout: From the states after each layer to the outputs, a linear map of the `"last"` one, of their elementwise
+            `"max"`, or of their `"concatenation"`.
+        skip: Scores that are added to the outputs, a `NodeSkip`. If None, nothing is added.
         hidden_channels: Channels of a state.
         num_layers: Number of layers.
         order: Length of the history, for rules that take one. `"auto"` trains with 1 to 4, takes the order that
             validation prefers, and trains again (`order_` says which, `order_choice_` why).
         step_size: h.
-        outer_dropout: Share of the input, and of the last state, that is dropped in training.
+        outer_dropout: Share of the input, and of what the readout reads, that is dropped in training.
         hidden_dropout: Share of the current state that is dropped before each layer in training.
-        embedding_learning_rate: Learning rate of embedding, initial states and readout.
+        readout_dropout: Share of what the readout reads that is dropped in training. If None, `outer_dropout`.
+        embedding_learning_rate: Learning rate of all parts but c and the spatial term.
         embedding_weight_decay: How strongly they are pulled to zero.
         temporal_learning_rate: Learning rate of c.
         temporal_weight_decay: How strongly c is pulled to forward Euler.
@@ -70,7 +102,11 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         normalized_features: Whether the features of each node are scaled to sum to one.
         adjacency_features: Whether rows of the adjacency matrix join the features. Only the nodes of the training can
             then be predicted.
+        self_loops: Whether nodes also receive from themselves.
         averaging: Weight of the past in the running mean of the weights that are kept. 0 keeps the last ones.
+        optimizer: `"adam"`, with weight decay in the gradient, or `"adamw"`, with weight decay apart from it.
+        select_by: Whether the step is chosen by the `"accuracy"` on validation (of numbers: the squared error), or by
+            the `"loss"`.
         num_steps: Maximum number of optimizer steps.
         validate_every: Steps between two validations.
         patience: Steps without improvement on validation after which training ends. If None, it ends after `num_steps`.
@@ -84,6 +120,10 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     coefficients: PartLike = None
     operator: PartLike = None
     initial_states: PartLike = "newest-unmapped"
+    input_map: PartLike = "linear"
+    state_norm: PartLike = None
+    readout: PartLike = "last"
+    skip: PartLike = None
     hidden_channels: int = 64
     # Deviation: the paper's defaults are those of `NodeConfig`. These do better on five of six (docs/deviations.md).
     num_layers: int = 2
@@ -91,6 +131,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     step_size: float = 1.0
     outer_dropout: float = 0.5
     hidden_dropout: float = 0.3
+    readout_dropout: float | None = None
     embedding_learning_rate: float = 0.01
     embedding_weight_decay: float = 5e-4
     temporal_learning_rate: float = 1e-3
@@ -100,7 +141,10 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     standardized_features: bool = True
     normalized_features: bool = False
     adjacency_features: bool = False
+    self_loops: bool = False
     averaging: float = 0.0
+    optimizer: OptimizerName = "adam"
+    select_by: SelectBy = "accuracy"
     num_steps: int = 300
     validate_every: int = 3
     patience: int | None = None
@@ -150,9 +194,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         if run is not None:
             RunFolder.check_free(run, resume=resume)
         placement = choose_placement(self.device, self.precision)
-        trainer = NodeTrainer(
-            prepared, placement, self.seed, self.num_steps, self.validate_every, self.patience, on_look
-        )
+        trainer = NodeTrainer(prepared, placement, self.seed, self.validate_every, on_look)
         kept = ChosenOrder.kept_by(run, resume=resume) if self.order == AUTO else None
         order_choice = kept or self._given_order() or self._search_order(trainer)
         settings = self._node_config(order_choice.order)
@@ -207,6 +249,10 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         coefficients: PartLike = None,
         operator: PartLike = None,
         initial_states: PartLike = None,
+        input_map: PartLike = None,
+        state_norm: PartLike = None,
+        readout: PartLike = None,
+        skip: PartLike = None,
     ) -> Self:
         """Read an estimator that `save`, or `fit` with a run folder, wrote. `predict` needs the data again.
 
@@ -215,9 +261,21 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             coefficients: The class of the rule for c, if it is your own. Code is never imported by a name in a folder.
             operator: The class of the spatial term, if it is your own.
             initial_states: The class of the initial states, if it is your own.
+            input_map: The class of the input map, if it is your own.
+            state_norm: The class of the state norm, if it is your own.
+            readout: The class of the readout, if it is your own.
+            skip: The class of the skip, if it is your own.
         """
         folder = RunFolder.open_finished(Path(path), kind=cls.__name__)
-        own = {"coefficients": coefficients, "operator": operator, "initial_states": initial_states}
+        own = {
+            "coefficients": coefficients,
+            "operator": operator,
+            "initial_states": initial_states,
+            "input_map": input_map,
+            "state_norm": state_norm,
+            "readout": readout,
+            "skip": skip,
+        }
         config = cls._check_config(folder)
         loaded = cls(**cls._settings_of(config["settings"], own))
         loaded.check_settings()
@@ -323,23 +381,14 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         if rule is None:
             rule = "direct" if self.system is None else rule_of(self.system, RULE_OF_SYSTEM)
         return NodeConfig(
-            self.system or COEFFICIENTS.name_of(rule),
-            self.hidden_channels,
-            self.num_layers,
-            order,
-            rule,
-            USUAL_OPERATOR if self.operator is None else self.operator,
-            self.initial_states,
-            self.adjacency_features,
-            self.normalized_features,
-            self.step_size,
-            self.outer_dropout,
-            self.hidden_dropout,
-            GroupDescent(self.embedding_learning_rate, self.embedding_weight_decay),
-            GroupDescent(self.temporal_learning_rate, self.temporal_weight_decay),
-            GroupDescent(self.spatial_learning_rate, self.spatial_weight_decay),
-            self.num_steps,
-            self.averaging,
+            system=self.system or COEFFICIENTS.name_of(rule),
+            order=order,
+            coefficients=rule,
+            operator=USUAL_OPERATOR if self.operator is None else self.operator,
+            embedding=GroupDescent(self.embedding_learning_rate, self.embedding_weight_decay),
+            temporal=GroupDescent(self.temporal_learning_rate, self.temporal_weight_decay),
+            spatial=GroupDescent(self.spatial_learning_rate, self.spatial_weight_decay),
+            **{name: getattr(self, name) for name in _SAME_SETTINGS},
         )
 
     def _outputs(self, X: Any, graph: Any) -> Outputs:  # noqa: N803

@@ -27,7 +27,7 @@ from tdegnn.parts import parts_must_fit
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import DeviceName, Placement, choose_placement, place, threads_for
 from tdegnn.training.loop import FitResult, Look, fit
-from tdegnn.training.node_training import NodeSubsets, NodeTask, TaskTraining, as_input
+from tdegnn.training.node_training import NodeSubsets, NodeTask, TaskTraining, as_input, show_training_nodes
 from tdegnn.training.order_choice import ChosenOrder
 from tdegnn.training.stored_weights import check_coefficients, check_members, making_what_is_stored, take_weights
 
@@ -165,7 +165,7 @@ class FittedNodes:
         check_members(weights, 1, folder.path)
         check_coefficients(coefficients, settings.num_layers, order_choice.order, folder.path)
         with making_what_is_stored(weights, folder.path):
-            network = settings.build_network(num_features, config["num_outputs"], estimator["seed"])
+            network = settings.build_network(num_features, config["num_outputs"], estimator["seed"], data["nodes"])
         place(network, choose_placement("cpu", estimator["precision"]))
         take_weights(network, weights, 0, folder.path)
         return cls(
@@ -224,6 +224,19 @@ class FittedNodes:
                 "train with features of this size."
             )
 
+    def _check_may_be_others(self, num_nodes: int, found: int) -> None:
+        """Raise an `InputError` if the network is for the nodes of its training only."""
+        if self.settings.adjacency_features:
+            reason = "whose adjacency is a feature", "without adjacency_features"
+        elif self.settings.is_for_its_nodes or self.network.sees_training_nodes:
+            reason = "which the network knows one by one", "with other parts"
+        else:
+            return
+        raise InputError(
+            f"Expected the {num_nodes} nodes of the training, {reason[0]}, got {found}. Train {reason[1]} to predict "
+            "other nodes."
+        )
+
     def outputs(self, nodes: NodeDataset, device: DeviceName) -> Outputs:
         """Return the outputs of the network for nodes.
 
@@ -232,11 +245,8 @@ class FittedNodes:
             device: Where to compute.
         """
         num_nodes = self.config["data"]["nodes"]
-        if self.settings.adjacency_features and nodes.num_nodes != num_nodes:
-            raise InputError(
-                f"Expected the {num_nodes} nodes of the training, whose adjacency is a feature, got {nodes.num_nodes}. "
-                "Train without adjacency_features to predict other nodes."
-            )
+        if nodes.num_nodes != num_nodes:
+            self._check_may_be_others(num_nodes, nodes.num_nodes)
         placement = choose_placement(device, self.config["settings"]["precision"])
         nodes = self.settings.prepare(nodes)
         with torch.no_grad(), threads_for(nodes.num_nodes * self.settings.hidden_channels):
@@ -258,31 +268,30 @@ class NodeTrainer:
         prepared: The nodes.
         placement: Where to compute.
         seed: Seed of weights and dropout.
-        num_steps: Maximum number of optimizer steps.
         validate_every: Steps between two validations.
-        patience: Steps without improvement on validation after which training ends. If None, it does not end early.
         on_look: Called with the result of each validation.
     """
 
     prepared: PreparedNodes
     placement: Placement
     seed: int
-    num_steps: int
     validate_every: int
-    patience: int | None
     on_look: OnLook | None = None
 
     def start(self, settings: NodeConfig) -> TaskTraining:
         """Return a training before its first step. Raise an `InputError` if a part does not fit."""
         nodes, question = settings.prepare(self.prepared.nodes), self.prepared.question
         inputs = as_input(nodes, self.placement), nodes.graph
+        subsets = NodeSubsets(*(mask[None] for mask in question.subsets))
+        network = settings.build_network(nodes.num_features, question.num_outputs, self.seed, nodes.num_nodes)
         training = TaskTraining(
-            [settings.build_network(nodes.num_features, question.num_outputs, self.seed)],
+            show_training_nodes([network], nodes, question.task, subsets),
             [settings.descent],
             inputs,
             question.task,
-            NodeSubsets(*(mask[None] for mask in question.subsets)),
+            subsets,
             self.placement,
+            settings.select_by,
         )
         with parts_must_fit():
             training.members.evaluate(*inputs)
@@ -353,9 +362,9 @@ class NodeTrainer:
         with threads_for(self.prepared.nodes.num_nodes * settings.hidden_channels):
             return fit(
                 training,
-                num_steps=self.num_steps,
+                num_steps=settings.num_steps,
                 validate_every=self.validate_every,
-                patience=self.patience,
+                patience=settings.patience,
                 on_look=on_look,
                 run=folder,
             )

@@ -27,6 +27,17 @@ from tdegnn.runs.schema import (
     refusal,
 )
 
+# Settings that folders of any format may lack: they were added later. Each then has its default.
+ADDED_SETTINGS = (
+    "input_map",
+    "state_norm",
+    "readout",
+    "skip",
+    "readout_dropout",
+    "self_loops",
+    "optimizer",
+    "select_by",
+)
 Label = str | bool | int | float
 ClassWeights = None | Literal["balanced"] | list[Annotated[list[Label], Field(min_length=2, max_length=2)]]
 
@@ -108,6 +119,7 @@ def check_config(folder: RunFolder, kind: type[BaseEstimator], learned: str) -> 
     if folder.format == 1:
         checked(_OldConfig, config, file)
         settings = kind()._settings() | upgrade_settings(settings, RULE_OF_SYSTEM)
+    settings = {name: getattr(kind, name) for name in ADDED_SETTINGS} | settings
     checked(config_schema(kind, tuple(FAMILIES), class_weight=ClassWeights), {"settings": settings}, file)
     num_features, values = found.data.features, config["learned"]
     lengths = [

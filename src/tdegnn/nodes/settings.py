@@ -9,23 +9,39 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from tdegnn.core.operator import SpatialOperator
 from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, System
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError
+from tdegnn.nets.input_maps import INPUT_MAPS
+from tdegnn.nets.node_skips import SKIPS
+from tdegnn.nets.readouts import READOUTS
+from tdegnn.nets.state_norms import STATE_NORMS
 from tdegnn.nets.stationary import INITIAL_STATES, StationaryNetwork
 from tdegnn.operators.registry import OPERATORS
 from tdegnn.parts import Family, PartLike, draw_network, parts_to_record
 from tdegnn.training.members import GroupDescent, GroupedAdam
+from tdegnn.training.node_training import TrainingRegime
 
 # The settings that are parts, and where each is found by name.
-FAMILIES: dict[str, Family] = {"coefficients": COEFFICIENTS, "operator": OPERATORS, "initial_states": INITIAL_STATES}
+FAMILIES: dict[str, Family] = {
+    "coefficients": COEFFICIENTS,
+    "operator": OPERATORS,
+    "initial_states": INITIAL_STATES,
+    "input_map": INPUT_MAPS,
+    "state_norm": STATE_NORMS,
+    "readout": READOUTS,
+    "skip": SKIPS,
+}
 # Paper: the attention of TDE-GNN_A has no gate.
 PAPER_RULES: dict[System, str] = {**RULE_OF_SYSTEM, "TDE-GNN_A": "attention"}
 
 
 @dataclass(frozen=True)
-class NodeConfig:
+class NodeConfig(TrainingRegime):
     """Everything that determines a training, except data, split and seed. The defaults are those of the paper.
+
+    See also `TrainingRegime`.
 
     Attributes:
         system: Name of the network in tables. If `coefficients` is None, it also names the rule for c.
@@ -36,15 +52,18 @@ class NodeConfig:
         operator: The spatial term.
         initial_states: From the embedding to the first states.
         adjacency_features: Whether rows of the adjacency matrix join the features.
-        normalized_features: Whether the features of each node are scaled to sum to one.
         step_size: h.
-        outer_dropout: Share of the input, and of the last state, that is dropped in training.
+        outer_dropout: Share of the input, and of what the readout reads, that is dropped in training.
         hidden_dropout: Share of the current state that is dropped before each layer in training.
-        embedding: How embedding, initial states and readout learn.
+        embedding: How all other parts learn: input map, initial states, state norm, readout and skip.
         temporal: How c learns.
         spatial: How the spatial term learns.
-        num_steps: Maximum number of optimizer steps.
         averaging: Weight of the past in the running mean of the weights, see `GroupedAdam`.
+        input_map: From the features to the embedding.
+        state_norm: Applied to the new state after each layer. If None, states stay as they are.
+        readout: From the states to the outputs.
+        skip: Scores that are added to the outputs. If None, nothing is added.
+        readout_dropout: Share of what the readout reads that is dropped in training. If None, `outer_dropout`.
     """
 
     system: str = "TDE-GNN_D"
@@ -55,15 +74,18 @@ class NodeConfig:
     operator: PartLike = "diffusion"
     initial_states: PartLike = "mapped"
     adjacency_features: bool = False
-    normalized_features: bool = False
     step_size: float = 0.5
     outer_dropout: float = 0.5
     hidden_dropout: float = 0.5
     embedding: GroupDescent = field(default_factory=GroupDescent)
     temporal: GroupDescent = field(default_factory=GroupDescent)
     spatial: GroupDescent = field(default_factory=GroupDescent)
-    num_steps: int = 300
     averaging: float = 0.0
+    input_map: PartLike = "linear"
+    state_norm: PartLike = None
+    readout: PartLike = "last"
+    skip: PartLike = None
+    readout_dropout: float | None = None
 
     @property
     def rule(self) -> PartLike:
@@ -81,49 +103,60 @@ class NodeConfig:
             self.coefficients,
             self.operator,
             self.initial_states,
+            self.input_map,
+            self.state_norm,
+            self.readout,
+            self.skip,
+            self.readout_dropout is None,
             self.adjacency_features,
-            self.normalized_features,
-            self.num_steps,
+            *super().shape,
         )
 
     @property
     def descent(self) -> GroupedAdam:
         """How the network learns."""
-        return GroupedAdam(self.embedding, self.temporal, self.spatial, self.averaging)
+        return self.optimizer_kind(self.embedding, self.temporal, self.spatial, self.averaging, skip=self.embedding)
 
-    def prepare(self, dataset: NodeDataset) -> NodeDataset:
-        """Return the dataset with the features that this configuration asks for."""
-        if self.normalized_features:
-            dataset = dataset.with_normalized_features()
+    def _join_features(self, dataset: NodeDataset) -> NodeDataset:
         return dataset.with_adjacency_features() if self.adjacency_features else dataset
 
     def build(self, dataset: NodeDataset, seed: int) -> StationaryNetwork:
         """Make a network for a prepared dataset, with weights drawn from the seed."""
-        return self.build_network(dataset.num_features, dataset.num_classes, seed)
+        return self.build_network(dataset.num_features, dataset.num_classes, seed, dataset.num_nodes)
 
-    def build_network(self, num_features: int, num_outputs: int, seed: int) -> StationaryNetwork:
+    def build_network(
+        self, num_features: int, num_outputs: int, seed: int, num_nodes: int | None = None
+    ) -> StationaryNetwork:
         """Make a network with weights drawn from the seed.
 
         Args:
             num_features: Features per node.
             num_outputs: Outputs per node.
             seed: Seed of weights and dropout. Torch's global generator is left as it was.
+            num_nodes: Number of nodes, for parts that keep something for each of them.
         """
+        known = self._sizes | {"num_features": num_features, "num_outputs": num_outputs}
+        known |= {} if num_nodes is None else {"num_nodes": num_nodes}
 
         def make() -> StationaryNetwork:
-            coefficients = COEFFICIENTS.make(self.rule, order=self.order, **self._sizes)
-            sizes = self._sizes | {"order": coefficients.order}
+            coefficients = COEFFICIENTS.make(self.rule, order=self.order, **known)
+            sizes = known | {"order": coefficients.order}
+            others = {
+                name: None if given is None else FAMILIES[name].make(given, **sizes)
+                for name, given in self._other_parts.items()
+            }
             return StationaryNetwork(
                 num_features,
                 num_outputs,
                 self.hidden_channels,
                 self.num_layers,
                 coefficients,
-                OPERATORS.make(self.operator, **sizes),
-                initial_states=INITIAL_STATES.make(self.initial_states, **sizes),
+                _for_nodes(OPERATORS.make(self.operator, **sizes)),
+                **others,
                 step_size=self.step_size,
                 outer_dropout=self.outer_dropout,
                 hidden_dropout=self.hidden_dropout,
+                readout_dropout=self.readout_dropout,
                 seed=seed,
             )
 
@@ -135,6 +168,18 @@ class NodeConfig:
         return order
 
     @property
+    def is_for_its_nodes(self) -> bool:
+        """Whether the network knows the nodes of its training one by one, and can predict no others."""
+        parts = {"coefficients": self.rule, "operator": self.operator, **self._other_parts}
+        given = {name: part for name, part in parts.items() if part is not None}
+        return self.adjacency_features or any(FAMILIES[name].takes(part, "num_nodes") for name, part in given.items())
+
+    @property
+    def _other_parts(self) -> dict[str, PartLike]:
+        """The parts besides c and s, as arguments of the network."""
+        return {name: getattr(self, name) for name in FAMILIES if name not in ("coefficients", "operator")}
+
+    @property
     def _sizes(self) -> dict[str, Any]:
         return {"channels": self.hidden_channels, "num_layers": self.num_layers, "step_size": self.step_size}
 
@@ -142,6 +187,18 @@ class NodeConfig:
         """Return the settings in types that JSON supports."""
         groups = {name: asdict(getattr(self, name)) for name in ("embedding", "temporal", "spatial")}
         return parts_to_record(FAMILIES, vars(self)) | groups
+
+
+def _for_nodes(operator: SpatialOperator) -> SpatialOperator:
+    """Return an operator that needs no past features. Raise an `InputError` for one that does."""
+    if operator.takes_past_features:
+        kinds = {name: OPERATORS.resolve(name).kind for name in OPERATORS.names}
+        names = [name for name, kind in kinds.items() if not getattr(kind, "takes_past_features", False)]
+        raise InputError(
+            f"Expected an operator for nodes, such as {', '.join(names)}, got {type(operator).__name__}, which needs "
+            "the features of past frames. It is for a Forecaster."
+        )
+    return operator
 
 
 def rule_of(system: str, rules: Mapping[Any, str]) -> str:

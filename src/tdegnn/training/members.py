@@ -12,7 +12,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float
@@ -49,7 +49,10 @@ class GroupedAdam:
         averaging: Weight of the past in the running mean of the weights, which is used for predictions. If 0, there is
             no mean.
         skip: How a linear skip learns, if the network has one. By default it stays as it was solved.
+        is_decoupled: Whether weight decay moves the weights by itself, as in AdamW, or is a part of the gradient.
     """
+
+    is_decoupled: ClassVar[bool] = False
 
     embedding: GroupDescent = field(default_factory=GroupDescent)
     temporal: GroupDescent = field(default_factory=GroupDescent)
@@ -68,6 +71,17 @@ class GroupedAdam:
         return groups.get(prefix, self.embedding)
 
 
+@dataclass(frozen=True)
+class GroupedAdamW(GroupedAdam):
+    """Adam whose weight decay is decoupled: it moves the weights by itself, and does not enter the moments of Adam."""
+
+    is_decoupled: ClassVar[bool] = True
+
+
+OptimizerName = Literal["adam", "adamw"]
+OPTIMIZERS: dict[OptimizerName, type[GroupedAdam]] = {"adam": GroupedAdam, "adamw": GroupedAdamW}
+
+
 class Members:
     """Networks of one shape that are trained together.
 
@@ -83,6 +97,9 @@ class Members:
         if len(networks) != len(descents) or not networks:
             raise InputError(f"Expected one descent per network, got {len(descents)} for {len(networks)}.")
         _check_alike(networks)
+        if len({type(descent) for descent in descents}) > 1:
+            raise InputError("Expected one kind of optimizer for networks that are trained together, got several.")
+        self._is_decoupled = descents[0].is_decoupled
         is_double = next(networks[0].parameters()).dtype is torch.float64
         self._placement = placement or choose_placement("cpu", "64-true" if is_double else "32-true")
         device = self._placement.device
@@ -198,11 +215,13 @@ class Members:
         return answers
 
     def _descend(self, gradient: Float[Tensor, "members weights"]) -> None:
-        """Adam with weight decay in the gradient, by the formulas of `torch.optim.Adam`.
+        """Adam with weight decay in the gradient, or apart from it, by the formulas of `torch.optim.Adam` and `AdamW`.
 
         In place, `gradient` too: with many members this reads and writes more memory than the networks do.
         """
-        gradient.addcmul_(self._weight_decays, self.weights - self._anchors)
+        pull = self.weights - self._anchors
+        if not self._is_decoupled:
+            gradient.addcmul_(self._weight_decays, pull)
         self._num_steps += 1
         self._mean.lerp_(gradient, 1 - BETAS[0])
         self._square.mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
@@ -210,6 +229,8 @@ class Members:
         root_correction = (1 - torch.pow(BETAS[1], self._num_steps)).sqrt()
         divisor = self._square.sqrt().div_(root_correction).add_(EPSILON).mul_(correction)
         change = (self._mean * self._learning_rates).div_(divisor)
+        if self._is_decoupled:
+            change.addcmul_(self._weight_decays * self._learning_rates, pull)
         # Not a product: a member whose gradient is NaN has stopped, and must not become NaN after all.
         self.weights -= change.masked_fill_(~self.is_active[:, None], 0.0)
 

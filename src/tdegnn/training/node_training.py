@@ -3,14 +3,16 @@
 A task, `Classification` or `Regression`, turns the outputs of networks into losses and scores. Outputs have one row per
 member, and a mask says which nodes count for it. Both tasks average over these nodes; higher scores are better.
 `TaskTraining` trains members on any task, `NodeTraining` on the classes and splits of a `NodeDataset`.
+`TrainingRegime` has the settings that the trainings of all networks for nodes share.
 """
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -18,15 +20,90 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from tdegnn.data.nodes import NodeDataset
-from tdegnn.graph import Graph
+from tdegnn.errors import InputError, check_count
+from tdegnn.graph import Direction, Graph
 from tdegnn.sparse import SparseMatrix
 from tdegnn.training.devices import Placement, choose_placement
-from tdegnn.training.members import GroupedAdam, MembersTraining
+from tdegnn.training.members import OPTIMIZERS, GroupedAdam, MembersTraining, OptimizerName
 from tdegnn.training.replay import Replayed
+from tdegnn.training_nodes import TrainingNodes
+
+# By which measure on the validation nodes a step is chosen.
+SelectBy = Literal["accuracy", "loss"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRegime:
+    """What the configurations of all networks for nodes have: how the nodes are prepared, and how training goes.
+
+    Attributes:
+        num_steps: Maximum number of optimizer steps.
+        patience: Steps without improvement on validation after which training ends. If None, it ends after `num_steps`.
+        optimizer: `"adam"`, with weight decay in the gradient, or `"adamw"`, with weight decay apart from it.
+        select_by: Whether the step is chosen by the `"accuracy"` or by the `"loss"` on validation.
+        direction: Whose states a node receives, see `Graph`. If None, that of the dataset.
+        self_loops: Whether nodes also receive from themselves.
+        normalized_features: Whether the features of each node are scaled to sum to one.
+    """
+
+    num_steps: int = 300
+    patience: int | None = None
+    optimizer: OptimizerName = "adam"
+    select_by: SelectBy = "accuracy"
+    direction: Direction | None = None
+    self_loops: bool = False
+    normalized_features: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("optimizer", self.optimizer, get_args(OptimizerName)),
+            ("select_by", self.select_by, get_args(SelectBy)),
+            ("direction", self.direction, (None, *get_args(Direction))),
+        ):
+            if value not in known:
+                words = ", ".join(repr(each) for each in known if each is not None)
+                raise InputError(f"Expected {name} to be one of {words}, got {value!r}.")
+        if self.patience is not None:
+            check_count(patience=self.patience)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The settings that configurations must share to be trained in one batch."""
+        return (
+            self.num_steps,
+            self.patience,
+            self.optimizer,
+            self.select_by,
+            self.direction,
+            self.self_loops,
+            self.normalized_features,
+        )
+
+    @property
+    def optimizer_kind(self) -> type[GroupedAdam]:
+        """The class of the optimizer."""
+        return OPTIMIZERS[self.optimizer]
+
+    def prepare(self, dataset: NodeDataset) -> NodeDataset:
+        """Return the dataset with the graph and the features that this configuration asks for."""
+        if self.direction is not None:
+            dataset = dataset.with_direction(self.direction)
+        if self.normalized_features:
+            dataset = dataset.with_normalized_features()
+        dataset = self._join_features(dataset)
+        return replace(dataset, graph=dataset.graph.with_self_loops()) if self.self_loops else dataset
+
+    def _join_features(self, dataset: NodeDataset) -> NodeDataset:
+        """Return the dataset with more features. The graph has no added self-loops yet."""
+        return dataset
 
 
 class NodeTask(ABC):
     """Computes losses and scores from the outputs of networks."""
+
+    @abstractmethod
+    def targets(self, num_outputs: int) -> Float[np.ndarray, "nodes outputs"]:
+        """Return what the outputs of each node should be: one-hot classes, or numbers. Unknown ones are any numbers."""
 
     @abstractmethod
     def to(self, device: torch.device, dtype: torch.dtype) -> NodeTask:
@@ -62,6 +139,10 @@ class Classification(NodeTask):
         weights = self._class_weights
         return Classification(self._labels.to(device), None if weights is None else weights.to(device, dtype))
 
+    def targets(self, num_outputs: int) -> Float[np.ndarray, "nodes outputs"]:
+        """Return one-hot classes."""
+        return np.asarray(np.eye(num_outputs)[self._known.cpu().numpy()])
+
     def losses(
         self, outputs: Float[Tensor, "members nodes classes"], mask: Bool[Tensor, "members nodes"]
     ) -> Float[Tensor, " members"]:
@@ -93,6 +174,10 @@ class Regression(NodeTask):
     def to(self, device: torch.device, dtype: torch.dtype) -> Regression:
         """Return the task on another device, with its numbers in another type."""
         return Regression(self._targets.to(device, dtype))
+
+    def targets(self, num_outputs: int) -> Float[np.ndarray, "nodes outputs"]:  # noqa: ARG002 (it has as many)
+        """Return the numbers."""
+        return np.asarray(self._targets.double().cpu().numpy())
 
     def losses(
         self, outputs: Float[Tensor, "members nodes targets"], mask: Bool[Tensor, "members nodes"]
@@ -127,6 +212,8 @@ class TaskTraining(MembersTraining):
         task: Computes losses and scores.
         subsets: Which nodes each member is trained, validated and tested on.
         placement: Where to compute. Default: on the CPU.
+        select_by: Whether the step is chosen by the score of the task (`"accuracy"`), or by the `"loss"`, on the
+            validation nodes. The scores at that step are reported in both cases.
     """
 
     def __init__(
@@ -137,6 +224,7 @@ class TaskTraining(MembersTraining):
         task: NodeTask,
         subsets: NodeSubsets,
         placement: Placement | None = None,
+        select_by: SelectBy = "accuracy",
     ) -> None:
         placement = placement or choose_placement("cpu")
         device, dtype = placement.device, placement.dtype
@@ -149,6 +237,8 @@ class TaskTraining(MembersTraining):
         self.best_scores, self.best_test_scores, self._scores, self._test_scores = (
             torch.zeros(len(networks), dtype=dtype, device=device) for _ in range(4)
         )
+        # By which the step is chosen: higher is better.
+        self._ranks = self._scores if select_by == "accuracy" else torch.zeros_like(self._scores)
         self._step = Replayed(self._train, device)
         self._look = Replayed(self._measure, device)
 
@@ -157,9 +247,9 @@ class TaskTraining(MembersTraining):
         self._step()
 
     def validate(self) -> Float[Tensor, " members"]:
-        """Return the scores on the validation nodes. NaN for a member whose outputs are not finite."""
+        """Return the scores on the validation nodes, or minus the losses. NaN if the outputs are not finite."""
         self._look()
-        return self._scores.clone()
+        return self._ranks.clone()
 
     def keep(self, is_better: Bool[Tensor, " members"]) -> None:
         """Keep the weights, and the scores that go with them."""
@@ -181,6 +271,8 @@ class TaskTraining(MembersTraining):
         is_finite = outputs.isfinite().flatten(1).all(dim=1)
         self._scores.copy_(torch.where(is_finite, self._task.scores(outputs, self._validation), torch.nan))
         self._test_scores.copy_(self._task.scores(outputs, self._test))
+        if self._ranks is not self._scores:
+            self._ranks.copy_(torch.where(is_finite, -self._task.losses(outputs, self._validation), torch.nan))
 
 
 class NodeTraining(TaskTraining):
@@ -192,6 +284,7 @@ class NodeTraining(TaskTraining):
         dataset: The nodes.
         splits: Which split each member is trained, validated and tested on.
         placement: Where to compute. Default: on the CPU.
+        select_by: Whether the step is chosen by the accuracy or by the loss on validation.
     """
 
     def __init__(
@@ -201,28 +294,54 @@ class NodeTraining(TaskTraining):
         dataset: NodeDataset,
         splits: Sequence[int],
         placement: Placement | None = None,
+        select_by: SelectBy = "accuracy",
     ) -> None:
         placement = placement or choose_placement("cpu")
         rows = np.asarray(splits)
         masks = (dataset.training_masks, dataset.validation_masks, dataset.test_masks)
+        subsets = NodeSubsets(*(mask[rows] for mask in masks))
+        task = Classification(torch.as_tensor(dataset.labels))
         super().__init__(
-            networks,
+            show_training_nodes(networks, dataset, task, subsets),
             descents,
             (as_input(dataset, placement), dataset.graph),
-            Classification(torch.as_tensor(dataset.labels)),
-            NodeSubsets(*(mask[rows] for mask in masks)),
+            task,
+            subsets,
             placement,
+            select_by,
         )
 
     @property
     def validation_accuracy(self) -> Float[Tensor, " members"]:
-        """The highest accuracy on the validation nodes."""
+        """The accuracy on the validation nodes at the step that validation chose."""
         return self.best_scores
 
     @property
     def test_accuracy(self) -> Float[Tensor, " members"]:
         """The accuracy on the test nodes at the step that validation chose."""
         return self.best_test_scores
+
+
+def show_training_nodes(
+    networks: Sequence[nn.Module], dataset: NodeDataset, task: NodeTask, subsets: NodeSubsets
+) -> list[nn.Module]:
+    """Return the networks, as copies that have seen the nodes if a part wants to see them (`SeesTrainingNodes`).
+
+    Args:
+        networks: The members of a training, with their weights drawn.
+        dataset: The nodes, prepared.
+        task: Knows the targets.
+        subsets: Which nodes each member is trained on. It sees the targets of these only.
+    """
+    seen: list[nn.Module] = []
+    for network, mask in zip(networks, subsets.training, strict=True):
+        shown: Any = network
+        if getattr(network, "sees_training_nodes", False):
+            shown = copy.deepcopy(network)  # the same network may be given for several members
+            targets = np.where(mask[:, None], task.targets(shown.num_outputs), 0.0)
+            shown.see_training_nodes(TrainingNodes(dataset.features, dataset.graph, targets, mask))
+        seen.append(shown)
+    return seen
 
 
 def as_input(dataset: NodeDataset, placement: Placement) -> SparseMatrix | Float[Tensor, "nodes features"]:

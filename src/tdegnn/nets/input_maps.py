@@ -1,0 +1,57 @@
+"""Input maps, from features to the embedding: the paper's one linear map with relu, or a perceptron of one to three."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from tdegnn.errors import InputError, check_count
+from tdegnn.nets.node_network import apply_linear
+from tdegnn.nets.node_parts import InputMap
+from tdegnn.nets.stationary import LinearInput
+from tdegnn.parts import Family, reset_parts
+from tdegnn.sparse import SparseMatrix
+
+MOST_LAYERS = 3
+
+
+class PerceptronInput(InputMap):
+    """`X <- norm(relu(X W + b))`, one to three times.
+
+    The norm comes after relu, as in OrderedGNN. There is no dropout between the layers.
+
+    Args:
+        num_features: Features of a node.
+        channels: Channels of each layer.
+        num_layers: Number of layers, 1 to 3. Default: 2.
+        layer_norm: Whether each layer ends with a layer norm. Default: False.
+    """
+
+    def __init__(self, num_features: int, channels: int, *, num_layers: int = 2, layer_norm: bool = False) -> None:
+        super().__init__()
+        check_count(num_layers=num_layers)
+        if num_layers > MOST_LAYERS:
+            raise InputError(f"Expected an input map of 1 to {MOST_LAYERS} layers, got {num_layers}.")
+        sizes = [num_features, *[channels] * (num_layers - 1)]
+        self.linears = nn.ModuleList(nn.Linear(size, channels) for size in sizes)
+        self.norms = nn.ModuleList(nn.LayerNorm(channels) if layer_norm else nn.Identity() for _ in sizes)
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        reset_parts(*self.linears, *self.norms)
+
+    def forward(self, features: SparseMatrix | Float[Tensor, "nodes features"]) -> Float[Tensor, "nodes channels"]:
+        """Return the embedding."""
+        layers: Sequence[tuple[nn.Module, nn.Module]] = list(zip(self.linears, self.norms, strict=True))
+        state: SparseMatrix | Tensor = features
+        for linear, norm in layers:
+            assert isinstance(linear, nn.Linear)
+            state = norm(torch.relu(apply_linear(linear, state)))
+        assert isinstance(state, Tensor)  # there is at least one layer
+        return state
+
+
+INPUT_MAPS = Family("input_map", InputMap, {"linear": LinearInput, "perceptron": PerceptronInput})
