@@ -3,6 +3,7 @@ import errno
 import json
 import os
 import sys
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -10,14 +11,26 @@ import pytest
 import scipy.sparse
 
 from tdegnn import Part, cli
-from tdegnn.cli.classify import USUAL_OPERATOR
+from tdegnn.cli.classify import (
+    USUAL_OPERATOR,
+    InputMapOption,
+    OptimizerOption,
+    ReadoutOption,
+    SelectByOption,
+    StateNormOption,
+)
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.files import digest_of
 from tdegnn.graph import Graph
+from tdegnn.nets.input_maps import INPUT_MAPS
+from tdegnn.nets.readouts import READOUTS
+from tdegnn.nets.state_norms import STATE_NORMS
 from tdegnn.nodes import estimator
 from tdegnn.nodes.classifier import NodeClassifier
 from tdegnn.runs.run_folder import CONFIG, METRICS, WEIGHTS, RunFolder
 from tdegnn.training.devices import single_thread
+from tdegnn.training.members import OptimizerName
+from tdegnn.training.node_training import SelectBy
 
 NODES = 30
 NAMES = [f"n{node}" for node in range(NODES)]
@@ -102,6 +115,37 @@ def test_parts_of_a_classifier_are_named(monkeypatch, run, options, parts):
     monkeypatch.setattr(sys.modules["tdegnn.cli.classify"], "_load_benchmark", lambda *_: {"X": None, "notes": []})
     assert run("classify", "cora", *options)[0] == 0
     assert (made[0].system, made[0].coefficients, made[0].operator) == parts
+
+
+def test_the_names_of_parts_are_those_of_the_library():
+    assert tuple(ReadoutOption) == READOUTS.names
+    assert tuple(StateNormOption) == STATE_NORMS.names
+    assert tuple(InputMapOption) == INPUT_MAPS.names
+    assert tuple(OptimizerOption) == get_args(OptimizerName)
+    assert tuple(SelectByOption) == get_args(SelectBy)
+
+
+def test_other_parts_come_through(monkeypatch, run):
+    made = []
+
+    def stop(model, **_):
+        made.append(model.get_params())
+        raise SystemExit(0)
+
+    monkeypatch.setattr(NodeClassifier, "fit", stop)
+    monkeypatch.setattr(sys.modules["tdegnn.cli.classify"], "_load_benchmark", lambda *_: {"X": None, "notes": []})
+    said = {
+        "readout": "max",
+        "state_norm": "unit-length",
+        "input_map": "perceptron",
+        "optimizer": "adamw",
+        "select_by": "loss",
+        "readout_dropout": 0.25,
+    }
+    options = [word for name, value in said.items() for word in (f"--{name.replace('_', '-')}", value)]
+    assert run("classify", "cora", *options, "--self-loops")[0] == 0
+    assert made == [NodeClassifier(**said, self_loops=True).get_params()]
+    assert "Expected skip to be" in complains(run, "classify", "cora", "--skip", "kernel")
 
 
 def test_the_usual_operator_is_that_of_the_classifier():
