@@ -44,7 +44,7 @@ def test_the_paper_has_all_21_systems():
 @pytest.mark.slow
 def test_the_packaged_numbers_are_those_of_the_result_lines(entries, tmp_path):
     found = json.loads(MEASURED.read_text())
-    assert found == measure(zoo.LINES), "run `make zoo`"
+    assert found == json.loads(json.dumps(measure(zoo.LINES))), "run `make zoo`"
     write_measured(zoo.LINES, tmp_path / "measured.json")
     assert (tmp_path / "measured.json").read_text() == Path(str(MEASURED)).read_text()
     (entry,) = [entry for entry in entries if (entry.name, entry.kind) == ("GCN", "system")]

@@ -139,7 +139,12 @@ def collect_zoo() -> list[ZooEntry]:
         _operator_entry(name, [system for system, names in operators_of.items() if name in names])
         for name in OPERATORS.names
     ]
-    return [*operators, *(_system_entry(name, operators, measured.get(name, {})) for name in operators_of)]
+    by_name = {entry.name: entry for entry in operators}
+    systems = [
+        _system_entry(system, [by_name[name] for name in names], measured.get(system, {}))
+        for system, names in operators_of.items()
+    ]
+    return [*operators, *systems]
 
 
 def find_entries(name: str, entries: Sequence[ZooEntry]) -> list[ZooEntry]:
@@ -166,24 +171,22 @@ def read_measured() -> dict[str, dict[str, Measured]]:
     return by_system
 
 
-def measure(path: Path) -> dict[str, dict[str, list[float]]]:
-    """Return the content of `measured.json` for result lines of Table 1: `{dataset: {system: [mean, deviation, n]}}`.
+def measure(path: Path) -> dict[str, dict[str, Measured]]:
+    """Return our numbers in result lines of Table 1, by dataset and system.
 
     Args:
         path: The file of result lines.
     """
-    found: dict[str, dict[str, list[float]]] = {}
+    found: dict[str, dict[str, Measured]] = {}
     for (dataset, system), cell in summarize(read_lines(path, NODE_LINES)).items():
-        found.setdefault(dataset, {})[system] = [
-            round(cell.mean, 3),
-            round(cell.deviation, 3),
-            len(cell.test_accuracies),
-        ]
+        found.setdefault(dataset, {})[system] = Measured(
+            round(cell.mean, 3), round(cell.deviation, 3), len(cell.test_accuracies)
+        )
     return found
 
 
 def write_measured(lines: Path, path: Path) -> None:
-    """Write our numbers to `measured.json`.
+    """Write our numbers to `measured.json`: `{dataset: {system: [mean, deviation, number of splits]}}`.
 
     Args:
         lines: The file of result lines.
@@ -201,13 +204,12 @@ def write_measured(lines: Path, path: Path) -> None:
 
 def _operators_of(system: str, search: RowSearch | None) -> tuple[str, ...]:
     """Return the operators of a system: those that its row of Table 1 may have, and those that are named after it."""
+    configs = [] if search is None else [search.base, *search.shapes, *search.published.values()]
+    records = [config["operator"] for config in configs if "operator" in config]
+    names = [record if isinstance(record, str) else record["name"] for record in records]
     stem = system.lower()
-    names = [name for name in OPERATORS.names if name.rstrip("*") == stem or name.startswith(f"{stem}-")]
-    if search is not None:
-        configs = (search.base, *search.shapes, *search.published.values())
-        records = [config["operator"] for config in configs if "operator" in config]
-        names += [record if isinstance(record, str) else record["name"] for record in records]
-    return tuple(dict.fromkeys(names))
+    named = [name for name in OPERATORS.names if name.rstrip("*") == stem or name.startswith(f"{stem}-")]
+    return tuple(name for name in dict.fromkeys([*names, *named]) if name in OPERATORS.names)
 
 
 def _operator_entry(name: str, systems: Sequence[str]) -> ZooEntry:
@@ -229,7 +231,6 @@ def _operator_entry(name: str, systems: Sequence[str]) -> ZooEntry:
 
 
 def _system_entry(name: str, operators: Sequence[ZooEntry], measured: Mapping[str, Measured]) -> ZooEntry:
-    related = [operator for operator in operators if name in operator.see]
     settings: tuple[Setting, ...] = ()
     deviations: tuple[str, ...] = ()
     if name in NODE_NETWORKS:
@@ -241,8 +242,7 @@ def _system_entry(name: str, operators: Sequence[ZooEntry], measured: Mapping[st
     elif name in OTHERS:
         equation, citation = OTHERS[name]
     else:
-        equation, citation = (related[0].equation, related[0].citation) if related else ("", "")
-    see = tuple(operator.name for operator in related)
+        equation, citation = (operators[0].equation, operators[0].citation) if operators else ("", "")
     return ZooEntry(
         name,
         "system",
@@ -250,7 +250,7 @@ def _system_entry(name: str, operators: Sequence[ZooEntry], measured: Mapping[st
         citation,
         settings,
         deviations,
-        see,
+        tuple(operator.name for operator in operators),
         NODE_ACCURACY.get(name, {}),
         measured,
     )
