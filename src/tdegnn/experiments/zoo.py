@@ -223,7 +223,7 @@ def _operator_entry(name: str, systems: Sequence[str]) -> ZooEntry:
         made.equation,
         made.citation,
         _settings_of(part.kind, [part.kind, type(made)], part.settings),
-        _deviations_of(type(made)),
+        _deviations_of(part.kind, type(made)),
         tuple(systems),
         {},
         {},
@@ -287,10 +287,11 @@ def _settings_of(
     return tuple(settings)
 
 
-def _deviations_of(kind: type) -> tuple[str, ...]:
-    """Return the notes in the docstring of a class that start with `Deviation:`."""
-    notes = re.findall(r"Deviation: (.*?)(?=\n\n|\Z)", inspect.cleandoc(kind.__doc__ or ""), flags=re.DOTALL)
-    return tuple(" ".join(note.split()) for note in notes)
+def _deviations_of(*documented: object) -> tuple[str, ...]:
+    """Return the notes that start with `Deviation:` in the docstrings of classes and functions."""
+    texts = [inspect.cleandoc(each.__doc__ or "") for each in documented]
+    notes = [note for text in texts for note in re.findall(r"Deviation: (.*?)(?=\n\n|\Z)", text, flags=re.DOTALL)]
+    return tuple(dict.fromkeys(" ".join(note.split()) for note in notes))
 
 
 def _read_arguments(documented: Sequence[object]) -> dict[str, str]:
