@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 TEST_ENVIRONMENT := OMP_NUM_THREADS=1 MPLBACKEND=Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick torch lint types check bench faults fuzz clean
+.PHONY: help demo test quick torch lint types check bench faults fuzz zoo clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ faults: $(INSTALLED) ## kill, fill disks, race; writes results/faults.json and d
 MINUTES ?= 30
 fuzz: $(INSTALLED) ## random and damaged inputs: make fuzz MINUTES=30 [SEED=7]
 	@$(TEST_ENVIRONMENT) $(BIN)/python -m tests.faults.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+zoo: $(INSTALLED) ## write our numbers into the package, and the tables of docs/zoo.md
+	@$(BIN)/python -m tests.zoo
 
 # The environment is made anew whenever what it is made from changes.
 $(INSTALLED): pyproject.toml constraints.txt

@@ -377,7 +377,9 @@ def test_a_class_that_changed_since_the_training_is_noticed(fit, kind, tmp_path)
 
     Changed.__name__ = "Repulsion"
     assert isinstance(kind.load(tmp_path / "run", operator=Repulsion), kind)
-    with pytest.raises(InputError, match="got others .operator.*more.bias.. Pass the classes of the training"):
+    with pytest.raises(
+        InputError, match="got others .operator.*more.bias is missing, .* Pass the classes of the training"
+    ):
         kind.load(tmp_path / "run", operator=Changed)
     with pytest.raises(InputError, match="got diffusion. In Python: load.path, operator=Repulsion"):
         kind.load(tmp_path / "run", operator=DiffusionOperator)

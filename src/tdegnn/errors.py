@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import operator
 import re
@@ -130,6 +131,16 @@ def list_some(names: Sequence[str], most: int = 6) -> str:
 def list_nodes(chosen: Sequence[str], num_nodes: int) -> str:
     """Return some of the nodes for a message: `2 of 20 nodes: 'Paris', 'Rome'`."""
     return f"{len(chosen)} of {num_nodes} nodes: {list_some([repr(name) for name in chosen], 3)}"
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """Return ` Did you mean 'NAME'?` for the end of a message, or nothing if no known name is close to the word.
+
+    Large and small letters count the same.
+    """
+    by_small = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(word.lower(), by_small, n=1)
+    return f" Did you mean {by_small[near[0]]!r}?" if near else ""
 
 
 def check_count(minimum: int = 1, **counts: Any) -> None:

@@ -7,7 +7,6 @@ estimator takes any of them, or one of the user's own, and makes it once the siz
 from __future__ import annotations
 
 import copy
-import difflib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 import torch
 from torch import nn
 
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, suggest
 
 # What a user may give for a part: a name, a class, a function, a `Part` of these with settings, or an object.
 PartLike: TypeAlias = Any
@@ -66,7 +65,10 @@ class Part:
         unknown = [name for name in self.settings if name not in arguments and not has_any]
         if unknown:
             known = f"among {', '.join(arguments)}" if arguments else "to be none"
-            raise InputError(f"Expected settings of {_name_of(self.kind)} {known}, got {unknown[0]!r}.")
+            raise InputError(
+                f"Expected settings of {_name_of(self.kind)} {known}, got {unknown[0]!r}."
+                f"{suggest(unknown[0], arguments)}"
+            )
 
 
 class Family:
@@ -199,10 +201,9 @@ class Family:
         part = given if isinstance(given, Part) else Part(given)
         if isinstance(part.kind, str):
             if part.kind not in self._members:
-                near = difflib.get_close_matches(part.kind, self._members, n=1)
                 raise InputError(
                     f"Expected {self.noun} to be one of {', '.join(self._members)}, or a class of your own, got "
-                    f"{part.kind!r}.{f' Did you mean {near[0]!r}?' if near else ''}"
+                    f"{part.kind!r}.{suggest(part.kind, self._members)}"
                 )
             known = self._members[part.kind]
             return Part(known.kind, **known.settings | part.settings)

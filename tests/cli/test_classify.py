@@ -3,6 +3,7 @@ import errno
 import json
 import os
 import sys
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -10,14 +11,26 @@ import pytest
 import scipy.sparse
 
 from tdegnn import Part, cli
-from tdegnn.cli.classify import NodeOperatorOption
+from tdegnn.cli.classify import (
+    USUAL_OPERATOR,
+    InputMapOption,
+    OptimizerOption,
+    ReadoutOption,
+    SelectByOption,
+    StateNormOption,
+)
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.files import digest_of
 from tdegnn.graph import Graph
+from tdegnn.nets.input_maps import INPUT_MAPS
+from tdegnn.nets.readouts import READOUTS
+from tdegnn.nets.state_norms import STATE_NORMS
+from tdegnn.nodes import estimator
 from tdegnn.nodes.classifier import NodeClassifier
-from tdegnn.operators.registry import OPERATORS
-from tdegnn.runs.run_folder import CONFIG, METRICS, WEIGHTS
+from tdegnn.runs.run_folder import CONFIG, METRICS, WEIGHTS, RunFolder
 from tdegnn.training.devices import single_thread
+from tdegnn.training.members import OptimizerName
+from tdegnn.training.node_training import SelectBy
 
 NODES = 30
 NAMES = [f"n{node}" for node in range(NODES)]
@@ -81,7 +94,14 @@ def test_the_command_has_the_defaults_of_the_classifier(monkeypatch, run):
         (("--system", "TDE-GNN_S"), ("TDE-GNN_S", None, None)),
         (("--coefficients", "euler"), (None, "euler", None)),
         (("--no-batch-norm",), (None, None, Part("near-identity", batch_norm=False))),
+        (("--operator", "near-identity"), (None, None, None)),
         (("--operator", "diffusion"), (None, None, Part("diffusion", batch_norm=True))),
+        (("--operator", "diffusion", "--set", "batch_norm=false"), (None, None, Part("diffusion", batch_norm=False))),
+        (("--set", "batch_norm=false"), (None, None, Part("near-identity", batch_norm=False))),
+        (
+            ("--operator", "hidden-diffusion", "--set", "hidden_channels=4"),
+            (None, None, Part("hidden-diffusion", hidden_channels=4)),
+        ),
     ],
 )
 def test_parts_of_a_classifier_are_named(monkeypatch, run, options, parts):
@@ -97,8 +117,39 @@ def test_parts_of_a_classifier_are_named(monkeypatch, run, options, parts):
     assert (made[0].system, made[0].coefficients, made[0].operator) == parts
 
 
-def test_the_spatial_terms_are_those_of_the_library():
-    assert set(NodeOperatorOption) <= set(OPERATORS.names)
+def test_the_names_of_parts_are_those_of_the_library():
+    assert tuple(ReadoutOption) == READOUTS.names
+    assert tuple(StateNormOption) == STATE_NORMS.names
+    assert tuple(InputMapOption) == INPUT_MAPS.names
+    assert tuple(OptimizerOption) == get_args(OptimizerName)
+    assert tuple(SelectByOption) == get_args(SelectBy)
+
+
+def test_other_parts_come_through(monkeypatch, run):
+    made = []
+
+    def stop(model, **_):
+        made.append(model.get_params())
+        raise SystemExit(0)
+
+    monkeypatch.setattr(NodeClassifier, "fit", stop)
+    monkeypatch.setattr(sys.modules["tdegnn.cli.classify"], "_load_benchmark", lambda *_: {"X": None, "notes": []})
+    said = {
+        "readout": "max",
+        "state_norm": "unit-length",
+        "input_map": "perceptron",
+        "optimizer": "adamw",
+        "select_by": "loss",
+        "readout_dropout": 0.25,
+    }
+    options = [word for name, value in said.items() for word in (f"--{name.replace('_', '-')}", value)]
+    assert run("classify", "cora", *options, "--self-loops")[0] == 0
+    assert made == [NodeClassifier(**said, self_loops=True).get_params()]
+    assert "Expected skip to be" in complains(run, "classify", "cora", "--skip", "kernel")
+
+
+def test_the_usual_operator_is_that_of_the_classifier():
+    assert Part(USUAL_OPERATOR, batch_norm=True) == estimator.USUAL_OPERATOR
 
 
 @pytest.fixture
@@ -301,6 +352,41 @@ def test_wrong_files_are_one_line(run, files, tmp_path, name, text, message):
     (tmp_path / f"{name}.csv").write_text(text)
     assert message in complains(run, "classify", *files, *SMALL, "--out", tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--operator", "grund"), "Expected operator to be one of diffusion, near-identity, "),
+        (("--operator", "Diffusion"), "got 'Diffusion'. Did you mean 'diffusion'?"),
+        (("--operator", "diffusion", "--set", "batchnorm=true"), "batch_norm, got 'batchnorm'. Did you mean 'batch_"),
+        (("--operator", "diffusion", "--set", "batch_norm=1"), "batch_norm of diffusion to be true or false, got 1."),
+        (("--operator", "diffusion", "--set", "batch_norm"), "Expected --set NAME=VALUE, as in batch_norm=true, got"),
+        (("--operator", "hidden-diffusion", "--no-batch-norm"), "hidden_channels, got 'batch_norm'."),
+        (("--coefficients", "stabel"), "Did you mean 'stable'?"),
+    ],
+)
+def test_wrong_parts_are_one_line(run, options, message):
+    assert message in complains(run, "classify", "cora", *options)
+
+
+@pytest.mark.slow
+def test_weights_of_another_operator_are_one_line(run, files, tmp_path):
+    folder = tmp_path / "run"
+    assert run("classify", *files, *SMALL, "--operator", "diffusion", "--out", folder, "--quiet")[0] == 0
+    config, fitted = RunFolder.open(folder).config, NodeClassifier.load(folder).fitted_
+
+    def predict_with(operator):
+        path = tmp_path / str(len(list(tmp_path.iterdir())))
+        with RunFolder.create(path, {**config, "settings": {**config["settings"], "operator": operator}}) as other:
+            fitted.write(other)
+        return complains(run, "predict", path, "--out", tmp_path / "predictions.csv")
+
+    complaint = predict_with({"name": "hidden-diffusion", "settings": {"hidden_channels": 4}})
+    assert "Expected weights of the settings in" in complaint
+    assert "got others (operator.difference_map.weight is missing, operator.norms.0.bias is not needed, " in complaint
+    assert "norms" in predict_with("diffusion")
+    assert "Did you mean 'diffusion'?" in predict_with("difusion")
 
 
 @pytest.mark.slow

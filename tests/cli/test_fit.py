@@ -14,14 +14,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tdegnn import cli, simulate_wave
-from tdegnn.cli.forecaster_options import ARGUMENTS, ForecasterOptions, OperatorOption
+from tdegnn import Part, cli, simulate_wave
+from tdegnn.cli.forecaster_options import ARGUMENTS, ForecasterOptions
 from tdegnn.cli.options import RULES, SystemOption, rule_argument
 from tdegnn.core.rules import COEFFICIENTS, SYSTEMS
 from tdegnn.data.panel import Panel
 from tdegnn.data.tables.series import read_panel, write_series
 from tdegnn.forecasting.forecaster import Forecaster
-from tdegnn.operators.registry import OPERATORS
 from tdegnn.runs.run_folder import METRICS, WEIGHTS
 
 PROGRAM = Path(sys.executable).parent / "tdegnn"
@@ -158,7 +157,6 @@ def test_what_is_said_comes_through(monkeypatch, run):
 def test_the_names_of_parts_are_those_of_the_library():
     assert COEFFICIENTS.names == RULES
     assert tuple(SystemOption) == SYSTEMS
-    assert tuple(OperatorOption) == OPERATORS.names
 
 
 def test_a_rule_is_a_system_or_coefficients():
@@ -178,8 +176,12 @@ def test_parts_of_a_forecaster_are_named(monkeypatch, run, command):
     monkeypatch.setattr(Forecaster, command, stop)
     assert run(command, SERIES, "--coefficients", "leapfrog", "--operator", "diffusion")[0] == 0
     assert (made[0].system, made[0].coefficients, made[0].operator) == (None, "leapfrog", "diffusion")
+    assert run(command, SERIES, "--operator", "diffusion", "--set", "batch_norm=true")[0] == 0
+    assert made[1].operator == Part("diffusion", batch_norm=True)
     assert "Expected one of DE-GNN, TDE-GNN_D, " in complains(run, command, SERIES, "--system", "LSTM")
-    assert "Invalid value for '--operator'" in complains(run, command, SERIES, "--operator", "GCN")
+    assert "Did you mean 'leapfrog'?" in complains(run, command, SERIES, "--coefficients", "leapfrg")
+    assert "Did you mean 'diffusion'?" in complains(run, command, SERIES, "--operator", "difusion")
+    assert "Expected --operator with --set, got none." in complains(run, command, SERIES, "--set", "batch_norm=true")
 
 
 @pytest.mark.slow

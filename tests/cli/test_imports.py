@@ -56,7 +56,10 @@ def run_folder(tmp_path_factory):
         ["--version"],
         ["data", "list"],
         ["data", "where", "cora"],
-        *([command, "--help"] for command in ("fit", "predict", "backtest", "classify", "order", "sweep", "explain")),
+        *(
+            [command, "--help"]
+            for command in ("fit", "predict", "backtest", "classify", "order", "sweep", "zoo", "explain")
+        ),
         ["reproduce", "--help"],
         ["reproduce", "table1", "--help"],
     ],

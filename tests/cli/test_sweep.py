@@ -3,7 +3,7 @@ import json
 import pytest
 import typer
 
-from tdegnn import cli
+from tdegnn import Part, cli
 from tdegnn.cli import commands
 from tdegnn.cli.sweep import sweep
 from tdegnn.data.benchmarks import load
@@ -44,6 +44,16 @@ def test_a_sweep_prints_a_table_and_writes_a_recipe(capsys, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_sweep_of_an_operator_keeps_it_in_the_recipe(capsys, tmp_path):
+    options = ("--operator", "near-identity", "--set", "batch_norm=true")
+    code, out, err = run(capsys, "tiny", *FEW, *options)
+    assert (code, err) == (0, "")
+    assert "tiny-TDE-GNN_D-near-identity: the best of 4 trials is" in out
+    recipes = read_recipes("tiny", tmp_path / "runs/sweeps/tiny-TDE-GNN_D-near-identity.toml")
+    assert recipes["TDE-GNN_D"].operator == Part("near-identity", batch_norm=True)
+
+
+@pytest.mark.slow
 def test_json_has_all_of_it(capsys, tmp_path):
     options = ("--json", "--finalists", "2", "--study", "mine", "--storage", "file", "--recipe", "best.toml")
     code, out, err = run(capsys, "tiny", *FEW, *options)
@@ -67,6 +77,8 @@ def test_json_has_all_of_it(capsys, tmp_path):
         ),
         (("--system", "GCN"), "'GCN' is not one of"),
         (("--splits", "9"), "Expected at most 4 splits"),
+        (("--operator", "difusion"), "Did you mean 'diffusion'?"),
+        (("--operator", "diffusion", "--set", "norm=true"), "got 'norm'."),
         (("--trials", "0"), "Input should be greater than or equal to 1"),
     ],
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from tdegnn.cli.operator_options import OperatorSettings, operator_option, operator_part
 from tdegnn.cli.options import (
     FIXED_RULES,
     USUAL_RULE,
@@ -42,11 +43,45 @@ if TYPE_CHECKING:
     from tdegnn.training.loop import Look
 
 
-class NodeOperatorOption(StrEnum):
-    """The spatial terms of `operators/registry.py` that node networks can use. A test compares the names."""
+class ReadoutOption(StrEnum):
+    """What the outputs are read from. A test compares the names with `nets/readouts.py`, which imports torch."""
 
-    NEAR_IDENTITY = "near-identity"
-    DIFFUSION = "diffusion"
+    LAST = "last"
+    MAXIMUM = "max"
+    CONCATENATION = "concatenation"
+
+
+class StateNormOption(StrEnum):
+    """How new states are normalized. A test compares the names with `nets/state_norms.py`."""
+
+    UNIT_LENGTH = "unit-length"
+    LAYER_NORM = "layer-norm"
+
+
+class InputMapOption(StrEnum):
+    """From features to the first state. A test compares the names with `nets/input_maps.py`."""
+
+    LINEAR = "linear"
+    PERCEPTRON = "perceptron"
+
+
+class OptimizerOption(StrEnum):
+    """How weights learn."""
+
+    ADAM = "adam"
+    ADAMW = "adamw"
+
+
+class SelectByOption(StrEnum):
+    """By what the best step is chosen."""
+
+    ACCURACY = "accuracy"
+    LOSS = "loss"
+
+
+USUAL_OPERATOR = "near-identity"
+# The operators that are normalized unless the user says no.
+NORMALIZED = (USUAL_OPERATOR, "diffusion")
 
 
 @dataclass(frozen=True)
@@ -56,11 +91,29 @@ class ClassifierOptions:
     PANEL: ClassVar[str] = "The classifier"
 
     coefficients: Rule = None
-    operator: Annotated[
-        NodeOperatorOption,
-        typer.Option(help="Spatial term: its maps start at the identity, or (diffusion) at random, as in the paper."),
-    ] = NodeOperatorOption.NEAR_IDENTITY
-    batch_norm: Annotated[bool, typer.Option(help="Normalize the channels in the spatial term.")] = True
+    operator: Annotated[str | None, operator_option(USUAL_OPERATOR)] = None
+    operator_setting: OperatorSettings = None
+    batch_norm: Annotated[
+        bool | None,
+        typer.Option(
+            help="Normalize the channels in the spatial term, if it can.",
+            show_default=f"yes for {' and '.join(NORMALIZED)}",
+        ),
+    ] = None
+    input_map: Annotated[
+        InputMapOption, typer.Option(help="From features to states: a linear map, or a perceptron of two layers.")
+    ] = InputMapOption.LINEAR
+    state_norm: Annotated[
+        StateNormOption | None, typer.Option(help="Normalization of each new state.", show_default="none")
+    ] = None
+    readout: Annotated[
+        ReadoutOption, typer.Option(help="Read the last state, the maximum over all states, or all of them.")
+    ] = ReadoutOption.LAST
+    skip: Annotated[
+        str | None,
+        typer.Option(help="Scores in closed form, added to the outputs.", metavar="NAME", show_default="none"),
+    ] = None
+    self_loops: Annotated[bool, typer.Option("--self-loops", help="Let nodes also receive from themselves.")] = False
     hidden_channels: Annotated[int, typer.Option(help="Channels of a state.", min=1)] = 64
     layers: Annotated[int, typer.Option(help="Number of layers.", min=1)] = 2
     order: Annotated[
@@ -78,6 +131,10 @@ class ClassifierOptions:
     hidden_dropout: Annotated[
         float, typer.Option(help="Share of the other states dropped in training.", min=0, max=0.99)
     ] = 0.3
+    readout_dropout: Annotated[
+        float | None,
+        typer.Option(help="Share of what is read out dropped in training.", min=0, max=0.99, show_default="--dropout"),
+    ] = None
     learning_rate: Annotated[float, typer.Option(help="Learning rate of embedding and spatial term.", min=0)] = 0.01
     weight_decay: Annotated[float, typer.Option(help="Weight decay of embedding and spatial term.", min=0)] = 5e-4
     c_learning_rate: Annotated[float, typer.Option(help="Learning rate of the coefficients c.", min=0)] = 1e-3
@@ -89,6 +146,12 @@ class ClassifierOptions:
         bool, typer.Option("--normalize", help="Scale the features of each node to sum to one, for counts of words.")
     ] = False
     balanced: Annotated[bool, typer.Option("--balanced", help="Give all classes the same total weight.")] = False
+    optimizer: Annotated[
+        OptimizerOption, typer.Option(help="Adam with weight decay in the gradient, or (adamw) apart from it.")
+    ] = OptimizerOption.ADAM
+    select_by: Annotated[SelectByOption, typer.Option(help="Choose the step by accuracy or by loss on validation.")] = (
+        SelectByOption.ACCURACY
+    )
     steps: Annotated[int, typer.Option(help="Maximum number of optimizer steps.", min=1)] = 300
     patience: Annotated[
         int | None,
@@ -108,12 +171,18 @@ class ClassifierOptions:
         return NodeClassifier(
             **rule_argument(self.coefficients),
             **self._operator_argument(),
+            input_map=self.input_map.value,
+            state_norm=None if self.state_norm is None else self.state_norm.value,
+            readout=self.readout.value,
+            skip=self._checked_skip(),
+            self_loops=self.self_loops,
             hidden_channels=self.hidden_channels,
             num_layers=self.layers,
             order=self.order,
             step_size=self.step_size,
             outer_dropout=self.dropout,
             hidden_dropout=self.hidden_dropout,
+            readout_dropout=self.readout_dropout,
             embedding_learning_rate=self.learning_rate,
             embedding_weight_decay=self.weight_decay,
             temporal_learning_rate=self.c_learning_rate,
@@ -123,6 +192,8 @@ class ClassifierOptions:
             standardized_features=self.standardize,
             normalized_features=self.normalize,
             class_weight="balanced" if self.balanced else None,
+            optimizer=self.optimizer.value,
+            select_by=self.select_by.value,
             num_steps=self.steps,
             patience=self.patience,
             seed=seed,
@@ -132,11 +203,19 @@ class ClassifierOptions:
 
     def _operator_argument(self) -> dict[str, Any]:
         """Return the argument `operator`, or nothing for the default of `NodeClassifier`."""
-        from tdegnn.parts import Part
-
-        if self.operator is NodeOperatorOption.NEAR_IDENTITY and self.batch_norm:
+        name = self.operator or USUAL_OPERATOR
+        norm = True if self.batch_norm is None and name in NORMALIZED else self.batch_norm
+        if name == USUAL_OPERATOR and norm and not self.operator_setting:
             return {}
-        return {"operator": Part(self.operator.value, batch_norm=self.batch_norm)}
+        usual = {} if norm is None else {"batch_norm": norm}
+        return {"operator": operator_part(name, self.operator_setting, **usual)}
+
+    def _checked_skip(self) -> str | None:
+        from tdegnn.nets.node_skips import SKIPS
+
+        if self.skip is not None:
+            SKIPS.check(self.skip)
+        return self.skip
 
     @property
     def num_trainings(self) -> int:

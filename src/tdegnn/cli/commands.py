@@ -16,6 +16,7 @@ from tdegnn.cli.output import root
 from tdegnn.cli.predict import predict
 from tdegnn.cli.reproduce import reproduce as reproduce_commands
 from tdegnn.cli.sweep import sweep
+from tdegnn.cli.zoo import zoo
 
 app = typer.Typer(
     name="tdegnn",
@@ -36,6 +37,7 @@ app.command()(backtest)
 app.command()(order)
 app.command()(classify)
 app.command()(sweep)
+app.command()(zoo)
 app.add_typer(reproduce_commands, name="reproduce")
 data.command()(check)
 app.add_typer(data, name="data")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from tdegnn.cli.operator_options import OperatorSettings, operator_option, operator_part
 from tdegnn.cli.options import DeviceOption, Rule, parse_order, rule_argument
 from tdegnn.errors import InputError
 
@@ -35,15 +36,6 @@ class StatesOption(StrEnum):
 
     LATENT = "latent"
     PHYSICAL = "physical"
-
-
-class OperatorOption(StrEnum):
-    """The spatial terms by name. A test compares them with `operators/registry.py`, which imports torch."""
-
-    DIFFUSION = "diffusion"
-    NEAR_IDENTITY = "near-identity"
-    HIDDEN_DIFFUSION = "hidden-diffusion"
-    PAST_DIFFUSION = "past-diffusion"
 
 
 @dataclass(frozen=True)
@@ -80,10 +72,8 @@ class ForecasterOptions:
         ),
     ] = None
     coefficients: Rule = None
-    operator: Annotated[
-        OperatorOption | None,
-        typer.Option(help="Spatial term.", show_default="past-diffusion, on physical states hidden-diffusion"),
-    ] = None
+    operator: Annotated[str | None, operator_option("past-diffusion, on physical states hidden-diffusion")] = None
+    operator_setting: OperatorSettings = None
     season: Annotated[
         float | None, typer.Option(help="Length of a season in steps.", show_default="seasons of the dates")
     ] = None
@@ -162,6 +152,7 @@ class ForecasterOptions:
         given = {name: value for name, value in vars(self).items() if value is not None}
         del given["states"]
         rule = rule_argument(given.pop("coefficients", None))
-        if self.operator is not None:
-            given["operator"] = self.operator.value
+        operator = operator_part(given.pop("operator", None), given.pop("operator_setting", None))
+        if operator is not None:
+            given["operator"] = operator
         return rule | {ARGUMENTS.get(name, name): value for name, value in given.items()}

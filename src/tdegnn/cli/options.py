@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hi
 
 import typer
 
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, suggest
 
 if TYPE_CHECKING:
     from tdegnn.data.tables.csv_files import CsvFormat
@@ -47,7 +47,7 @@ def parse_rule(name: str) -> str:
     """Return the name of a system or of a rule for c."""
     known = (*SystemOption, *RULES)
     if name not in known:
-        raise typer.BadParameter(f"Expected one of {', '.join(known)}, got {name!r}.")
+        raise typer.BadParameter(f"Expected one of {', '.join(known)}, got {name!r}.{suggest(name, known)}")
     return name
 
 
@@ -224,7 +224,7 @@ def choose_names(asked: Sequence[str] | None, known: Sequence[Name], what: str) 
     """Return the names that were given, or all known names if none was given."""
     unknown = [name for name in asked or () if name not in known]
     if unknown:
-        raise InputError(f"Expected a {what} among {', '.join(known)}, got {unknown[0]!r}.")
+        raise InputError(f"Expected a {what} among {', '.join(known)}, got {unknown[0]!r}.{suggest(unknown[0], known)}")
     return [name for name in known if asked is None or name in asked]
 
 

@@ -55,17 +55,18 @@ def progress_bar(total: int, description: str, *, is_quiet: bool) -> Iterator[Ti
         yield tick
 
 
-def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table. The first column is text, the others are numbers."""
+def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], num_texts: int = 1) -> None:
+    """Print a table. The first `num_texts` columns are text, the others are numbers."""
     console = Console()
     if not console.is_terminal:
         # Do not fold the lines of a file to the default width of a terminal.
         console = Console(width=160)
     table = Table(header_style="bold", box=None, pad_edge=False)
     for position, name in enumerate(header):
-        table.add_column(name, justify="left" if position == 0 else "right", overflow="fold")
+        table.add_column(name, justify="left" if position < num_texts else "right", overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        # As it is: brackets in a cell are no markup.
+        table.add_row(*map(Text, row))
     # Not the title of `Table`, which is folded to the width of the table.
     console.print(Text(title, style="bold"))
     console.print(table)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tdegnn.cli.operator_options import OperatorSettings, operator_option, operator_part
 from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Seed, SystemOption
 from tdegnn.cli.output import number, print_json, print_table, progress_bar
 from tdegnn.errors import InputError
@@ -29,6 +30,8 @@ class SpaceOption(StrEnum):
 def sweep(
     dataset: Annotated[str, typer.Argument(help="Name of a benchmark with nodes to classify.", show_default=False)],
     system: Annotated[SystemOption, typer.Option(help="The system whose settings are searched.")],
+    operator: Annotated[str | None, operator_option("chosen by the sweep")] = None,
+    operator_setting: OperatorSettings = None,
     trials: Annotated[int, typer.Option(help="Number of trials of the study, including earlier ones.", min=1)] = 64,
     batch: Annotated[int, typer.Option(help="Number of trials that are trained together.", min=1)] = 16,
     storage: Annotated[
@@ -38,7 +41,9 @@ def sweep(
             show_default=f"{FOLDER}/STUDY.journal",
         ),
     ] = None,
-    study: Annotated[str | None, typer.Option(help="Name of the study.", show_default="DATASET-SYSTEM")] = None,
+    study: Annotated[
+        str | None, typer.Option(help="Name of the study.", show_default="DATASET-SYSTEM-OPERATOR")
+    ] = None,
     splits: Annotated[int, typer.Option(help="Number of splits on which a trial is evaluated.", min=1)] = 3,
     steps: Annotated[int, typer.Option(help="Number of optimizer steps per trial.", min=1)] = 300,
     space: Annotated[
@@ -61,10 +66,12 @@ def sweep(
     from tdegnn.experiments.sweep import run_sweep
     from tdegnn.training.devices import choose_placement
 
-    name = study or f"{dataset}-{system.value}"
+    part = operator_part(operator, operator_setting)
+    # No file name may have a star on Windows.
+    name = study or "-".join([dataset, system.value, *([operator.replace("*", "-star")] if operator else [])])
     if not study and Path(name).name != name:
         raise InputError(f"Expected the name of a benchmark, got {dataset!r}. See: tdegnn data list")
-    settings = SweepSettings(system.value, splits, steps, space.value, seed)
+    settings = SweepSettings(system.value, splits, steps, space.value, seed, operator=part)
     placement = choose_placement(device.value)
     nodes = load_nodes(dataset)
     settings.check_splits(nodes)

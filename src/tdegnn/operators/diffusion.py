@@ -16,6 +16,8 @@ from tdegnn.core.operator import SpatialOperator
 from tdegnn.errors import check_count, check_finite, check_fits, check_layer
 from tdegnn.graph import Graph, State
 
+PAPER = "Eliasof et al., 2024, On the temporal domain of differential equation inspired graph neural networks"
+
 
 class DiffusionOperator(SpatialOperator):
     """The paper's spatial term, `s(F; G) = relu((F - h L F) W_l)`.
@@ -29,6 +31,9 @@ class DiffusionOperator(SpatialOperator):
         step_size: h.
         batch_norm: Whether to normalize channels over nodes (and batch) before the relu.
     """
+
+    equation = "relu((F - h L F) W_l)"
+    citation = PAPER
 
     step_size: Tensor
 
@@ -80,6 +85,8 @@ class NearIdentityDiffusion(DiffusionOperator):
         step_size: h.
         batch_norm: Whether to normalize channels over nodes (and batch) before the relu.
     """
+
+    equation = "relu((F - h L F) (I + V_l))"
 
     def reset_parameters(self) -> None:
         """Start at the identity."""

@@ -13,6 +13,7 @@ from torch import nn
 from tdegnn.core.operator import SpatialOperator
 from tdegnn.errors import check_count, check_fits
 from tdegnn.graph import Graph, State
+from tdegnn.operators.diffusion import PAPER
 
 
 class HiddenDiffusionOperator(SpatialOperator):
@@ -29,6 +30,9 @@ class HiddenDiffusionOperator(SpatialOperator):
         channels: Channels of a physical state.
         hidden_channels: Hidden channels of s.
     """
+
+    equation = "relu(F W_s - (L F) W_d + b) W_o"
+    citation = PAPER
 
     def __init__(self, channels: int, hidden_channels: int) -> None:
         super().__init__()

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from tdegnn.core.operator import SpatialOperator
 from tdegnn.errors import InputError, check_count, check_finite, check_layer
 from tdegnn.graph import Graph, State
+from tdegnn.operators.diffusion import PAPER
 
 
 class PastFeatures(NamedTuple):
@@ -75,6 +76,9 @@ class PastDiffusion(PastFeaturesOperator):
         num_layers: Number of layers.
         step_size: h.
     """
+
+    equation = "relu((F - h L F) W_l + F_past U_l + b_l)"
+    citation = PAPER
 
     step_size: Tensor
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, list_some
 
 # Functions that make a tensor of given sizes.
 _OF_SIZES: tuple[Callable[..., Any], ...] = (torch.empty, torch.zeros, torch.ones, torch.rand, torch.randn)
@@ -89,14 +89,22 @@ def check_members(stored: Mapping[str, Tensor], num_members: int, path: Path) ->
 def take_weights(network: nn.Module, stored: Mapping[str, Tensor], member: int, path: Path) -> None:
     """Give a network the weights and buffers of one member. `stored` has one row per member, from the folder `path`."""
     own = dict([*network.named_parameters(), *network.named_buffers()])
-    shapes = {(name, tensor.shape, tensor.is_floating_point()) for name, tensor in own.items()}
-    others = shapes ^ {(name, tensor.shape[1:], tensor.is_floating_point()) for name, tensor in stored.items()}
-    if others:
-        text = f"Expected weights of the settings in {path}, got others ({min(name for name, *_ in others)}). "
+    needed = {name: (tensor.shape, tensor.is_floating_point()) for name, tensor in own.items()}
+    found = {name: (tensor.shape[1:], tensor.is_floating_point()) for name, tensor in stored.items()}
+    if needed != found:
+        others = [name for name in sorted(needed | found) if needed.get(name) != found.get(name)]
+        listed = list_some([f"{name} {_what_is_wrong(name in needed, name in found)}" for name in others], 4)
+        text = f"Expected weights of the settings in {path}, got others ({listed}). "
         raise InputError(text + "Pass the classes of the training, unchanged, or train again.")
     with torch.no_grad():
         for name, tensor in own.items():
             tensor.copy_(stored[name][member])
+
+
+def _what_is_wrong(is_needed: bool, is_found: bool) -> str:
+    if is_needed and is_found:
+        return "has another shape"
+    return "is missing" if is_needed else "is not needed"
 
 
 def check_coefficients(found: Any, num_layers: int, order: int, path: Path) -> None:

@@ -127,8 +127,8 @@ def _print_accuracies(cells: Mapping[tuple[str, str], Cell], datasets: list[str]
                     name,
                     row,
                     f"{cell.mean:.2f} ± {cell.deviation:.2f}",
-                    "-" if printed is None else f"{printed:.2f}",
-                    "-" if printed is None else f"{cell.mean - printed:+.2f}",
+                    "-" if printed is None else f"{printed.mean:.2f}",
+                    "-" if printed is None else f"{cell.mean - printed.mean:+.2f}",
                     "-" if best is None else f"{cell.mean - best:+.2f} ({whose})",
                 ]
             )

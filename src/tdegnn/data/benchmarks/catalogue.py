@@ -7,7 +7,6 @@ format, add a module with the name of its folder and a function `read` in it.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from tdegnn.data.benchmarks.fetch import DataFile, fetch
-from tdegnn.errors import DownloadError, InputError
+from tdegnn.errors import DownloadError, InputError, suggest
 
 Kind = Literal["nodes", "series"]
 
@@ -262,11 +261,7 @@ def find_benchmark(name: str, kind: Kind | None = None) -> Benchmark:
     names = [benchmark.name for benchmark in CATALOGUE.values() if kind in (None, benchmark.kind)]
     if name in names:
         return CATALOGUE[name]
-    near = difflib.get_close_matches(str(name).lower(), names, n=1)
-    if name in CATALOGUE:
-        hint = f" Use {LOADERS[CATALOGUE[name].kind]}."
-    else:
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+    hint = f" Use {LOADERS[CATALOGUE[name].kind]}." if name in CATALOGUE else suggest(str(name), names)
     raise InputError(f"Expected the name of a benchmark, one of {', '.join(names)}, got {name!r}.{hint}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 from tdegnn.errors import check_count
 from tdegnn.nets.node_network import NodeNetwork
@@ -24,7 +24,14 @@ class RivalNodeNetwork(NodeNetwork):
         hidden_dropout: Fraction of the states that is dropped in training. Default: 0.
         seed: Seed of the dropout. Default: 0.
         settings: Settings of this network only, with the published values as defaults.
+
+    Attributes:
+        equation: A layer in one line of plain text, for `tdegnn zoo`.
+        citation: Where it was published, for `tdegnn zoo`.
     """
+
+    equation: ClassVar[str] = ""
+    citation: ClassVar[str] = ""
 
     def __init__(
         self,

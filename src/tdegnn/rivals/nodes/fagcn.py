@@ -28,6 +28,9 @@ class FrequencyAdaptiveNetwork(RivalNodeNetwork):
         eps: Weight of the first state. Default: 0.3.
     """
 
+    equation = "F[l+1]_i = eps F[0]_i + sum_j tanh(g [F_i, F_j]) F_j / sqrt(d_i d_j)"
+    citation = "Bo et al., 2021, Beyond low-frequency information in graph convolutional networks"
+
     eps: Tensor
 
     def _make_layers(self, eps: float = 0.3) -> None:

@@ -31,6 +31,9 @@ class GraphAttentionNetwork(RivalNodeNetwork):
         num_heads: Heads per layer, which share the hidden channels. Default: 8.
     """
 
+    equation = "F[l+1]_i = elu(sum_j a_ij W_l F[l]_j + b_l), a_ij = softmax_j(leaky_relu(u W F_i + v W F_j))"
+    citation = "Velickovic et al., 2018, Graph attention networks"
+
     def _make_layers(self, num_heads: int = 8) -> None:
         check_count(num_heads=num_heads)
         if self.hidden_channels % num_heads:

@@ -23,6 +23,9 @@ from tdegnn.sparse import SparseMatrix
 class GraphConvolutionalNetwork(RivalNodeNetwork):
     """Graph convolutions in sequence. Hidden dropout applies to the input of every layer but the first."""
 
+    equation = "F[l+1] = relu(P F[l] W_l + b_l), P = D^-1/2 (A' + I) D^-1/2"
+    citation = "Kipf & Welling, 2017, Semi-supervised classification with graph convolutional networks"
+
     def _make_layers(self) -> None:
         self.convolutions = nn.ModuleList(GCNConv(*sizes, normalize=False) for sizes in pairwise(self._state_sizes))
 

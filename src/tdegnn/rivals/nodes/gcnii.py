@@ -28,6 +28,9 @@ class InitialResidualNetwork(RivalNodeNetwork):
         theta: How far the layers are from the identity, positive; called lambda in the paper. Default: 0.5.
     """
 
+    equation = "F[l+1] = relu(((1 - a) P F[l] + a F[0]) ((1 - b_l) I + b_l W_l)), b_l = log(theta / l + 1)"
+    citation = "Chen et al., 2020, Simple and deep graph convolutional networks"
+
     alpha: Tensor
     theta: Tensor
 

@@ -25,6 +25,9 @@ class LinkxNetwork(RivalNodeNetwork):
     dropout applies to features and edges (published: 0).
     """
 
+    equation = "scores = MLP(relu(W [H_A, H_X] + H_A + H_X)), H_A = A' W_A, H_X = X W_X"
+    citation = "Lim et al., 2021, Large scale learning on non-homophilous graphs"
+
     def _make_layers(self) -> None:
         channels, num_hidden = self.hidden_channels, self.num_layers - 1
         self.adjacency_map = nn.Linear(self.num_nodes, channels)

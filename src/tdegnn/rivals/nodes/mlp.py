@@ -22,6 +22,9 @@ class MultilayerPerceptron(RivalNodeNetwork):
     The last of `num_layers` is the readout. Hidden dropout applies to the input of every layer but the first.
     """
 
+    equation = "F[l+1] = relu(F[l] W_l + b_l)"
+    citation = "Rosenblatt, 1958, The perceptron: features alone, no edges"
+
     def _make_layers(self) -> None:
         self.first, *others = [nn.Linear(*sizes) for sizes in pairwise(self._state_sizes)]
         self.others = nn.ModuleList(others)

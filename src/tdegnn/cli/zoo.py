@@ -1,0 +1,87 @@
+"""`tdegnn zoo`: the spatial terms and the systems, with equation, citation, settings and numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tdegnn.cli.options import AsJson
+from tdegnn.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from tdegnn.experiments.zoo import ZooEntry
+
+
+def zoo(
+    name: Annotated[
+        str | None, typer.Argument(help="An operator or a system, to show all about it.", show_default=False)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List spatial terms (for --operator) and systems: equation, citation, and the paper's and our accuracy."""
+    from tdegnn.experiments.zoo import collect_zoo, find_entries
+
+    entries = collect_zoo()
+    if name is not None:
+        entries = find_entries(name, entries)
+    if as_json:
+        print_json([entry.to_record() for entry in entries])
+    elif name is not None:
+        for entry in entries:
+            _print_entry(entry)
+    else:
+        _print_lists(entries)
+
+
+def _print_lists(entries: Sequence[ZooEntry]) -> None:
+    from tdegnn.experiments.table1 import DATASETS
+
+    operators = [entry for entry in entries if entry.kind == "operator"]
+    systems = [entry for entry in entries if entry.kind == "system"]
+    rows = [[entry.name, entry.equation, entry.authors] for entry in operators]
+    print_table("Spatial terms s, for --operator", ["name", "equation", "citation"], rows, num_texts=3)
+    datasets = [name for name in DATASETS if any(name in entry.datasets for entry in systems)]
+    rows = [[entry.name, entry.authors, *(_numbers(entry, dataset) for dataset in datasets)] for entry in systems]
+    title = "Systems: our test accuracy (the paper's), in percent"
+    print_table(title, ["name", "citation", *datasets], rows, num_texts=2)
+    typer.echo("All about one, with its settings: tdegnn zoo NAME")
+
+
+def _numbers(entry: ZooEntry, dataset: str) -> str:
+    ours, paper = entry.measured.get(dataset), entry.published.get(dataset)
+    parts = [] if ours is None else [f"{ours.mean:.1f}"]
+    return " ".join([*parts, *([] if paper is None else [f"({paper.mean:.1f})"])]) or "-"
+
+
+def _print_entry(entry: ZooEntry) -> None:
+    facts = [
+        ["equation", entry.equation],
+        ["citation", entry.citation],
+        *(["deviation", each] for each in entry.deviations),
+        ["operators" if entry.kind == "system" else "systems", ", ".join(entry.see)],
+    ]
+    print_table(f"{entry.name} ({entry.kind})", ["", ""], [fact for fact in facts if fact[1]], num_texts=2)
+    if entry.settings:
+        rows = [[each.name, _shown(each.default), each.meaning] for each in entry.settings]
+        print_table("Settings", ["name", "default", "meaning"], rows, num_texts=3)
+    if entry.datasets:
+        rows = []
+        for dataset in entry.datasets:
+            ours, paper = entry.measured.get(dataset), entry.published.get(dataset)
+            rows.append(
+                [
+                    dataset,
+                    "-" if paper is None else f"{paper.mean:.2f} ± {paper.deviation:.2f}",
+                    "-" if ours is None else f"{ours.mean:.2f} ± {ours.deviation:.2f}",
+                    "-" if ours is None else str(ours.num_splits),
+                ]
+            )
+        print_table("Test accuracy in percent", ["dataset", "the paper", "ours", "splits"], rows)
+
+
+def _shown(default: Any) -> str:
+    """Return a default as it is typed after `--set NAME=`."""
+    return default if isinstance(default, str) else json.dumps(default, default=str)

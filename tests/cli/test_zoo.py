@@ -1,0 +1,33 @@
+import json
+
+from tests.cli.test_commands import run
+
+
+def test_the_zoo_lists_operators_and_systems(capsys):
+    code, out, err = run(capsys, "zoo")
+    assert (code, err) == (0, "")
+    for said in ("relu((F - h L F) W_l)", "Eliasof et al., 2024", "GCNII", "(88.5)", "tdegnn zoo NAME"):
+        assert said in out
+
+
+def test_one_entry_is_shown_in_detail(capsys):
+    code, out, _ = run(capsys, "zoo", "gcnii")
+    assert code == 0
+    for said in ("b_l = log(theta / l + 1)", "F[l]", "Simple and deep", "alpha  0.1", "88.49 ± 1.25", "chameleon-filt"):
+        assert said in out
+    _, out, _ = run(capsys, "zoo", "near-identity")
+    assert "deviation  the paper's maps start at random" in out
+
+
+def test_json_has_all_of_it(capsys):
+    _, out, _ = run(capsys, "zoo", "--json")
+    by_name = {(entry["kind"], entry["name"]): entry for entry in json.loads(out)}
+    assert by_name["operator", "diffusion"]["settings"][0]["default"] is False
+    assert by_name["system", "GCN"]["published"]["cora"] == {"mean": 85.77, "deviation": 1.27}
+    assert by_name["system", "GCN"]["measured"]["cora"]["num_splits"] == 10
+
+
+def test_a_wrong_name_is_one_line(capsys):
+    code, out, err = run(capsys, "zoo", "difusion")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "got 'difusion'. Did you mean 'diffusion'?" in err

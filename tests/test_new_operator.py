@@ -1,0 +1,85 @@
+"""A new operator is one file and one line of the registry: then it is known by name everywhere."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tdegnn import Forecaster, NodeClassifier, SpatialOperator, cli, read_panel
+from tdegnn.experiments.recipe_files import read_recipes, write_recipe
+from tdegnn.experiments.search_space import SweepSettings
+from tdegnn.nodes.settings import NodeConfig
+from tdegnn.operators.registry import OPERATORS
+from tdegnn.parts import Part
+
+ROOT = Path(__file__).parent.parent
+NODES = 12
+
+
+@pytest.fixture
+def repulsion(monkeypatch):
+    """The class of the guide, and the line in the registry."""
+    guide = (ROOT / "docs" / "your_own_operator.md").read_text()
+    (written,) = re.findall(r"^(class Repulsion.*?)\n\n\n", guide, flags=re.DOTALL | re.MULTILINE)
+    names = {"torch": torch, "nn": torch.nn, "SpatialOperator": SpatialOperator}
+    exec(written, names)
+    assert len(written.splitlines()) <= 20
+    monkeypatch.setitem(OPERATORS._members, "repulsion", Part(names["Repulsion"]))
+    return names["Repulsion"]
+
+
+def tell(capsys, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        cli.main([str(argument) for argument in arguments])
+    printed = capsys.readouterr()
+    assert stop.value.code == 0, printed.err
+    return printed.out
+
+
+@pytest.mark.slow
+def test_estimators_and_their_folders_take_it_by_name(repulsion, tmp_path):
+    features, ring = np.eye(NODES, dtype=np.float32), np.roll(np.eye(NODES), 1, axis=0)
+    small = dict(operator="repulsion", hidden_channels=4, num_steps=3, device="cpu")
+    model = NodeClassifier(coefficients="stable", **small).fit(features, np.arange(NODES) % 2, graph=ring)
+    assert isinstance(model.network_.operator, repulsion)
+    model.save(tmp_path / "nodes")
+    loaded = NodeClassifier.load(tmp_path / "nodes")
+    assert loaded.operator == "repulsion"
+    np.testing.assert_array_equal(loaded.predict_proba(features, graph=ring), model.predict_proba())
+    panel = read_panel(ROOT / "examples" / "cases.csv", ROOT / "examples" / "borders.csv")
+    forecaster = Forecaster(window=4, num_members=1, **small).fit(panel)
+    forecaster.save(tmp_path / "series")
+    again = Forecaster.load(tmp_path / "series")
+    assert again.operator == "repulsion"
+    np.testing.assert_array_equal(again.predict(panel=panel).values, forecaster.predict().values)
+
+
+@pytest.mark.slow
+def test_commands_take_it_by_name(repulsion, tmp_path, capsys):
+    features = "node,a\n" + "".join(f"n{node},{node % 2}\n" for node in range(NODES))
+    labels = "node,label\n" + "".join(f"n{node},{'xy'[node % 2]}\n" for node in range(NODES))
+    edges = "source,target\n" + "".join(f"n{node},n{(node + 1) % NODES}\n" for node in range(NODES))
+    files = []
+    for name, text in {"features": features, "labels": labels, "edges": edges}.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+        files += [f"--{name}", tmp_path / f"{name}.csv"]
+    small = ("--operator", "repulsion", "--steps", "3", "--hidden-channels", "4", "--device", "cpu")
+    tell(capsys, "classify", *files, *small, "--out", tmp_path / "run", "--quiet")
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["settings"]["operator"] == "repulsion"
+    tell(capsys, "predict", tmp_path / "run", "--out", tmp_path / "classes.csv", "--quiet")
+    tables = (ROOT / "examples" / "cases.csv", "--edges", ROOT / "examples" / "borders.csv")
+    few = ("--window", "4", "--members", "1", "--horizon", "1")
+    tell(capsys, "fit", *tables, *small, *few, "--out", tmp_path / "series", "--quiet")
+    assert "repulsion (operator)" in tell(capsys, "zoo", "repulsion")
+    assert '"repulsion"' in tell(capsys, "zoo", "--json")
+
+
+def test_recipes_and_sweeps_take_it_by_name(repulsion, tmp_path):
+    write_recipe(tmp_path / "own.toml", NodeConfig(operator=Part("repulsion", num_layers=3)))
+    recipe = read_recipes("own", tmp_path / "own.toml")["TDE-GNN_D"]
+    assert recipe.operator == Part("repulsion", num_layers=3)
+    assert isinstance(recipe.build_network(4, 2, seed=0).operator, repulsion)
+    assert SweepSettings(operator="repulsion").to_record()["operator"] == "repulsion"

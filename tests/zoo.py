@@ -1,0 +1,51 @@
+"""Write what the zoo says: our numbers into the package, and the tables of docs/zoo.md. Run it as `make zoo`."""
+
+from pathlib import Path
+
+from tdegnn.experiments.table1 import DATASETS
+from tdegnn.experiments.zoo import collect_zoo, write_measured
+
+ROOT = Path(__file__).parent.parent
+LINES = ROOT / "results" / "table1.jsonl"
+PACKAGED = ROOT / "src" / "tdegnn" / "experiments" / "measured.json"
+PAGE = ROOT / "docs" / "zoo.md"
+KINDS = ("operator", "system")
+
+
+def put_into_page(page, kind, table):
+    """Return the page with another table between the marks of its kind."""
+    begin, end = f"<!-- {kind}s -->", f"<!-- end of {kind}s -->"
+    before, _, rest = page.partition(begin)
+    _, _, after = rest.partition(end)
+    return f"{before}{begin}\n{table}\n{end}{after}"
+
+
+def render_table(kind):
+    """Return the table of the operators, or of the systems with the paper's numbers and ours."""
+    entries = [entry for entry in collect_zoo() if entry.kind == kind]
+    if kind == "operator":
+        rows = [["operator", "s(F; G)", "citation"], ["---"] * 3]
+        rows += [[f"`{entry.name}`", f"`{entry.equation}`", entry.citation] for entry in entries]
+    else:
+        datasets = [name for name in DATASETS if any(name in entry.datasets for entry in entries)]
+        rows = [["system", "citation", *datasets], ["---"] * (2 + len(datasets))]
+        rows += [[entry.name, entry.authors, *(numbers(entry, dataset) for dataset in datasets)] for entry in entries]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
+
+
+def numbers(entry, dataset):
+    ours, paper = entry.measured.get(dataset), entry.published.get(dataset)
+    shown = [] if ours is None else [f"{ours.mean:.2f}"]
+    return " ".join(shown + ([] if paper is None else [f"({paper.mean:.2f})"])) or "-"
+
+
+def renew(page):
+    """Return the page with tables that are up to date."""
+    for kind in KINDS:
+        page = put_into_page(page, kind, render_table(kind))
+    return page
+
+
+if __name__ == "__main__":
+    write_measured(LINES, PACKAGED)
+    PAGE.write_text(renew(PAGE.read_text()))
