@@ -11,6 +11,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,7 @@ def _make(name: str, num_nodes: int, device: torch.device) -> SpatialOperator:
     return operator.to(device)
 
 
+@lru_cache(maxsize=2)
 def _random_graph(num_nodes: int, num_edges: int) -> Graph:
     return Graph(np.random.default_rng(0).integers(0, num_nodes, (2, num_edges)), num_nodes)
 
