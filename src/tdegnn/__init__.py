@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         TemporalCoefficients,
     )
     from tdegnn.core.integrator import Integration, integrate
+    from tdegnn.core.mixed import MixedCoefficients
     from tdegnn.core.operator import SpatialOperator
     from tdegnn.core.stable import StableAttention, StableCoefficients
     from tdegnn.data.benchmarks.load import load_nodes, load_panel
@@ -54,10 +55,12 @@ if TYPE_CHECKING:
     from tdegnn.operators.convolution import ConvOperator
     from tdegnn.operators.diffusion import DiffusionOperator, NearIdentityDiffusion
     from tdegnn.operators.hidden_diffusion import HiddenDiffusionOperator
+    from tdegnn.operators.rate_of import Backbone, RateOf
     from tdegnn.parts import Part
 
 __all__ = [
     "AttentionCoefficients",
+    "Backbone",
     "CoefficientReport",
     "ConvOperator",
     "CsvFormat",
@@ -71,6 +74,7 @@ __all__ = [
     "HiddenDiffusionOperator",
     "InputError",
     "Integration",
+    "MixedCoefficients",
     "NearIdentityDiffusion",
     "NodeClassifier",
     "NodeDataset",
@@ -79,6 +83,7 @@ __all__ = [
     "Panel",
     "Part",
     "PhysicalNetwork",
+    "RateOf",
     "Scaler",
     "Simulation",
     "SlidingWindows",
@@ -127,6 +132,7 @@ _HOMES = {
         "TemporalCoefficients",
     ),
     "tdegnn.core.integrator": ("Integration", "integrate"),
+    "tdegnn.core.mixed": ("MixedCoefficients",),
     "tdegnn.core.operator": ("SpatialOperator",),
     "tdegnn.core.stable": ("StableAttention", "StableCoefficients"),
     "tdegnn.data.tables.csv_files": ("CsvFormat",),
@@ -159,6 +165,7 @@ _HOMES = {
     "tdegnn.operators.convolution": ("ConvOperator",),
     "tdegnn.operators.diffusion": ("DiffusionOperator", "NearIdentityDiffusion"),
     "tdegnn.operators.hidden_diffusion": ("HiddenDiffusionOperator",),
+    "tdegnn.operators.rate_of": ("Backbone", "RateOf"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -68,14 +68,26 @@ def scaled_matrix(
 
     def build() -> SparseMatrix:
         directed = graph if direction is None else graph.with_direction(direction)
-        matrix = _with_self_loops(directed) if self_loops else directed.received.tocsr()
-        scales = (
-            scipy.sparse.diags_array(_power(matrix.sum(axis=axis), exponent))
-            for axis, exponent in ((1, row_exponent), (0, column_exponent))
-        )
-        return _matrix_like((next(scales) @ matrix @ next(scales)).tocsr(), like)
+        return _matrix_like(scaled_array(directed, row_exponent, column_exponent, self_loops=self_loops), like)
 
     return keep(graph, name, like, build)
+
+
+def scaled_array(
+    graph: Graph, row_exponent: float = -0.5, column_exponent: float = -0.5, *, self_loops: bool = False
+) -> scipy.sparse.csr_array:
+    """Return the matrix of `scaled_matrix` for SciPy, in float64. It is not kept."""
+    matrix = _with_self_loops(graph) if self_loops else graph.received.tocsr()
+    scales = (
+        scipy.sparse.diags_array(_power(matrix.sum(axis=axis), exponent))
+        for axis, exponent in ((1, row_exponent), (0, column_exponent))
+    )
+    return (next(scales) @ matrix @ next(scales)).tocsr()
+
+
+def convolution_array(graph: Graph) -> scipy.sparse.csr_array:
+    """Return P for SciPy, in float64. It is not kept."""
+    return _normalize(_with_self_loops(graph))
 
 
 def pattern_of(graph: Graph, like: Tensor, *, self_loops: bool = False) -> SparseMatrix:
@@ -104,7 +116,7 @@ def edge_ends(graph: Graph, like: Tensor, *, self_loops: bool = False) -> tuple[
 
 def convolution_matrix(graph: Graph, like: Tensor) -> SparseMatrix:
     """Return P, on the device and in the precision of `like`."""
-    return keep(graph, "convolution", like, lambda: _matrix_like(_normalize(_with_self_loops(graph)), like))
+    return keep(graph, "convolution", like, lambda: _matrix_like(convolution_array(graph), like))
 
 
 def received_matrix(graph: Graph, like: Tensor) -> SparseMatrix:

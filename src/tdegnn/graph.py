@@ -165,8 +165,10 @@ class Graph:
 
     def with_direction(self, direction: Direction) -> Graph:
         """Return a graph with the same edges and weights, received along another direction."""
-        weights = self.edge_weight if self.is_weighted else None
-        return Graph(self.edge_index, self.num_nodes, weights, direction, keep_self_loops=True)
+        # Not from `edge_index`: NumPy cannot read a tensor that is made while members are batched.
+        edges = np.stack([self._adjacency.row, self._adjacency.col])
+        weights = self._adjacency.data if self.is_weighted else None
+        return Graph(edges, self.num_nodes, weights, direction, keep_self_loops=True)
 
     def with_self_loops(self) -> Graph:
         """Return a graph whose nodes also receive from themselves. New self-loops weigh 1; others keep their weight."""

@@ -162,7 +162,7 @@ def check_equation(make: Callable[[], SpatialOperator], dense: Transcription, di
 
 def check_members(make: Callable[[], SpatialOperator]) -> None:
     """Operators under `vmap`, each with its own weights, must answer as they do alone."""
-    operators = [make().double() for _ in range(3)]
+    operators = [make().double().eval() for _ in range(3)]  # batch norm in training changes its buffers
     parameters, buffers = torch.func.stack_module_state(operators)
     states = torch.randn(3, 2, NUM_NODES, CHANNELS, dtype=torch.float64)
     graph = small_graph()

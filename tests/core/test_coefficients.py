@@ -1,7 +1,15 @@
 import pytest
 import torch
 
-from tdegnn import AttentionCoefficients, DirectCoefficients, FixedCoefficients, GatedAttention, InputError
+from tdegnn import (
+    AttentionCoefficients,
+    DirectCoefficients,
+    FixedCoefficients,
+    GatedAttention,
+    InputError,
+    MixedCoefficients,
+)
+from tdegnn.core.rules import COEFFICIENTS
 from tests.core.checkers import (
     CHANNELS,
     check_coefficient_gradients,
@@ -17,6 +25,8 @@ RULES = {
     "attention": lambda: AttentionCoefficients(3, CHANNELS),
     "gated attention": lambda: GatedAttention(3, CHANNELS),
     "attention of one": lambda: AttentionCoefficients(1, CHANNELS),
+    "mixed": MixedCoefficients,
+    "mixed by layer": lambda: MixedCoefficients(num_layers=2),
 }
 
 
@@ -55,6 +65,17 @@ def test_gated_attention_starts_as_euler_and_opens_to_attention():
         torch.testing.assert_close(ours, plain)
     rule.reset_parameters()
     assert float(rule.gate.detach()) == 0.0
+
+
+def test_mixed_coefficients_go_from_euler_to_leapfrog():
+    rule, history = COEFFICIENTS.make("mixed", order=5, num_layers=4), random_history(2, dtype=torch.float32)
+    assert (rule.order, rule.num_layers) == (2, None)
+    assert rule(history, 3).tolist() == [1.5, -0.5]
+    for raw, expected in ((-200.0, [1.0, -0.0]), (200.0, [2.0, -1.0])):
+        torch.nn.init.constant_(rule.raw, raw)
+        assert rule(history, 0).tolist() == expected
+    rule.reset_parameters()
+    assert rule(history, 0).tolist() == [1.5, -0.5]
 
 
 def test_direct_coefficients_by_layer_differ_by_layer():

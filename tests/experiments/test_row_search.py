@@ -33,7 +33,8 @@ def test_every_search_makes_configurations(system):
         assert [len({config.shape for config in configs}) for configs in by_shape] == [1, 1]
         assert by_shape == search.drawn(dataset)
         assert all(config.system == system for configs in by_shape for config in (*configs, *search.known(dataset)))
-        by_shape[0][0].build(by_shape[0][0].prepare(make_dataset()), seed=0)
+        for config in (by_shape[0][0], by_shape[1][0], *search.known(dataset)):
+            config.build(config.prepare(make_dataset()), seed=0)
 
 
 @pytest.mark.slow

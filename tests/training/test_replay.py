@@ -207,6 +207,7 @@ CONFIGS = {
     "attention": NodeConfig("TDE-GNN_A", order=3, **SMALL),
     "gated, averaged": NodeConfig("TDE-GNN_A", order=2, coefficients="gated-attention", averaging=0.9, **SMALL),
     "stable": NodeConfig("TDE-GNN_S", order=3, **SMALL),
+    "maximum, unit length, AdamW": NodeConfig(readout="max", state_norm="unit-length", optimizer="adamw", **SMALL),
     "GAT": RivalConfig("GAT", hidden_channels=8),
     "GCNII": RivalConfig("GCNII", hidden_channels=4),
 }

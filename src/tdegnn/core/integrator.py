@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from tdegnn.core.coefficients import TemporalCoefficients
 from tdegnn.core.combination import History
@@ -115,7 +115,7 @@ def _advance(combined: State, rate: State, step_size: float | Float[Tensor, ""])
     return torch.add(combined, rate, alpha=step_size)
 
 
-def call_operator(operator: SpatialOperator, state: State, graph: Graph, layer: int, context: Any) -> tuple[State, Any]:
+def call_operator(operator: nn.Module, state: State, graph: Graph, layer: int, context: Any) -> tuple[State, Any]:
     """Call an operator, and check that it returns a rate with the shape of the state, and a context."""
     answer: Any = operator(state, graph, layer, context)
     if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], Tensor):

@@ -11,6 +11,7 @@ from tdegnn.core.coefficients import (
     GatedAttention,
     TemporalCoefficients,
 )
+from tdegnn.core.mixed import MixedCoefficients
 from tdegnn.core.stable import StableAttention, StableCoefficients
 from tdegnn.parts import Family, Part
 
@@ -25,6 +26,7 @@ COEFFICIENTS = Family(
         "gated-attention": GatedAttention,
         "stable": StableCoefficients,
         "stable-attention": StableAttention,
+        "mixed": MixedCoefficients,
     },
 )
 

@@ -24,9 +24,10 @@ from tdegnn.data.benchmarks.load import load_nodes
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError
 from tdegnn.experiments.node_results import NODE_LINES
-from tdegnn.experiments.node_systems import AnyConfig, NodeRun, train_together
+from tdegnn.experiments.node_systems import AnyConfig, NodeRun, train_members
 from tdegnn.experiments.recipe_files import config_from_record, write_recipe
 from tdegnn.experiments.records import LineKind, append_lines, describe_environment, read_lines
+from tdegnn.nodes.settings import NodeConfig
 from tdegnn.rivals.nodes.registry import NODE_NETWORKS
 from tdegnn.training.devices import Placement
 
@@ -130,16 +131,14 @@ def search_row(dataset_name: str, system: str, trials: Path, runs: Path, *, plac
         raise InputError(f"Expected system to be one of {', '.join(searches)}, got {system!r}.")
     if read_lines(trials, TRIAL_LINES, dataset=[dataset_name], system=[system], stage=[FINAL]):
         return
-    search, dataset = searches[system], load_nodes(dataset_name)
+    search, prepared = searches[system], _Prepared(load_nodes(dataset_name))
     environment, start = describe_environment(placement.device), time.perf_counter()
     finalists, lines = search.known(dataset_name), []
     for configs in search.drawn(dataset_name):
-        by_config = _train(dataset, configs, SEARCH_SPLITS, placement)
+        by_config = _train(prepared, configs, SEARCH_SPLITS, placement)
         lines += [_trial_line(RANDOM, own) for own in by_config]
         finalists.append(max(by_config, key=_validation)[0].config)
-    final_runs = [
-        own for config in finalists for own in _train(dataset, [config], range(dataset.num_splits), placement)
-    ]
+    final_runs = [own for config in finalists for own in _train(prepared, [config], prepared.splits, placement)]
     lines += [_trial_line(FINAL, own) for own in final_runs]
     spent = {"dataset": dataset_name, "seconds_of_the_search": time.perf_counter() - start, **environment}
     append_lines(
@@ -179,11 +178,28 @@ def adopt_rows(trials: Path, runs: Path, recipes: Path, table: Path) -> Iterator
         yield dataset, system
 
 
+class _Prepared:
+    """A dataset as configurations ask for it. Those that ask for the same share it, and what is kept for its graph."""
+
+    def __init__(self, dataset: NodeDataset) -> None:
+        self._dataset = dataset
+        self._by_request: dict[tuple[Any, ...], NodeDataset] = {}
+        self.splits = range(dataset.num_splits)
+
+    def for_config(self, config: AnyConfig) -> NodeDataset:
+        has_rows = isinstance(config, NodeConfig) and config.adjacency_features
+        request = (config.direction, config.self_loops, config.normalized_features, has_rows)
+        if request not in self._by_request:
+            self._by_request[request] = config.prepare(self._dataset)
+        return self._by_request[request]
+
+
 def _train(
-    dataset: NodeDataset, configs: Sequence[AnyConfig], splits: Sequence[int], placement: Placement
+    prepared: _Prepared, configs: Sequence[AnyConfig], splits: Sequence[int], placement: Placement
 ) -> list[list[NodeRun]]:
-    """Return the runs of each configuration."""
-    runs = train_together(dataset, configs, splits, placement=placement, validate_every=2)
+    """Return the runs of each configuration. Those on one split start with the same seed."""
+    members = [(config, split, 1000 * split) for config in configs for split in splits]
+    runs = train_members(prepared.for_config(configs[0]), members, placement=placement, validate_every=2)[1]
     return [runs[start : start + len(splits)] for start in range(0, len(runs), len(splits))]
 
 

@@ -48,10 +48,9 @@ class Readout(nn.Module, ABC):
             state: The state after the layer.
         """
 
+    @abstractmethod
     def join(self, kept: Any) -> Float[Tensor, "nodes joined"]:
-        """Return what is kept as one tensor, from which the network then drops. Default: as it is."""
-        joined: Tensor = kept
-        return joined
+        """Return what is kept as one tensor, from which the network then drops."""
 
     @abstractmethod
     def forward(self, joined: Float[Tensor, "nodes joined"]) -> Float[Tensor, "nodes outputs"]:

@@ -122,6 +122,11 @@ class LinearInput(nn.Linear, InputMap):
 class LinearReadout(nn.Linear, Readout, ABC):
     """A readout that is a linear map of what it keeps of the states."""
 
+    def join(self, kept: Any) -> Float[Tensor, "nodes joined"]:
+        """Return what is kept, which is one tensor unless a class says otherwise."""
+        joined: Tensor = kept
+        return joined
+
 
 class LastReadout(LinearReadout):
     """A linear map of the last state.

@@ -72,7 +72,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         system: Short name of a rule for c: `"DE-GNN"` is c = [1], `"TDE-GNN_D"` a learned vector, `"TDE-GNN_A"`
             attention with a gate, `"TDE-GNN_S"` a vector that is stable whatever it learns.
         coefficients: The rule for c, in place of `system`: `"direct"` (default), `"attention"`, `"gated-attention"`,
-            `"stable"`, `"stable-attention"`, `"euler"`, `"leapfrog"`, or a `TemporalCoefficients`.
+            `"stable"`, `"stable-attention"`, `"euler"`, `"leapfrog"`, `"mixed"`, or a `TemporalCoefficients`.
         operator: The spatial term: `"diffusion"`, `"near-identity"`, or a `SpatialOperator`. If None,
             `Part("near-identity", batch_norm=True)`.
         initial_states: From the embedding to the first states: `"newest-unmapped"`, or the paper's `"mapped"`.

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from tdegnn.core.operator import SpatialOperator
+from tdegnn.operators.backbones.acm import AcmBackbone, AcmiiBackbone, AcmiiPlusBackbone, AcmPlusBackbone
+from tdegnn.operators.backbones.dir_gnn import DirGnnBackbone
+from tdegnn.operators.backbones.gat import GatBackbone
+from tdegnn.operators.backbones.gcn import GcnBackbone
+from tdegnn.operators.backbones.gcnii import GcniiBackbone, GcniiStarBackbone
+from tdegnn.operators.backbones.tuned_gcn import TunedGcnBackbone
 from tdegnn.operators.cde import CdeOperator
 from tdegnn.operators.diffusion import DiffusionOperator, NearIdentityDiffusion
+from tdegnn.operators.directed_diffusion import DirectedDiffusion
+from tdegnn.operators.flode import FlodeOperator
+from tdegnn.operators.graff import GraffOperator
 from tdegnn.operators.grand import GrandOperator, NonlinearGrandOperator
 from tdegnn.operators.grand_plus_plus import GrandPlusPlusOperator
 from tdegnn.operators.gread import REACTIONS, GreadOperator
 from tdegnn.operators.hidden_diffusion import HiddenDiffusionOperator
 from tdegnn.operators.learned_adjacency import LearnedAdjacencyOperator
 from tdegnn.operators.past_diffusion import PastDiffusion
+from tdegnn.operators.pde_gcn import PDEGCNOperator
+from tdegnn.operators.rate_of import as_rate
+from tdegnn.operators.sheaf import BundleSheafDiffusion, DiagonalSheafDiffusion, GeneralSheafDiffusion
 from tdegnn.parts import Family, Part
 
 OPERATORS = Family(
@@ -28,5 +40,24 @@ OPERATORS = Family(
         **{f"gread-{reaction}": Part(GreadOperator, reaction=reaction) for reaction in REACTIONS},
         "cde": CdeOperator,
         "learned-adjacency": LearnedAdjacencyOperator,
+        # The layers of networks, as rates.
+        "gcn": as_rate(GcnBackbone),
+        "tuned-gcn": as_rate(TunedGcnBackbone),
+        "gat": as_rate(GatBackbone),
+        "dir-gnn": as_rate(DirGnnBackbone),
+        "gcnii": as_rate(GcniiBackbone),
+        "gcnii*": as_rate(GcniiStarBackbone),
+        "acm": as_rate(AcmBackbone),
+        "acmii": as_rate(AcmiiBackbone),
+        "acm+": as_rate(AcmPlusBackbone),
+        "acmii+": as_rate(AcmiiPlusBackbone),
+        "directed-diffusion": DirectedDiffusion,
+        "pde-gcn": PDEGCNOperator,
+        "graff": GraffOperator,
+        "graff-diagonal": Part(GraffOperator, mixing="diagonal"),
+        "flode": FlodeOperator,
+        "sheaf-diagonal": DiagonalSheafDiffusion,
+        "sheaf-bundle": BundleSheafDiffusion,
+        "sheaf-general": GeneralSheafDiffusion,
     },
 )

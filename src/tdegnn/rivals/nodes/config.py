@@ -10,9 +10,12 @@ from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError
 from tdegnn.parts import drawing_weights
 from tdegnn.rivals.nodes.base import RivalNodeNetwork
+from tdegnn.rivals.nodes.latent_space import use_published_relations
 from tdegnn.rivals.nodes.registry import NODE_NETWORKS
 from tdegnn.training.members import GroupDescent, GroupedAdam
 from tdegnn.training.node_training import TrainingRegime
+
+GEOM_GCN = "Geom-GCN"
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,13 @@ class RivalConfig(TrainingRegime):
     def descent(self) -> GroupedAdam:
         """How the network learns."""
         return self.optimizer_kind(embedding=self.embedding, spatial=self.spatial)
+
+    def prepare(self, dataset: NodeDataset) -> NodeDataset:
+        """Return the dataset as this configuration asks for it."""
+        prepared = super().prepare(dataset)
+        if self.system == GEOM_GCN:
+            use_published_relations(prepared)  # of the benchmarks that have them; others are computed
+        return prepared
 
     def build(self, dataset: NodeDataset, seed: int) -> RivalNodeNetwork:
         """Return a network for a prepared dataset, with weights drawn from the seed."""
