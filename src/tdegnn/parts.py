@@ -64,10 +64,10 @@ class Part:
         has_any = any(argument.kind is argument.VAR_KEYWORD for argument in arguments.values())
         unknown = [name for name in self.settings if name not in arguments and not has_any]
         if unknown:
+            name = self.kind if isinstance(self.kind, str) else _name_of(self.kind)
             known = f"among {', '.join(arguments)}" if arguments else "to be none"
             raise InputError(
-                f"Expected settings of {_name_of(self.kind)} {known}, got {unknown[0]!r}."
-                f"{suggest(unknown[0], arguments)}"
+                f"Expected settings of {name} {known}, got {unknown[0]!r}.{suggest(unknown[0], arguments)}"
             )
 
 

@@ -359,6 +359,10 @@ def test_wrong_files_are_one_line(run, files, tmp_path, name, text, message):
     [
         (("--operator", "grund"), "Expected operator to be one of diffusion, near-identity, "),
         (("--operator", "Diffusion"), "got 'Diffusion'. Did you mean 'diffusion'?"),
+        (
+            ("--operator", "diffusion", "--set", "norm=true"),
+            "Expected settings of diffusion among channels, ",
+        ),
         (("--operator", "diffusion", "--set", "batchnorm=true"), "batch_norm, got 'batchnorm'. Did you mean 'batch_"),
         (("--operator", "diffusion", "--set", "batch_norm=1"), "batch_norm of diffusion to be true or false, got 1."),
         (("--operator", "diffusion", "--set", "batch_norm"), "Expected --set NAME=VALUE, as in batch_norm=true, got"),
