@@ -148,6 +148,21 @@ def test_a_row_is_trained_once_and_goes_on_where_it_was_cut(made_up, tmp_path):
     assert len(path.read_text().splitlines()) == 6
 
 
+def test_kernel_ridge_has_one_setting_and_is_solved_once(made_up, monkeypatch, tmp_path):
+    monkeypatch.setattr("tdegnn.kernel_ridge.SHARPNESSES", (1.0, 6.0))
+    monkeypatch.setattr("tdegnn.kernel_ridge.RIDGES", (0.1, 1.0))
+    path = tmp_path / "table1.jsonl"
+    table1.solve_kernel_ridge("cora", path)
+    lines = path.read_text().splitlines()
+    first, *others = [json.loads(line)["configuration"] for line in lines]
+    assert others == [first] * 2
+    path.write_text("\n".join(lines[:2]) + "\n")
+    for _ in range(2):
+        table1.solve_kernel_ridge("cora", path)
+        assert path.read_text().splitlines() == lines
+    assert len(table1.summarize(records.read_lines(path))["cora", table1.KERNEL_RIDGE].test_accuracies) == 3
+
+
 def test_link_ridge_is_solved_once(made_up, tmp_path):
     path = tmp_path / "table1.jsonl"
     table1.solve_link_ridge("cora", path)

@@ -17,6 +17,9 @@ from tdegnn.data.benchmarks.load import load_nodes
 from tdegnn.experiments.node_results import NODE_LINES, Cell
 from tdegnn.experiments.recipe_files import config_from_record, read_recipes
 from tdegnn.experiments.records import append_lines, describe_environment, read_lines
+from tdegnn.kernel_ridge import NodeViews, candidates
+from tdegnn.metrics import accuracy
+from tdegnn.rivals.nodes.kernel_ridge import score_settings
 from tdegnn.rivals.nodes.link_ridge import fit_link_ridge
 from tdegnn.rivals.nodes.registry import NODE_NETWORKS
 
@@ -31,14 +34,14 @@ DATASETS = (
     "chameleon-filtered",
 )
 FIXED, LEARNED = "DE-GNN", ("TDE-GNN_D", "TDE-GNN_A", "TDE-GNN_S")
-LINK_RIDGE = "LINK-ridge"
-# All rows of the table. Those that are trained need a recipe; LINK-ridge is solved.
-SYSTEMS = (LINK_RIDGE, *NODE_NETWORKS, FIXED, *LEARNED)
+SOLVED = LINK_RIDGE, KERNEL_RIDGE = "LINK-ridge", "kernel ridge"
+# All rows of the table. Those that are trained need a recipe; two are solved.
+SYSTEMS = (*SOLVED, *NODE_NETWORKS, FIXED, *LEARNED)
 
 
 def solve_link_ridge(dataset_name: str, path: Path) -> None:
     """Solve LINK-ridge on the splits of one dataset that have no line in `path` yet, and add their lines."""
-    done = {line["split"] for line in read_lines(path, NODE_LINES, dataset=[dataset_name], system=[LINK_RIDGE])}
+    done = _solved_splits(dataset_name, LINK_RIDGE, path)
     dataset = load_nodes(dataset_name)
     environment = describe_environment(torch.device("cpu"))
     for split in range(dataset.num_splits):
@@ -48,19 +51,73 @@ def solve_link_ridge(dataset_name: str, path: Path) -> None:
             masks[split] for masks in (dataset.training_masks, dataset.validation_masks, dataset.test_masks)
         )
         solved = fit_link_ridge(dataset.graph.received, dataset.labels, training, validation)
-        line = {
-            "dataset": dataset_name,
-            "system": LINK_RIDGE,
-            "split": split,
-            "seed": None,
-            "protocol": "honest",
-            "validation_accuracy": solved.validation_accuracy,
-            "test_accuracy": float(np.mean(solved.predicted[test] == dataset.labels[test])),
-            "configuration": {"system": LINK_RIDGE, "lambda": solved.chosen_lambda},
-            "epoch": None,
-            "is_diverged": False,
-        }
+        configuration = {"system": LINK_RIDGE, "lambda": solved.chosen_lambda}
+        test_accuracy = float(np.mean(solved.predicted[test] == dataset.labels[test]))
+        line = _solved_line(dataset_name, split, solved.validation_accuracy, test_accuracy, configuration)
         append_lines(path, [line | environment], NODE_LINES)
+
+
+def solve_kernel_ridge(dataset_name: str, path: Path, device: torch.device | None = None) -> None:
+    """Solve the kernel ridge on all splits of one dataset, and add the lines that are not in `path` yet.
+
+    One setting for all splits is chosen: that of the highest mean accuracy on validation. Of several, the first.
+
+    Args:
+        dataset_name: The dataset.
+        path: The results file.
+        device: Where to compute. If None, the CPU.
+    """
+    device = device or torch.device("cpu")
+    done = _solved_splits(dataset_name, KERNEL_RIDGE, path)
+    dataset = load_nodes(dataset_name)
+    if done == {*range(dataset.num_splits)}:
+        return
+    settings = candidates(dataset.graph)
+    views = NodeViews(dataset.features, dataset.graph, settings, device=device)
+    # Accuracy on validation and on test. Shape (splits, settings, 2).
+    accuracies = np.array(
+        [
+            [
+                [accuracy(scores.argmax(axis=1), dataset.labels, mask) for mask in (validation, test)]
+                for _, scores in score_settings(views, dataset.labels, training, settings)
+            ]
+            for training, validation, test in zip(
+                dataset.training_masks, dataset.validation_masks, dataset.test_masks, strict=True
+            )
+        ]
+    )
+    chosen = int(accuracies[..., 0].mean(axis=0).argmax())
+    views_of, sharpness, ridge = settings[chosen]
+    configuration = {"system": KERNEL_RIDGE, "views": [*views_of], "sharpness": sharpness, "lambda": ridge}
+    environment = describe_environment(device)
+    lines = [
+        _solved_line(dataset_name, split, float(on_validation), float(on_test), configuration) | environment
+        for split, (on_validation, on_test) in enumerate(accuracies[:, chosen])
+        if split not in done
+    ]
+    append_lines(path, lines, NODE_LINES)
+
+
+def _solved_splits(dataset_name: str, system: str, path: Path) -> set[int]:
+    """Return the splits that have a line already."""
+    return {line["split"] for line in read_lines(path, NODE_LINES, dataset=[dataset_name], system=[system])}
+
+
+def _solved_line(
+    dataset_name: str, split: int, validation_accuracy: float, test_accuracy: float, configuration: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {
+        "dataset": dataset_name,
+        "system": configuration["system"],
+        "split": split,
+        "seed": None,
+        "protocol": "honest",
+        "validation_accuracy": validation_accuracy,
+        "test_accuracy": test_accuracy,
+        "configuration": configuration,
+        "epoch": None,
+        "is_diverged": False,
+    }
 
 
 def summarize(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Cell]:
@@ -69,7 +126,6 @@ def summarize(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Cell]
     recipes = {name: read_recipes(name) for name in {line["dataset"] for line in lines}}
     for line in lines:
         recipe = recipes[line["dataset"]].get(line["system"])
-        is_solved = line["system"] == LINK_RIDGE
-        if is_solved or (recipe is not None and config_from_record(line["configuration"]) == recipe):
+        if line["system"] in SOLVED or (recipe is not None and config_from_record(line["configuration"]) == recipe):
             by_cell.setdefault((line["dataset"], line["system"]), []).append(line)
     return {key: Cell.from_lines(members) for key, members in by_cell.items()}

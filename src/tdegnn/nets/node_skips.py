@@ -5,7 +5,8 @@ To add one, derive it from `NodeSkip` of `node_parts.py` in a file of its own, a
 
 from __future__ import annotations
 
+from tdegnn.nets.kernel_skip import KernelRidgeSkip
 from tdegnn.nets.node_parts import NodeSkip
 from tdegnn.parts import Family
 
-SKIPS = Family("skip", NodeSkip, {})
+SKIPS = Family("skip", NodeSkip, {"kernel-ridge": KernelRidgeSkip})

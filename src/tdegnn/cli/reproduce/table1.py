@@ -44,7 +44,16 @@ def table1(
     from tdegnn.experiments.node_results import NODE_LINES, train_row
     from tdegnn.experiments.recipe_files import read_recipes
     from tdegnn.experiments.records import read_lines
-    from tdegnn.experiments.table1 import DATASETS, LINK_RIDGE, SYSTEMS, solve_link_ridge, summarize
+    from tdegnn.experiments.table1 import (
+        DATASETS,
+        KERNEL_RIDGE,
+        LINK_RIDGE,
+        SOLVED,
+        SYSTEMS,
+        solve_kernel_ridge,
+        solve_link_ridge,
+        summarize,
+    )
     from tdegnn.training.devices import choose_placement
 
     datasets = choose_names(dataset, DATASETS, "dataset")
@@ -55,7 +64,7 @@ def table1(
         with progress_bar(len(datasets) * len(systems), "table 1", is_quiet=quiet or as_json) as tick:
             for name in datasets:
                 recipes = read_recipes(name)
-                missing = [row for row in system or () if row not in recipes and row != LINK_RIDGE]
+                missing = [row for row in system or () if row not in recipes and row not in SOLVED]
                 if missing:
                     raise InputError(
                         f"Expected a system with a recipe for {name}, got {missing[0]}, which has none yet."
@@ -63,6 +72,8 @@ def table1(
                 for row in systems:
                     if row == LINK_RIDGE:
                         solve_link_ridge(name, out)
+                    elif row == KERNEL_RIDGE:
+                        solve_kernel_ridge(name, out, chosen.device)
                     elif row in recipes:
                         train_row(name, recipes[row], out, placement=chosen, seed=seed)
                     tick(f"{name} {row}")

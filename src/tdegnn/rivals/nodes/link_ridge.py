@@ -54,7 +54,11 @@ def fit_link_ridge(
         lambdas: Strengths of the ridge to choose from, positive.
     """
     rows = scipy.sparse.csr_array(adjacency, dtype=np.float64)
-    _check(rows, labels, training_mask, validation_mask, lambdas)
+    if rows.shape[0] != len(labels):
+        raise InputError(f"Expected one row of the adjacency matrix per node, got {rows.shape[0]} for {len(labels)}.")
+    check_labels(labels, training_mask=training_mask, validation_mask=validation_mask)
+    if not lambdas or min(lambdas) <= 0:
+        raise InputError(f"Expected positive lambdas, at least one, got {list(lambdas)}.")
     training_rows, training_labels = rows[training_mask], labels[training_mask]
     targets = torch.from_numpy(np.eye(training_labels.max() + 1)[training_labels])
     kernel = torch.from_numpy((training_rows @ training_rows.T).toarray())
@@ -70,19 +74,10 @@ def fit_link_ridge(
     return best
 
 
-def _check(
-    rows: scipy.sparse.csr_array,
-    labels: Int[np.ndarray, " nodes"],
-    training_mask: Bool[np.ndarray, " nodes"],
-    validation_mask: Bool[np.ndarray, " nodes"],
-    lambdas: Sequence[float],
-) -> None:
-    if rows.shape[0] != len(labels):
-        raise InputError(f"Expected one row of the adjacency matrix per node, got {rows.shape[0]} for {len(labels)}.")
-    for name, mask in dict(training_mask=training_mask, validation_mask=validation_mask).items():
+def check_labels(labels: Int[np.ndarray, " nodes"], **masks: Bool[np.ndarray, " nodes"]) -> None:
+    """Raise an `InputError` for the first of `masks` that holds no node, or a node of unknown class."""
+    for name, mask in masks.items():
         if not mask.any():
             raise InputError(f"Expected {name} to hold at least one node, got none.")
         if labels[mask].min() < 0:
             raise InputError(f"Expected labels from 0 on in {name}, got {labels[mask].min()}. Leave such nodes out.")
-    if not lambdas or min(lambdas) <= 0:
-        raise InputError(f"Expected positive lambdas, at least one, got {list(lambdas)}.")

@@ -1,0 +1,167 @@
+"""The frozen skip of a node network: `w f`, with f the scores of a kernel ridge and w a learned scale.
+
+f is solved once, before the training (`tdegnn.kernel_ridge`), and does not learn. On a training node it comes from a
+ridge that has not seen the target of this node. Otherwise the network would learn to trust a memorized target. The twin
+for series is the linear skip of the forecaster.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from tdegnn.adjacency import keep
+from tdegnn.errors import InputError, check_count, check_finite
+from tdegnn.graph import Graph
+from tdegnn.kernel_ridge import (
+    VIEW_SETS,
+    Auto,
+    KernelSetting,
+    NodeViews,
+    candidates,
+    out_of_fold_scores,
+    ridge_scores,
+)
+from tdegnn.nets.node_parts import NodeSkip
+from tdegnn.training_nodes import TrainingNodes
+
+# Settings are chosen on at most this many of the training nodes, evenly spaced: some hundred ridges take seconds then.
+MOST_TO_CHOOSE_ON = 1000
+
+
+class KernelRidgeSkip(NodeSkip):
+    """Scores of a kernel ridge times a learned scale, `w f`.
+
+    `f = K (K_tt + lambda m I)^-1 (Y - y) + y`, solved from all training nodes; on a training node, from the folds that
+    it is not in. Folds go by the order of the nodes: relabelling nodes may change f, but only on training nodes. What
+    is `"auto"` is chosen by the squared error between out-of-fold scores and targets. So only training nodes decide.
+
+    Args:
+        num_nodes: Nodes of the graph.
+        num_outputs: Outputs per node: classes, or targets of a regression.
+        views: Names of `tdegnn.kernel_ridge.VIEWS`, whose cosines are averaged. Default: `"auto"`.
+        sharpness: g of the kernel `exp(g (cos - 1))`. Default: `"auto"`.
+        ridge: lambda, relative to the mean of the diagonal of the kernel. Default: `"auto"`.
+        num_folds: Number of folds. Default: 5.
+        first_scale: Where w starts, and where weight decay pulls it. Default: 10, for scores of classes. Use 1 for a
+            regression.
+    """
+
+    anchored: ClassVar[tuple[str, ...]] = ("scale",)
+    scores: Tensor
+
+    def __init__(
+        self,
+        num_nodes: int,
+        num_outputs: int,
+        *,
+        views: Sequence[str] | Auto = "auto",
+        sharpness: float | Auto = "auto",
+        ridge: float | Auto = "auto",
+        num_folds: int = 5,
+        first_scale: float = 10.0,
+    ) -> None:
+        super().__init__()
+        check_count(num_nodes=num_nodes, num_outputs=num_outputs)
+        check_count(2, num_folds=num_folds)
+        check_finite(first_scale=first_scale)
+        KernelSetting(
+            VIEW_SETS[0] if views == "auto" else tuple(views),
+            1.0 if sharpness == "auto" else sharpness,
+            1.0 if ridge == "auto" else ridge,
+        ).check()
+        # In tuples: plain numbers would have to be the same in all networks that are trained together.
+        self._given = (views, sharpness, ridge)
+        self._counts = (num_folds, first_scale)
+        self.register_buffer("scores", torch.zeros(num_nodes, num_outputs))
+        self.scale = nn.Parameter(torch.empty(()))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Return the scale to where it starts. The scores stay."""
+        nn.init.constant_(self.scale, self._counts[1])
+
+    def see_training_nodes(self, nodes: TrainingNodes) -> None:
+        """Choose what is not given, and solve for the scores, on the device of this skip.
+
+        What is found is kept with the graph: members of a training that see the same nodes find it once.
+        """
+        if nodes.targets.shape != self.scores.shape:
+            raise InputError(
+                f"Expected targets of shape {tuple(self.scores.shape)}, for which this skip was made, got "
+                f"{nodes.targets.shape}."
+            )
+        training = np.flatnonzero(nodes.mask)
+        if len(training) < 2:
+            raise InputError(f"Expected at least 2 training nodes for a kernel ridge, got {len(training)}. Add some.")
+        settings = candidates(nodes.graph, *self._given)
+        num_folds = min(self._counts[0], len(training))
+        name = ("kernel ridge", settings, num_folds, _digest(nodes))
+        found = keep(nodes.graph, name, self.scores, lambda: _solve(nodes, training, settings, num_folds, self.scores))
+        self.scores.copy_(found)
+
+    def forward(self, graph: Graph) -> Float[Tensor, "nodes outputs"]:
+        """Return the scores of each node, scaled."""
+        if graph.num_nodes != len(self.scores):
+            raise InputError(
+                f"Expected the graph of the training, of {len(self.scores)} nodes, since a kernel ridge scores only "
+                f"these, got {graph.num_nodes} nodes."
+            )
+        return self.scale * self.scores
+
+    def extra_repr(self) -> str:
+        """Return the settings shown by `repr`."""
+        views, sharpness, ridge = self._given
+        return f"views={views}, sharpness={sharpness}, ridge={ridge}, num_folds={self._counts[0]}"
+
+
+def _solve(
+    nodes: TrainingNodes,
+    training: Int[np.ndarray, " training"],
+    settings: Sequence[KernelSetting],
+    num_folds: int,
+    like: Tensor,
+) -> Float[Tensor, "nodes outputs"]:
+    """Return the scores of all nodes, out-of-fold ones on training nodes."""
+    # Cosines in the precision of the network; the ridge itself is solved in float64.
+    views = NodeViews(nodes.features, nodes.graph, settings, device=like.device, dtype=like.dtype)
+    targets = torch.as_tensor(nodes.targets, dtype=torch.float64, device=like.device)
+    setting = settings[0] if len(settings) == 1 else _choose(views, training, targets, settings, num_folds)
+    ((_, kernel),) = views.kernels(training, [setting])
+    scores = ridge_scores(kernel, training, targets[training], setting.ridge)
+    scores[training] = out_of_fold_scores(kernel, training, targets[training], setting.ridge, num_folds)
+    return scores.to(like.dtype)
+
+
+def _choose(
+    views: NodeViews,
+    training: Int[np.ndarray, " training"],
+    targets: Float[Tensor, "nodes outputs"],
+    settings: Sequence[KernelSetting],
+    num_folds: int,
+) -> KernelSetting:
+    """Return the setting with the smallest squared error of out-of-fold scores. Of several, the first."""
+    judged = training[:: -(-len(training) // MOST_TO_CHOOSE_ON)]
+    wanted = targets[judged]
+    errors = [
+        float((out_of_fold_scores(kernel, judged, wanted, setting.ridge, num_folds) - wanted).square().mean())
+        for setting, kernel in views.kernels(judged, settings)
+    ]
+    return settings[int(np.argmin(errors))]
+
+
+def _digest(nodes: TrainingNodes) -> str:
+    """Return a digest of everything but the graph."""
+    features: Any = nodes.features
+    arrays = [features.indptr, features.indices, features.data] if scipy.sparse.issparse(features) else [features]
+    digest = hashlib.sha256()
+    for array in (*arrays, nodes.targets, nodes.mask):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
