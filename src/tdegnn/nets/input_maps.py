@@ -1,4 +1,4 @@
-"""Input maps, from features to the embedding: the paper's one linear map with relu, or a perceptron of one to three."""
+"""Input maps, from features to the embedding: a linear map, with relu as in the paper or without, or a perceptron."""
 
 from __future__ import annotations
 
@@ -9,13 +9,26 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tdegnn.errors import InputError, check_count
-from tdegnn.nets.node_network import apply_linear
+from tdegnn.nets.node_network import Features, apply_linear
 from tdegnn.nets.node_parts import InputMap
 from tdegnn.nets.stationary import LinearInput
 from tdegnn.parts import Family, reset_parts
 from tdegnn.sparse import SparseMatrix
 
 MOST_LAYERS = 3
+
+
+class AffineInput(LinearInput):
+    """The embedding `X W + b`, without relu, as in GRAND, GREAD and GRAFF.
+
+    Args:
+        num_features: Features of a node.
+        channels: Channels of the embedding.
+    """
+
+    def forward(self, features: Features) -> Float[Tensor, "nodes channels"]:
+        """Return the embedding."""
+        return apply_linear(self, features)
 
 
 class PerceptronInput(InputMap):
@@ -54,4 +67,6 @@ class PerceptronInput(InputMap):
         return state
 
 
-INPUT_MAPS = Family("input_map", InputMap, {"linear": LinearInput, "perceptron": PerceptronInput})
+INPUT_MAPS = Family(
+    "input_map", InputMap, {"linear": LinearInput, "affine": AffineInput, "perceptron": PerceptronInput}
+)

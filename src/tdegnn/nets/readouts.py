@@ -1,5 +1,6 @@
-"""Readouts: linear maps of the last state, of the elementwise maximum over all states, or of all states side by side.
+"""Readouts: maps of the last state, of the elementwise maximum over all states, or of all states side by side.
 
+Published differential equations end with a relu of the last state, a perceptron, or the modulus of complex numbers.
 Over all states, a network is a jumping knowledge network (Xu et al., 2018). "All states" are those after each layer:
 the initial states are not among them.
 """
@@ -8,12 +9,13 @@ from __future__ import annotations
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
+from tdegnn.errors import InputError
 from tdegnn.graph import State
 from tdegnn.nets.node_parts import Readout
 from tdegnn.nets.stationary import LastReadout, LinearReadout
-from tdegnn.parts import Family
+from tdegnn.parts import Family, reset_parts
 
 
 class MaximumReadout(LinearReadout):
@@ -53,6 +55,77 @@ class ConcatenatedReadout(LinearReadout):
         return torch.cat(kept, dim=-1)
 
 
+class RectifiedReadout(LastReadout):
+    """A linear map of the relu of the last state, as in GRAND, GREAD and GRAFF, whose layers are linear.
+
+    Args:
+        channels: Channels of a state.
+        num_outputs: Outputs per node.
+    """
+
+    def join(self, kept: State) -> Float[Tensor, "nodes channels"]:
+        """Return the relu of the last state."""
+        return torch.relu(kept)
+
+
+class PerceptronReadout(RectifiedReadout):
+    """`relu(relu(F) W + b) W' + b'` of the last state F, the decoder of GREAD on some datasets.
+
+    Args:
+        channels: Channels of a state, and of the hidden layer.
+        num_outputs: Outputs per node.
+    """
+
+    def __init__(self, channels: int, num_outputs: int) -> None:
+        super().__init__(channels, num_outputs)
+        self.hidden = nn.Linear(channels, channels)
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        super().reset_parameters()
+        reset_parts(getattr(self, "hidden", None))  # torch calls this before the hidden layer is there
+
+    def forward(self, joined: Float[Tensor, "nodes channels"]) -> Float[Tensor, "nodes outputs"]:
+        """Return the outputs of each node."""
+        outputs: Tensor = super().forward(torch.relu(self.hidden(joined)))
+        return outputs
+
+
+class ModulusReadout(LinearReadout):
+    """A linear map of the modulus of the last state, whose first half of channels is real and second half imaginary.
+
+    Args:
+        channels: Channels of a state, an even number.
+        num_outputs: Outputs per node.
+    """
+
+    def __init__(self, channels: int, num_outputs: int) -> None:
+        if channels % 2:
+            raise InputError(f"Expected an even number of channels, pairs of complex numbers, got {channels}.")
+        super().__init__(channels // 2, num_outputs)
+
+    def keep(self, kept: State | None, state: State) -> State:  # noqa: ARG002 (the states before do not matter)
+        """Return the newest state."""
+        return state
+
+    def join(self, kept: State) -> Float[Tensor, "nodes pairs"]:
+        """Return the modulus of each pair of channels."""
+        real, imaginary = kept.chunk(2, dim=-1)
+        squares = real.square() + imaginary.square()
+        # Zero has no gradient there, where that of the root is infinite.
+        is_positive = squares > 0
+        return torch.where(is_positive, torch.sqrt(torch.where(is_positive, squares, 1.0)), 0.0)
+
+
 READOUTS = Family(
-    "readout", Readout, {"last": LastReadout, "max": MaximumReadout, "concatenation": ConcatenatedReadout}
+    "readout",
+    Readout,
+    {
+        "last": LastReadout,
+        "max": MaximumReadout,
+        "concatenation": ConcatenatedReadout,
+        "relu": RectifiedReadout,
+        "perceptron": PerceptronReadout,
+        "modulus": ModulusReadout,
+    },
 )
