@@ -728,7 +728,7 @@ def test_before_fit_there_is_nothing(call):
             dict(coefficients="direct", system="TDE-GNN_D"),
             "Expected system or coefficients, got both. .* leave system= out",
         ),
-        (dict(operator="gcn"), "operator to be one of diffusion, .*, or a class of your own, got 'gcn'"),
+        (dict(operator="gcm"), "operator to be one of diffusion, .*, or a class of your own, got 'gcm'"),
         (dict(intervals="guessed"), "intervals to be one of conformal, or a class of your own, got 'guessed'"),
         (dict(batch_size=0), "batch_size to be at least 1, got 0"),
         (dict(validate_every=0), "validate_every to be at least 1, got 0"),

@@ -65,8 +65,16 @@ def test_a_readout_reads_the_states_after_each_layer(name):
     model = network(readout=READOUTS.make(name, **SIZES))
     features = torch.randn(6, 5, dtype=torch.float64)
     states = states_of(model, features)
-    read = {"last": states[-1], "max": torch.stack(states).amax(dim=0), "concatenation": torch.cat(states, dim=-1)}
-    expected = read[name] @ model.readout.weight.T + model.readout.bias
+    last = states[-1]
+    read = {
+        "last": lambda: last,
+        "max": lambda: torch.stack(states).amax(dim=0),
+        "concatenation": lambda: torch.cat(states, dim=-1),
+        "relu": last.relu,
+        "perceptron": lambda: model.readout.hidden(last.relu()).relu(),
+        "modulus": lambda: torch.complex(*last.chunk(2, dim=-1)).abs(),
+    }
+    expected = read[name]() @ model.readout.weight.T + model.readout.bias
     torch.testing.assert_close(model(features, GRAPH), expected)
     assert {"readout.weight", "readout.bias"} <= set(model.state_dict())
 
@@ -113,7 +121,7 @@ def test_an_input_map_has_relu_after_each_layer(num_layers, layer_norm):
 def test_wrong_parts_are_explained():
     with pytest.raises(InputError, match="input map of 1 to 3 layers, got 4"):
         INPUT_MAPS.make(Part("perceptron", num_layers=4), **SIZES)
-    with pytest.raises(InputError, match="readout to be one of last, max, concatenation, or a class"):
+    with pytest.raises(InputError, match="readout to be one of last, max, .*, or a class"):
         NodeConfig(readout="maximum").build_network(5, 4, 0)
     with pytest.raises(InputError, match="settings of PerceptronInput among num_features, .*, got 'depth'"):
         NodeConfig(input_map=Part("perceptron", depth=2)).build_network(5, 4, 0)

@@ -118,7 +118,7 @@ def gcnii_star(operator, received, first, state, layer):
         (Part("gcnii", alpha=0.2, theta=1.5), gcnii),
         (Part("gcnii*", alpha=0.2, theta=1.5), gcnii_star),
     ],
-    ids=repr,
+    ids=lambda value: repr(value) if isinstance(value, Part) else value.__name__,
 )
 def test_backbone_is_its_equation(part, dense):
     check_equation(lambda: OPERATORS.make(part, **SIZES), dense)

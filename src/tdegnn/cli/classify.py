@@ -49,6 +49,9 @@ class ReadoutOption(StrEnum):
     LAST = "last"
     MAXIMUM = "max"
     CONCATENATION = "concatenation"
+    RELU = "relu"
+    PERCEPTRON = "perceptron"
+    MODULUS = "modulus"
 
 
 class StateNormOption(StrEnum):
@@ -62,6 +65,7 @@ class InputMapOption(StrEnum):
     """From features to the first state. A test compares the names with `nets/input_maps.py`."""
 
     LINEAR = "linear"
+    AFFINE = "affine"
     PERCEPTRON = "perceptron"
 
 
@@ -101,13 +105,19 @@ class ClassifierOptions:
         ),
     ] = None
     input_map: Annotated[
-        InputMapOption, typer.Option(help="From features to states: a linear map, or a perceptron of two layers.")
+        InputMapOption,
+        typer.Option(
+            help="From features to states: a linear map with relu, one without, or a perceptron of two layers."
+        ),
     ] = InputMapOption.LINEAR
     state_norm: Annotated[
         StateNormOption | None, typer.Option(help="Normalization of each new state.", show_default="none")
     ] = None
     readout: Annotated[
-        ReadoutOption, typer.Option(help="Read the last state, the maximum over all states, or all of them.")
+        ReadoutOption,
+        typer.Option(
+            help="What outputs are read from: the last state (as it is, its relu, or by a perceptron), or all states."
+        ),
     ] = ReadoutOption.LAST
     skip: Annotated[
         str | None,

@@ -129,9 +129,12 @@ def search_row(dataset_name: str, system: str, trials: Path, runs: Path, *, plac
     searches = read_row_searches()
     if system not in searches:
         raise InputError(f"Expected system to be one of {', '.join(searches)}, got {system!r}.")
-    if read_lines(trials, TRIAL_LINES, dataset=[dataset_name], system=[system], stage=[FINAL]):
-        return
-    search, prepared = searches[system], _Prepared(load_nodes(dataset_name))
+    search = searches[system]
+    known = read_lines(trials, TRIAL_LINES, dataset=[dataset_name], system=[system])
+    drawn = [config.to_record() for configs in search.drawn(dataset_name) for config in configs]
+    if drawn[0] in [line["configuration"] for line in known]:
+        return  # a cell is written whole
+    prepared = _Prepared(load_nodes(dataset_name))
     environment, start = describe_environment(placement.device), time.perf_counter()
     finalists, lines = search.known(dataset_name), []
     for configs in search.drawn(dataset_name):

@@ -17,6 +17,7 @@ from tdegnn.data.benchmarks.load import load_nodes
 from tdegnn.experiments.node_results import NODE_LINES, Cell
 from tdegnn.experiments.recipe_files import config_from_record, read_recipes
 from tdegnn.experiments.records import append_lines, describe_environment, read_lines
+from tdegnn.experiments.row_search import read_row_searches
 from tdegnn.kernel_ridge import NodeViews, candidates
 from tdegnn.metrics import accuracy
 from tdegnn.rivals.nodes.kernel_ridge import score_settings
@@ -36,7 +37,7 @@ DATASETS = (
 FIXED, LEARNED = "DE-GNN", ("TDE-GNN_D", "TDE-GNN_A", "TDE-GNN_S")
 SOLVED = LINK_RIDGE, KERNEL_RIDGE = "LINK-ridge", "kernel ridge"
 # All rows of the table. Those that are trained need a recipe; two are solved.
-SYSTEMS = (*SOLVED, *NODE_NETWORKS, FIXED, *LEARNED)
+SYSTEMS = tuple(dict.fromkeys((*SOLVED, *NODE_NETWORKS, *read_row_searches(), FIXED, *LEARNED)))
 
 
 def solve_link_ridge(dataset_name: str, path: Path) -> None:
