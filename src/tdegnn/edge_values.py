@@ -60,24 +60,20 @@ def weighted_product(
 
 def row_sums(pattern: SparseMatrix, values: Float[Tensor, "*batch entries"]) -> Float[Tensor, "*batch rows"]:
     """Return the sum of the values in each row. Zero for an empty row."""
-    ones = values.new_ones(*values.shape[:-1], pattern.shape[1], 1)
-    return weighted_product(pattern, values, ones)[..., 0]
+    sums: Tensor = _RowSums.apply(pattern, _as_rows(values))  # type: ignore[no-untyped-call]
+    return sums.reshape(*values.shape[:-1], sums.shape[-1])
 
 
 def spread_rows(pattern: SparseMatrix, rows: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch entries"]:
     """Return the number of its row for each entry."""
-    ones = rows.new_ones(pattern.shape[1], 1)
-    return edge_scores(pattern, rows[..., None], ones)
+    spread: Tensor = _SpreadRows.apply(pattern, _as_rows(rows))  # type: ignore[no-untyped-call]
+    return spread.reshape(*rows.shape[:-1], spread.shape[-1])
 
 
 def row_softmax(pattern: SparseMatrix, scores: Float[Tensor, "*batch entries"]) -> Float[Tensor, "*batch entries"]:
     """Return weights that are positive and sum to one in each row that is not empty."""
-    # Any constant per row gives the same weights. The largest score keeps the exponentials finite.
-    index = pattern.rows.expand(scores.shape)
-    largest = scores.detach().new_full((*scores.shape[:-1], pattern.shape[0]), -torch.inf)
-    largest = largest.scatter_reduce(-1, index, scores.detach(), "amax")
-    exponentials = torch.exp(scores - largest.gather(-1, index))
-    return exponentials / spread_rows(pattern, row_sums(pattern, exponentials))
+    weights: Tensor = _RowSoftmax.apply(pattern, _as_rows(scores))  # type: ignore[no-untyped-call]
+    return weights.reshape(scores.shape)
 
 
 @quick_to_call
@@ -148,6 +144,95 @@ class _WeightedProduct(torch.autograd.Function):
         by_member = (_members_first(info, *each).flatten(0, 1) for each in zip(inputs[1:], in_dims[1:], strict=True))
         product = _WeightedProduct.apply(pattern, *by_member)  # type: ignore[no-untyped-call]
         return product.unflatten(0, (info.batch_size, -1)), 0
+
+
+class _OfEntries(torch.autograd.Function):
+    """A function of a pattern and of numbers with one batch axis, to which members are added."""
+
+    @classmethod
+    def _fold(cls, info: Any, in_dims: tuple[int | None, ...], pattern: SparseMatrix, numbers: Tensor) -> Any:
+        members_first = numbers.movedim(in_dims[1] or 0, 0)  # what has no members is not under `vmap`
+        result = cls.apply(pattern, members_first.flatten(0, 1))  # type: ignore[no-untyped-call]
+        return result.unflatten(0, (info.batch_size, -1)), 0
+
+
+@quick_to_call
+class _RowSums(_OfEntries):
+    """The sum of each row, given a pattern and values (batch, entries)."""
+
+    @staticmethod
+    def forward(*inputs: Any) -> Tensor:
+        pattern, values = inputs
+        blocks: SparseMatrix = pattern.copies(len(values))
+        return blocks.product_with(values.flatten(), values.new_ones(blocks.shape[1], 1)).view(len(values), -1)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
+        ctx.pattern = inputs[0]
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        return None, _SpreadRows.apply(ctx.pattern, gradient)  # type: ignore[no-untyped-call]
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> Any:
+        return _RowSums._fold(info, in_dims, *inputs)
+
+
+@quick_to_call
+class _SpreadRows(_OfEntries):
+    """The number of its row for each entry, given a pattern and numbers (batch, rows)."""
+
+    @staticmethod
+    def forward(*inputs: Any) -> Tensor:
+        pattern, rows = inputs
+        spread: Tensor = rows.index_select(1, pattern.rows)
+        return spread
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
+        ctx.pattern = inputs[0]
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        return None, _RowSums.apply(ctx.pattern, gradient)  # type: ignore[no-untyped-call]
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> Any:
+        return _SpreadRows._fold(info, in_dims, *inputs)
+
+
+@quick_to_call
+class _RowSoftmax(_OfEntries):
+    """Softmax of each row, given a pattern and scores (batch, entries)."""
+
+    @staticmethod
+    def forward(*inputs: Any) -> Tensor:
+        pattern, scores = inputs
+        # Any constant per row gives the same weights. The largest score keeps the exponentials finite.
+        largest = scores.new_full((len(scores), pattern.shape[0]), -torch.inf)
+        largest = largest.scatter_reduce(1, pattern.rows.expand(scores.shape), scores, "amax")
+        exponentials = torch.exp(scores - _SpreadRows.forward(pattern, largest))
+        return exponentials / _SpreadRows.forward(pattern, _RowSums.forward(pattern, exponentials))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.pattern = inputs[0]
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        (weights,) = ctx.saved_tensors
+        return None, weights * (gradient - spread_rows(ctx.pattern, row_sums(ctx.pattern, weights * gradient)))
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> Any:
+        return _RowSoftmax._fold(info, in_dims, *inputs)
+
+
+def _as_rows(numbers: Float[Tensor, "*batch entries"]) -> Float[Tensor, "rows entries"]:
+    # Not `reshape(-1, ...)`: a graph may have no edges.
+    return numbers.reshape(numbers.shape[:-1].numel(), numbers.shape[-1])
 
 
 def _members_first(info: Any, values: Tensor, members_axis: int | None) -> Tensor:
