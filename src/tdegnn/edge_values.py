@@ -44,7 +44,7 @@ def weighted_product(
 ) -> Float[Tensor, "*batch rows channels"]:
     """Return `sum_j values_ij state_j` for each row i. Values may have the batch axes of the state, or none."""
     flat = state.reshape(-1, *state.shape[-2:])
-    own = values.reshape(values.shape[:-1].numel(), values.shape[-1])  # not -1: there may be no entries
+    own = _as_rows(values)
     if len(own) == 1 and len(flat) > 1:
         # One matrix for all elements of the batch, which become channels.
         folded = flat.movedim(0, 1).flatten(1)[None]
