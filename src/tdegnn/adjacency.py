@@ -87,7 +87,8 @@ def scaled_array(
 
 def convolution_array(graph: Graph) -> scipy.sparse.csr_array:
     """Return P for SciPy, in float64. It is not kept."""
-    return _normalize(_with_self_loops(graph))
+    looped = _with_self_loops(graph)
+    return _scale(looped, looped.sum(axis=1) ** -0.5)
 
 
 def pattern_of(graph: Graph, like: Tensor, *, self_loops: bool = False) -> SparseMatrix:
@@ -121,22 +122,18 @@ def convolution_matrix(graph: Graph, like: Tensor) -> SparseMatrix:
 
 def received_matrix(graph: Graph, like: Tensor) -> SparseMatrix:
     """Return A', on the device and in the precision of `like`."""
-    return keep(graph, "received", like, lambda: _matrix_like(graph.received, like))
+    return scaled_matrix(graph, like, 0.0, 0.0)
 
 
 def averaging_matrix(graph: Graph, like: Tensor) -> SparseMatrix:
     """Return `D^-1 A'`, on the device and in the precision of `like`. Rows of nodes that receive nothing are zero."""
-    return keep(graph, "averaging", like, lambda: _matrix_like(_divide_rows(graph.received.tocsr()), like))
+    return scaled_matrix(graph, like, -1.0, 0.0)
 
 
 def diffusion_matrices(graph: Graph, like: Tensor) -> tuple[SparseMatrix, SparseMatrix]:
     """Return `D_O^-1 A` and `D_I^-1 A^T`: random walks along and against the edges, for any direction of the graph."""
-
-    def build() -> tuple[SparseMatrix, SparseMatrix]:
-        edges = graph.with_direction("out").received.tocsr()
-        return _matrix_like(_divide_rows(edges), like), _matrix_like(_divide_rows(edges.T.tocsr()), like)
-
-    return keep(graph, "diffusion", like, build)
+    along, against = (scaled_matrix(graph, like, -1.0, 0.0, direction=direction) for direction in ("out", "in"))
+    return along, against
 
 
 def looped_messages(graph: Graph, like: Tensor) -> Int[Tensor, "2 messages"]:
@@ -163,10 +160,6 @@ def _with_self_loops(graph: Graph) -> scipy.sparse.csr_array:
     return (received + scipy.sparse.diags_array((received.diagonal() == 0).astype(np.float64))).tocsr()
 
 
-def _normalize(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
-    return _scale(matrix, matrix.sum(axis=1) ** -0.5)
-
-
 def _scale(matrix: scipy.sparse.csr_array, scale: Float[np.ndarray, " nodes"]) -> scipy.sparse.csr_array:
     diagonal = scipy.sparse.diags_array(scale)
     return (diagonal @ matrix @ diagonal).tocsr()
@@ -176,12 +169,6 @@ def _power(degrees: Float[np.ndarray, " nodes"], exponent: float) -> Float[np.nd
     """Return degrees to an exponent. A degree of zero stays zero: nothing is divided by it."""
     is_positive = degrees > 0
     return np.where(is_positive, np.where(is_positive, degrees, 1.0) ** exponent, 0.0)
-
-
-def _divide_rows(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
-    """Scale rows to sum to one. Rows of zeros stay zero."""
-    sums = matrix.sum(axis=1)
-    return (scipy.sparse.diags_array(1.0 / np.where(sums > 0, sums, 1.0)) @ matrix).tocsr()
 
 
 def _matrix_like(matrix: scipy.sparse.sparray, like: Tensor) -> SparseMatrix:

@@ -65,7 +65,7 @@ def row_sums(pattern: SparseMatrix, values: Float[Tensor, "*batch entries"]) -> 
 
 
 def spread_rows(pattern: SparseMatrix, rows: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch entries"]:
-    """Return the number of its row for each entry."""
+    """Return, for each entry (i, j) of the pattern, the number of its row, `rows_i`."""
     spread: Tensor = _SpreadRows.apply(pattern, _as_rows(rows))  # type: ignore[no-untyped-call]
     return spread.reshape(*rows.shape[:-1], spread.shape[-1])
 
@@ -181,7 +181,7 @@ class _RowSums(_OfEntries):
 
 @quick_to_call
 class _SpreadRows(_OfEntries):
-    """The number of its row for each entry, given a pattern and numbers (batch, rows)."""
+    """`rows_i` for each entry (i, j), given a pattern and numbers (batch, rows)."""
 
     @staticmethod
     def forward(*inputs: Any) -> Tensor:

@@ -18,12 +18,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from tdegnn.adjacency import convolution_matrix, scaled_matrix
+from tdegnn.adjacency import convolution_array, scaled_array
 from tdegnn.errors import InputError, check_finite
 from tdegnn.files import check_memory
 from tdegnn.graph import Graph
 from tdegnn.ridge import solve_ridge
-from tdegnn.sparse import SparseMatrix
 
 # Exponents of the in-degree of the columns, by link list. Degrees of the rows make no difference to a cosine.
 LINK_LISTS = {"links": 0.0, "scaled-links": -0.25}
@@ -226,27 +225,19 @@ def _view_rows(features: Any, graph: Graph, names: set[str]) -> dict[str, Any]:
     """Return the rows of each view, before they are scaled to unit length."""
     sparse = scipy.sparse.issparse(features)
     given = scipy.sparse.csr_array(features, dtype=np.float64) if sparse else np.asarray(features, dtype=np.float64)
-    like = torch.empty((), dtype=torch.float64)
     rows: dict[str, Any] = {
-        name: _to_scipy(scaled_matrix(graph, like, 0.0, exponent))
-        for name, exponent in LINK_LISTS.items()
-        if name in names
+        name: scaled_array(graph, 0.0, exponent) for name, exponent in LINK_LISTS.items() if name in names
     }
     rows[FEATURES] = given
     for hops, is_undirected in ((HOPS, False), (UNDIRECTED_HOPS, True)):
         needed = [number for number, name in enumerate(hops, 1) if name in names]
         if needed:
             passed = given
-            passing = _to_scipy(convolution_matrix(graph.with_direction("both") if is_undirected else graph, like))
+            passing = convolution_array(graph.with_direction("both") if is_undirected else graph)
             for name in hops[: max(needed)]:
                 passed = passing @ passed
                 rows[name] = passed
     return {name: kept for name, kept in rows.items() if name in names}
-
-
-def _to_scipy(matrix: SparseMatrix) -> scipy.sparse.csr_array:
-    parts = (matrix.values.numpy(), matrix.columns.numpy(), matrix.row_pointers.numpy())
-    return scipy.sparse.csr_array(parts, shape=matrix.shape)
 
 
 def _unit(rows: Any) -> Any:

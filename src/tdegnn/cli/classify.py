@@ -69,6 +69,12 @@ class InputMapOption(StrEnum):
     PERCEPTRON = "perceptron"
 
 
+class SkipOption(StrEnum):
+    """Scores that are added to the outputs. A test compares the names with `nets/node_skips.py`."""
+
+    KERNEL_RIDGE = "kernel-ridge"
+
+
 class OptimizerOption(StrEnum):
     """How weights learn."""
 
@@ -120,8 +126,7 @@ class ClassifierOptions:
         ),
     ] = ReadoutOption.LAST
     skip: Annotated[
-        str | None,
-        typer.Option(help="Scores in closed form, added to the outputs.", metavar="NAME", show_default="none"),
+        SkipOption | None, typer.Option(help="Scores in closed form, added to the outputs.", show_default="none")
     ] = None
     self_loops: Annotated[bool, typer.Option("--self-loops", help="Let nodes also receive from themselves.")] = False
     hidden_channels: Annotated[int, typer.Option(help="Channels of a state.", min=1)] = 64
@@ -184,7 +189,7 @@ class ClassifierOptions:
             input_map=self.input_map.value,
             state_norm=None if self.state_norm is None else self.state_norm.value,
             readout=self.readout.value,
-            skip=self._checked_skip(),
+            skip=None if self.skip is None else self.skip.value,
             self_loops=self.self_loops,
             hidden_channels=self.hidden_channels,
             num_layers=self.layers,
@@ -219,13 +224,6 @@ class ClassifierOptions:
             return {}
         usual = {} if norm is None else {"batch_norm": norm}
         return {"operator": operator_part(name, self.operator_setting, **usual)}
-
-    def _checked_skip(self) -> str | None:
-        from tdegnn.nets.node_skips import SKIPS
-
-        if self.skip is not None:
-            SKIPS.check(self.skip)
-        return self.skip
 
     @property
     def num_trainings(self) -> int:

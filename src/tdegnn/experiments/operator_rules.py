@@ -91,7 +91,7 @@ class RuleCells:
     @property
     def validation(self) -> float:
         """Mean validation accuracy of c = [1], by which the best operator of a dataset is chosen."""
-        return fmean(self.cells[EULER].validation_accuracies.values())
+        return _validation(self.cells[EULER])
 
     def gain(self, rule: str) -> Gain:
         """Return what a rule adds over c = [1] on test, paired over the splits."""
@@ -101,7 +101,7 @@ class RuleCells:
     def best_rule(self) -> str:
         """The learned rule with the highest mean validation accuracy."""
         learned = {rule: cell for rule, cell in self.cells.items() if rule != EULER}
-        return max(learned, key=lambda rule: fmean(learned[rule].validation_accuracies.values()))
+        return max(learned, key=lambda rule: _validation(learned[rule]))
 
 
 def summarize_rules(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], RuleCells]:

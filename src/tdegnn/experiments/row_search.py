@@ -22,7 +22,7 @@ import numpy as np
 
 from tdegnn.data.benchmarks.load import load_nodes
 from tdegnn.data.nodes import NodeDataset
-from tdegnn.errors import InputError
+from tdegnn.errors import check_choice
 from tdegnn.experiments.node_results import NODE_LINES
 from tdegnn.experiments.node_systems import AnyConfig, NodeRun, train_members
 from tdegnn.experiments.recipe_files import config_from_record, write_recipe
@@ -127,17 +127,16 @@ def search_row(dataset_name: str, system: str, trials: Path, runs: Path, *, plac
         placement: Where to compute.
     """
     searches = read_row_searches()
-    if system not in searches:
-        raise InputError(f"Expected system to be one of {', '.join(searches)}, got {system!r}.")
+    check_choice(searches, system=system)
     search = searches[system]
     known = read_lines(trials, TRIAL_LINES, dataset=[dataset_name], system=[system])
-    drawn = [config.to_record() for configs in search.drawn(dataset_name) for config in configs]
-    if drawn[0] in [line["configuration"] for line in known]:
+    by_shape = search.drawn(dataset_name)
+    if by_shape[0][0].to_record() in [line["configuration"] for line in known]:
         return  # a cell is written whole
     prepared = _Prepared(load_nodes(dataset_name))
     environment, start = describe_environment(placement.device), time.perf_counter()
     finalists, lines = search.known(dataset_name), []
-    for configs in search.drawn(dataset_name):
+    for configs in by_shape:
         by_config = _train(prepared, configs, SEARCH_SPLITS, placement)
         lines += [_trial_line(RANDOM, own) for own in by_config]
         finalists.append(max(by_config, key=_validation)[0].config)

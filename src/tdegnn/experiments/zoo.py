@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files as resources
@@ -56,7 +55,7 @@ OTHERS = {
         "Zheleva & Getoor, 2009, To join or not to join (LINK), with a ridge",
     ),
     KERNEL_RIDGE: (
-        "scores = K (K_train + lambda I)^-1 Y_train, K_ij = exp(g (mean of cosines of link lists or features - 1))",
+        "scores = K (K_tt + lambda m I)^-1 (Y_t - y) + y, K_ij = exp(g (mean cosine of link lists or features - 1))",
         "this library: a kernel ridge in closed form, no network",
     ),
 }
@@ -239,8 +238,7 @@ def _system_entry(name: str, operators: Sequence[ZooEntry], measured: Mapping[st
     deviations: tuple[str, ...] = ()
     if name in NODE_NETWORKS:
         network = NODE_NETWORKS[name]
-        written = _read_module(sys.modules[network.__module__].__doc__ or "")
-        equation, citation = network.equation or written[0], network.citation or written[1]
+        equation, citation = network.equation, network.citation
         settings = _settings_of(network._make_layers, [network], {})
         deviations = _deviations_of(network)
     elif name in OTHERS:
@@ -258,16 +256,6 @@ def _system_entry(name: str, operators: Sequence[ZooEntry], measured: Mapping[st
         NODE_ACCURACY.get(name, {}),
         measured,
     )
-
-
-def _read_module(text: str) -> tuple[str, str]:
-    """Return equation and citation from the docstring of a module: its formulas, and its first line.
-
-    A first line `NAME (AUTHORS, YEAR): what it is.` becomes `AUTHORS, YEAR, NAME: what it is`.
-    """
-    formulas = [" ".join(formula.split()) for formula in re.findall(r"`([^`]* = [^`]*)`", text)]
-    first = text.split("\n", maxsplit=1)[0].rstrip(".")
-    return ", ".join(formulas), re.sub(r"^(.*?) \(([^()]*\b\d{4})\)", r"\2, \1", first)
 
 
 def _settings_of(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -34,6 +34,14 @@ from tdegnn.training_nodes import TrainingNodes
 
 # Settings are chosen on at most this many of the training nodes, evenly spaced: some hundred ridges take seconds then.
 MOST_TO_CHOOSE_ON = 1000
+
+
+class _Settings(NamedTuple):
+    views: Sequence[str] | Auto
+    sharpness: float | Auto
+    ridge: float | Auto
+    num_folds: int
+    first_scale: float
 
 
 class KernelRidgeSkip(NodeSkip):
@@ -77,16 +85,15 @@ class KernelRidgeSkip(NodeSkip):
             1.0 if sharpness == "auto" else sharpness,
             1.0 if ridge == "auto" else ridge,
         ).check()
-        # In tuples: plain numbers would have to be the same in all networks that are trained together.
-        self._given = (views, sharpness, ridge)
-        self._counts = (num_folds, first_scale)
+        # Not as plain numbers, which would have to be the same in all networks that are trained together.
+        self._settings = _Settings(views, sharpness, ridge, num_folds, first_scale)
         self.register_buffer("scores", torch.zeros(num_nodes, num_outputs))
         self.scale = nn.Parameter(torch.empty(()))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Return the scale to where it starts. The scores stay."""
-        nn.init.constant_(self.scale, self._counts[1])
+        nn.init.constant_(self.scale, self._settings.first_scale)
 
     def see_training_nodes(self, nodes: TrainingNodes) -> None:
         """Choose what is not given, and solve for the scores, on the device of this skip.
@@ -101,8 +108,9 @@ class KernelRidgeSkip(NodeSkip):
         training = np.flatnonzero(nodes.mask)
         if len(training) < 2:
             raise InputError(f"Expected at least 2 training nodes for a kernel ridge, got {len(training)}. Add some.")
-        settings = candidates(nodes.graph, *self._given)
-        num_folds = min(self._counts[0], len(training))
+        given = self._settings
+        settings = candidates(nodes.graph, given.views, given.sharpness, given.ridge)
+        num_folds = min(given.num_folds, len(training))
         name = ("kernel ridge", settings, num_folds, _digest(nodes))
         found = keep(nodes.graph, name, self.scores, lambda: _solve(nodes, training, settings, num_folds, self.scores))
         self.scores.copy_(found)
@@ -118,8 +126,8 @@ class KernelRidgeSkip(NodeSkip):
 
     def extra_repr(self) -> str:
         """Return the settings shown by `repr`."""
-        views, sharpness, ridge = self._given
-        return f"views={views}, sharpness={sharpness}, ridge={ridge}, num_folds={self._counts[0]}"
+        views, sharpness, ridge, num_folds, _ = self._settings
+        return f"views={views}, sharpness={sharpness}, ridge={ridge}, num_folds={num_folds}"
 
 
 def _solve(

@@ -91,7 +91,7 @@ class PerceptronReadout(RectifiedReadout):
         return outputs
 
 
-class ModulusReadout(LinearReadout):
+class ModulusReadout(LastReadout):
     """A linear map of the modulus of the last state, whose first half of channels is real and second half imaginary.
 
     Args:
@@ -104,15 +104,11 @@ class ModulusReadout(LinearReadout):
             raise InputError(f"Expected an even number of channels, pairs of complex numbers, got {channels}.")
         super().__init__(channels // 2, num_outputs)
 
-    def keep(self, kept: State | None, state: State) -> State:  # noqa: ARG002 (the states before do not matter)
-        """Return the newest state."""
-        return state
-
     def join(self, kept: State) -> Float[Tensor, "nodes pairs"]:
         """Return the modulus of each pair of channels."""
         real, imaginary = kept.chunk(2, dim=-1)
         squares = real.square() + imaginary.square()
-        # Zero has no gradient there, where that of the root is infinite.
+        # The gradient of the root is infinite at zero. There none is passed on.
         is_positive = squares > 0
         return torch.where(is_positive, torch.sqrt(torch.where(is_positive, squares, 1.0)), 0.0)
 

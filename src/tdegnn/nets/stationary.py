@@ -188,8 +188,16 @@ class StationaryNetwork(NodeNetwork):
         readout_dropout: float | None = None,
         seed: int = 0,
     ) -> None:
-        rates = (outer_dropout, hidden_dropout, seed, readout_dropout)
-        super().__init__(num_features, num_outputs, hidden_channels, num_layers, *rates)
+        super().__init__(
+            num_features,
+            num_outputs,
+            hidden_channels,
+            num_layers,
+            outer_dropout,
+            hidden_dropout,
+            seed,
+            readout_dropout=readout_dropout,
+        )
         check_finite(step_size=step_size)
         if not isinstance(coefficients, TemporalCoefficients):
             raise InputError(

@@ -73,16 +73,17 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             attention with a gate, `"TDE-GNN_S"` a vector that is stable whatever it learns.
         coefficients: The rule for c, in place of `system`: `"direct"` (default), `"attention"`, `"gated-attention"`,
             `"stable"`, `"stable-attention"`, `"euler"`, `"leapfrog"`, `"mixed"`, or a `TemporalCoefficients`.
-        operator: The spatial term: `"diffusion"`, `"near-identity"`, or a `SpatialOperator`. If None,
-            `Part("near-identity", batch_norm=True)`.
+        operator: The spatial term: a name that `tdegnn zoo` lists, such as `"gread-bs"`, or a `SpatialOperator`. If
+            None, `Part("near-identity", batch_norm=True)`.
         initial_states: From the embedding to the first states: `"newest-unmapped"`, or the paper's `"mapped"`.
-        input_map: From the features to the embedding: `"linear"`, with relu, or `Part("perceptron", num_layers=2,
-            layer_norm=False)`, of 1 to 3 layers.
+        input_map: From the features to the embedding: `"linear"`, with relu, `"affine"`, without it, or
+            `Part("perceptron", num_layers=2, layer_norm=False)`, of 1 to 3 layers.
         state_norm: Applied to the new state after each layer: `"unit-length"` or `"layer-norm"`. If None, states stay
             as they are.
-        readout: From the states after each layer to the outputs, a linear map of the `"last"` one, of their elementwise
-            `"max"`, or of their `"concatenation"`.
-        skip: Scores that are added to the outputs, a `NodeSkip`. If None, nothing is added.
+        readout: From the states after each layer to the outputs: a linear map of the `"last"` one, of its `"relu"`, of
+            its `"modulus"` (complex states), of the elementwise `"max"` of all, or of their `"concatenation"`; or a
+            `"perceptron"` on the last one.
+        skip: Scores that are added to the outputs: `"kernel-ridge"`, or a `NodeSkip`. If None, nothing is added.
         hidden_channels: Channels of a state.
         num_layers: Number of layers.
         order: Length of the history, for rules that take one. `"auto"` trains with 1 to 4, takes the order that

@@ -14,6 +14,7 @@ from torch import nn
 
 from tdegnn.adjacency import edge_ends
 from tdegnn.graph import Graph, State
+from tdegnn.operators.batch_norm import normalize
 from tdegnn.operators.mixing_operator import FirstState, MixingOperator
 
 
@@ -64,8 +65,8 @@ class CdeOperator(MixingOperator):
         """Return the rate, and the first state."""
         first = self._look_back(state, graph, context)
         diffusion = self.mixing.mix(self.mixing.weigh(state, graph), state, graph)
-        moved = self.convection_map(_normalize(self.convection_norm, self._convection(state, graph)))
-        moved = moved + self.diffusion_map(_normalize(self.diffusion_norm, diffusion))
+        moved = self.convection_map(normalize(self.convection_norm, self._convection(state, graph)))
+        moved = moved + self.diffusion_map(normalize(self.diffusion_norm, diffusion))
         target = self.joint_map(torch.cat([state, moved], dim=-1))
         return torch.sigmoid(self.raw_rate) * (target - state) + self.source_scale * first.state, first
 
@@ -80,9 +81,3 @@ class CdeOperator(MixingOperator):
         velocities = torch.relu(senders @ mapped - receivers @ mapped)
         # The own state is the same in all terms of the sum.
         return state * (receivers.transposed @ velocities)
-
-
-def _normalize(norm: nn.BatchNorm1d, state: State) -> State:
-    # Batch norm takes rows and channels: nodes and batch are both rows.
-    normalized: State = norm(state.flatten(0, -2)).view_as(state)
-    return normalized

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from tdegnn.core.operator import SpatialOperator
 from tdegnn.errors import check_count, check_finite, check_fits, check_layer
 from tdegnn.graph import Graph, State
+from tdegnn.operators.batch_norm import normalize
 
 PAPER = "Eliasof et al., 2024, On the temporal domain of differential equation inspired graph neural networks"
 
@@ -61,8 +62,7 @@ class DiffusionOperator(SpatialOperator):
         check_fits(state, self.weight, self.channels)
         mixed = graph.diffuse(state, self.step_size) @ self._layer_map(layer)
         if self.norms:
-            # Batch norm takes rows and channels: nodes and batch are both rows.
-            mixed = self.norms[layer](mixed.flatten(0, -2)).view_as(mixed)
+            mixed = normalize(self.norms[layer], mixed)
         return torch.relu(mixed), context
 
     def _layer_map(self, layer: int) -> Float[Tensor, "channels channels"]:

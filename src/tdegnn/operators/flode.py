@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from tdegnn.adjacency import keep, scaled_array
 from tdegnn.core.operator import SpatialOperator
-from tdegnn.errors import InputError, check_count, check_fits
+from tdegnn.errors import InputError, check_choice, check_count, check_fits
 from tdegnn.graph import Graph, State
 from tdegnn.sparse import SparseMatrix
 
@@ -62,8 +62,7 @@ class FlodeOperator(SpatialOperator):
     ) -> None:
         super().__init__()
         check_count(channels=channels, rank=1 if rank is None else rank)
-        if kind not in get_args(Equation):
-            raise InputError(f"Expected kind to be one of {', '.join(get_args(Equation))}, got {kind!r}.")
+        check_choice(get_args(Equation), kind=kind)
         if kind == "schroedinger" and channels % 2:
             raise InputError(
                 f"Expected channels to be even, since complex states are pairs of channels, got {channels}. Take one "

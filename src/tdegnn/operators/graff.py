@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from tdegnn.adjacency import scaled_matrix
 from tdegnn.core.operator import SpatialOperator
-from tdegnn.errors import InputError, check_count, check_fits
+from tdegnn.errors import InputError, check_choice, check_count, check_fits
 from tdegnn.graph import Graph, State
 from tdegnn.operators.mixing_operator import FirstState
 
@@ -54,8 +54,7 @@ class GraffOperator(SpatialOperator):
     ) -> None:
         super().__init__()
         check_count(channels=channels)
-        if mixing not in get_args(Mixing):
-            raise InputError(f"Expected mixing to be one of {', '.join(get_args(Mixing))}, got {mixing!r}.")
+        check_choice(get_args(Mixing), mixing=mixing)
         if activation not in (None, *get_args(GraffActivation)):
             raise InputError(f"Expected activation to be 'relu' or None, got {activation!r}.")
         self.channels, self.mixing, self.activation = channels, mixing, activation

@@ -66,26 +66,26 @@ class PDEGCNOperator(SpatialOperator):
         """Return `-G^T K_l^T relu(K_l G F)`."""
         check_layer(layer, self.num_layers)
         check_fits(state, self.weight, self.channels)
-        weight, matrices = self.weight[layer], _differences(graph, state)
-        if isinstance(matrices, SparseMatrix):
-            return -(matrices @ state) @ (weight.mT @ weight), context
-        flows = torch.relu((matrices.gradient @ state) @ weight.mT)  # (*batch, entries, channels)
-        return -(matrices.transposed @ flows) @ weight, context
+        weight, (matrix, is_laplacian) = self.weight[layer], _differences(graph, state)
+        if is_laplacian:
+            return -(matrix @ state) @ (weight.mT @ weight), context
+        flows = torch.relu((matrix @ state) @ weight.mT)  # (*batch, entries, channels)
+        return -(matrix.transposed @ flows) @ weight, context
 
     def extra_repr(self) -> str:
         """Return the sizes shown by `repr`."""
         return f"channels={self.channels}, num_layers={self.num_layers}"
 
 
-class _Gradient(NamedTuple):
-    gradient: SparseMatrix
-    transposed: SparseMatrix
+class _Differences(NamedTuple):
+    matrix: SparseMatrix
+    is_laplacian: bool
 
 
-def _differences(graph: Graph, like: Tensor) -> SparseMatrix | _Gradient:
-    """Return L if A' is symmetric, else G and G^T."""
+def _differences(graph: Graph, like: Tensor) -> _Differences:
+    """Return L if A' is symmetric, else G."""
 
-    def build() -> SparseMatrix | _Gradient:
+    def build() -> _Differences:
         weights = convolution_array(graph).tocoo()
         is_edge = weights.row != weights.col
         receivers, senders, values = (each[is_edge] for each in (weights.row, weights.col, weights.data))
@@ -98,11 +98,8 @@ def _differences(graph: Graph, like: Tensor) -> SparseMatrix | _Gradient:
             shape=(len(values), graph.num_nodes),
         )
         is_symmetric = (graph.received != graph.received.T).nnz == 0
-        if is_symmetric:
-            # Each edge is in the gradient twice.
-            return SparseMatrix.from_scipy(gradient.T @ gradient / 2).to(like.device, like.dtype)
-        return _Gradient(
-            *(SparseMatrix.from_scipy(each).to(like.device, like.dtype) for each in (gradient, gradient.T))
-        )
+        # Each edge is in the gradient twice.
+        matrix = gradient.T @ gradient / 2 if is_symmetric else gradient
+        return _Differences(SparseMatrix.from_scipy(matrix).to(like.device, like.dtype), is_symmetric)
 
     return keep(graph, "differences", like, build)

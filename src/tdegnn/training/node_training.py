@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from tdegnn.data.nodes import NodeDataset
-from tdegnn.errors import InputError, check_count
+from tdegnn.errors import check_choice, check_count
 from tdegnn.graph import Direction, Graph
 from tdegnn.sparse import SparseMatrix
 from tdegnn.training.devices import Placement, choose_placement
@@ -55,29 +55,17 @@ class TrainingRegime:
     normalized_features: bool = False
 
     def __post_init__(self) -> None:
-        for name, value, known in (
-            ("optimizer", self.optimizer, get_args(OptimizerName)),
-            ("select_by", self.select_by, get_args(SelectBy)),
-            ("direction", self.direction, (None, *get_args(Direction))),
-        ):
-            if value not in known:
-                words = ", ".join(repr(each) for each in known if each is not None)
-                raise InputError(f"Expected {name} to be one of {words}, got {value!r}.")
+        check_choice(get_args(OptimizerName), optimizer=self.optimizer)
+        check_choice(get_args(SelectBy), select_by=self.select_by)
+        if self.direction is not None:
+            check_choice(get_args(Direction), direction=self.direction)
         if self.patience is not None:
             check_count(patience=self.patience)
 
     @property
     def shape(self) -> tuple[Any, ...]:
         """The settings that configurations must share to be trained in one batch."""
-        return (
-            self.num_steps,
-            self.patience,
-            self.optimizer,
-            self.select_by,
-            self.direction,
-            self.self_loops,
-            self.normalized_features,
-        )
+        return tuple(getattr(self, each.name) for each in fields(TrainingRegime))
 
     @property
     def optimizer_kind(self) -> type[GroupedAdam]:

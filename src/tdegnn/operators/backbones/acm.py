@@ -104,8 +104,8 @@ class AcmiiBackbone(AcmBackbone):
 class AcmPlusBackbone(AcmBackbone):
     """ACM with a fourth part of the adjacency rows, `B(F) = sum_k a_k * relu(K_k F W_k) + a_S * relu(A' W_S)`.
 
-    `W_S` has one row per node, so the backbone is bound to the graph it was made for. V is 4 x 4, and 4 takes the place
-    of 3 below it.
+    `W_S` has one row per node, so the backbone is bound to the graph it was made for. V is 4 x 4, and the scores are
+    divided by 4 instead of 3 before the softmax.
 
     Deviation: the paper also normalizes the parts before they are weighed. The released code never does.
 

@@ -65,8 +65,8 @@ class DirGnnBackbone(Backbone):
         check_count(channels=channels, num_layers=num_layers)
         check_finite(row_exponent=row_exponent, column_exponent=column_exponent)
         check_choice(ACTIVATIONS, activation=activation)
-        if direction not in (None, *get_args(Direction)):
-            raise InputError(f"Expected direction to be 'out', 'in', 'both' or None, got {direction!r}.")
+        if direction is not None:
+            check_choice(get_args(Direction), direction=direction)
         if not 0.0 <= alpha <= 1.0:
             raise InputError(f"Expected alpha to be from 0 to 1, got {alpha}.")
         self.channels, self.num_layers = channels, num_layers

@@ -13,6 +13,7 @@ from torch import nn
 
 from tdegnn.graph import Graph, State
 from tdegnn.operators.backbones.gcn import GcnBackbone
+from tdegnn.operators.batch_norm import normalize
 
 
 class TunedGcnBackbone(GcnBackbone):
@@ -45,6 +46,5 @@ class TunedGcnBackbone(GcnBackbone):
         if self.residual_maps:
             mixed = mixed + self.residual_maps[layer](state)
         if self.norms:
-            # Batch norm takes rows and channels: nodes and batch are both rows.
-            mixed = self.norms[layer](mixed.flatten(0, -2)).view_as(mixed)
+            mixed = normalize(self.norms[layer], mixed)
         return torch.relu(mixed), context

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar
 
+from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import check_count
 from tdegnn.nets.node_network import NodeNetwork
 
@@ -51,6 +52,10 @@ class RivalNodeNetwork(NodeNetwork):
         self.num_nodes = num_nodes
         self._make_layers(**settings)
         self.reset_parameters()
+
+    @classmethod
+    def prepare(cls, dataset: NodeDataset) -> None:
+        """Give a dataset what only this network needs, if there is something."""
 
     # `*args` only so that the arguments of an override may differ: settings come by name.
     @abstractmethod

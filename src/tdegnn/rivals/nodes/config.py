@@ -10,12 +10,9 @@ from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError
 from tdegnn.parts import drawing_weights
 from tdegnn.rivals.nodes.base import RivalNodeNetwork
-from tdegnn.rivals.nodes.latent_space import use_published_relations
 from tdegnn.rivals.nodes.registry import NODE_NETWORKS
 from tdegnn.training.members import GroupDescent, GroupedAdam
 from tdegnn.training.node_training import TrainingRegime
-
-GEOM_GCN = "Geom-GCN"
 
 
 @dataclass(frozen=True)
@@ -62,8 +59,7 @@ class RivalConfig(TrainingRegime):
     def prepare(self, dataset: NodeDataset) -> NodeDataset:
         """Return the dataset as this configuration asks for it."""
         prepared = super().prepare(dataset)
-        if self.system == GEOM_GCN:
-            use_published_relations(prepared)  # of the benchmarks that have them; others are computed
+        NODE_NETWORKS[self.system].prepare(prepared)
         return prepared
 
     def build(self, dataset: NodeDataset, seed: int) -> RivalNodeNetwork:

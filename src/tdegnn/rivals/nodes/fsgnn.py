@@ -37,6 +37,9 @@ class FeatureSelectionNetwork(RivalNodeNetwork):
         is_unit_length: Whether rows are scaled to unit length. Published: not on Film. Default: True.
     """
 
+    equation = "scores = relu([softmax(a)_j unit(H_j)]_j) U, H = [X W_0, P^k X W_k, S^k X V_k] + b, k from 1 to K"
+    citation = "Maurya et al., 2022, Simplifying Approach to Node Classification in Graph Neural Networks"
+
     def _make_layers(self, is_unit_length: bool = True) -> None:
         self.is_unit_length = is_unit_length
         num_hops = 2 * self.num_layers + 1

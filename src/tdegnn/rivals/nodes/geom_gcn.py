@@ -13,10 +13,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tdegnn.adjacency import keep
+from tdegnn.data.nodes import NodeDataset
 from tdegnn.graph import Graph
 from tdegnn.nets.node_network import Features
 from tdegnn.rivals.nodes.base import RivalNodeNetwork
-from tdegnn.rivals.nodes.latent_space import NUM_RELATIONS, relations_of
+from tdegnn.rivals.nodes.latent_space import NUM_RELATIONS, relations_of, use_published_relations
 from tdegnn.sparse import SparseMatrix
 
 
@@ -32,6 +33,14 @@ class GeometricNetwork(RivalNodeNetwork):
     Deviation: relations are computed from the graph (see `relations_of`), unless those of the released files are given
     (`use_published_relations`). The files make the graph undirected, and list a latent neighbor one way only.
     """
+
+    equation = "F[l+1] = relu([H_1, ..., H_9]), H_r = D^-1/2 R_r D^-1/2 F[l] W_r, R_r = relations in a plane"
+    citation = "Pei et al., 2020, Geom-GCN: Geometric Graph Convolutional Networks"
+
+    @classmethod
+    def prepare(cls, dataset: NodeDataset) -> None:
+        """Use the published relations of benchmarks that have them. Others are computed."""
+        use_published_relations(dataset)
 
     def _make_layers(self) -> None:
         wide = NUM_RELATIONS * self.hidden_channels

@@ -43,6 +43,15 @@ class SignedNetwork(RivalNodeNetwork):
         eta: How much layers after the first add to the sum, at least 0. Published: 0.02 to 1.2. Default: 1.
     """
 
+    equation = (
+        "H_l = H_(l-1) + ln(eta / (l + 1)^3 + 1) elu(Z_l), M = H_(l-1) W_l + b_l, "
+        "Z_l = softplus(s) (c_0 relu(T) M - c_1 relu(-T) M + c_2 M), T = scaled cosines of M along edges"
+    )
+    citation = (
+        "Yan et al., 2022, Two Sides of the Same Coin: Heterophily and Oversmoothing in Graph Convolutional "
+        "Neural Networks"
+    )
+
     eta: Tensor
 
     def _make_layers(self, eta: float = 1.0) -> None:

@@ -32,6 +32,9 @@ class GeneralizedPageRankNetwork(RivalNodeNetwork):
         alpha: a, from 0 to 1. With 1, g starts at hop 0 alone; with 0, at hop K alone. Default: 0.1.
     """
 
+    equation = "scores = sum_k g_k P^k MLP(X), k from 0 to K, g learned, P = D^-1/2 (A' + I) D^-1/2"
+    citation = "Chien et al., 2021, Adaptive Universal Generalized PageRank Graph Neural Network"
+
     def _make_layers(self, num_hops: int = 10, alpha: float = 0.1) -> None:
         check_count(num_hops=num_hops)
         if not 0.0 <= alpha <= 1.0:

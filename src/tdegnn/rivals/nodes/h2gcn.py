@@ -33,6 +33,12 @@ class TwoHopNetwork(RivalNodeNetwork):
     graph, where P_1 and P_2 are scaled by what is received and by what is sent, and r_0 always has a relu.
     """
 
+    equation = (
+        "r_0 = relu(X W), r_k = [P_1 r_(k-1), P_2 r_(k-1)], scores = [r_0, ..., r_K] V, "
+        "P_1 and P_2 = nodes one and two steps away"
+    )
+    citation = "Zhu et al., 2020, Beyond Homophily in Graph Neural Networks: Current Limitations and Effective Designs"
+
     def _make_layers(self) -> None:
         # Round k has 2^k times the channels of r_0.
         num_joined = self.hidden_channels * (2 ** (self.num_layers + 1) - 1)

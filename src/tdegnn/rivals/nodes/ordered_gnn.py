@@ -41,6 +41,11 @@ class OrderedNetwork(RivalNodeNetwork):
         is_gate_shared: Whether all layers have the same V and v. Default: False.
     """
 
+    equation = (
+        "F[l+1] = LN(g F[l] + (1 - g) m), m = D^-1 A' F[l], g = g_old + (1 - g_old) cumsum(softmax([F[l], m] V + v))"
+    )
+    citation = "Song et al., 2023, Ordered GNN: Ordering Message Passing to Deal with Heterophily and Over-smoothing"
+
     def _make_layers(
         self, num_input_layers: int = 1, num_chunks: int | None = None, is_gate_shared: bool = False
     ) -> None:
