@@ -1,9 +1,10 @@
-"""Measure the spatial operators: the time of one step next to plain diffusion, and the memory on a large graph.
+"""Measure the spatial operators: the time of a step next to plain diffusion, and the memory on a large graph.
 
 A step is the rates of one layer, or of four layers one after the other, and their gradients, for state and weights, of
 ten members at the size of Cora, trained together, as a training makes it: recorded as a CUDA graph if there is a CUDA
-device. Some operators compute attention in the first layer only. The goal is three times plain diffusion. Memory is what a step allocates at its peak on a graph of a million edges, in copies of one state (nodes x
-channels); a copy of the channels on every edge would be ten times that.
+device. Some operators compute attention in the first layer only. The goal is three times plain diffusion. Memory is
+what a step of one layer allocates at its peak on a graph of a million edges, in copies of one state (nodes x channels);
+a copy of the channels on every edge would be twenty of them.
 """
 
 from __future__ import annotations
