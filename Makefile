@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 TEST_ENVIRONMENT := OMP_NUM_THREADS=1 MPLBACKEND=Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick torch lint types check bench faults fuzz zoo clean
+.PHONY: help demo test quick torch lint types check bench faults fuzz zoo results clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ fuzz: $(INSTALLED) ## random and damaged inputs: make fuzz MINUTES=30 [SEED=7]
 
 zoo: $(INSTALLED) ## write our numbers into the package, and the tables of docs/zoo.md
 	@$(BIN)/python -m tests.zoo
+
+results: $(INSTALLED) ## write the tables of results/README.md
+	@$(BIN)/python -m tests.results_page
 
 # The environment is made anew whenever what it is made from changes.
 $(INSTALLED): pyproject.toml constraints.txt
