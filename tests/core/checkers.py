@@ -120,12 +120,13 @@ def check_operator(operator: SpatialOperator, device: torch.device) -> None:
             torch.testing.assert_close(moved[permutation], alone)
     state = random_history(1)[0].to(device).requires_grad_()
     operator.double()
+    graph = small_graph()
     # Gradients do not pass through a first state that is kept detached: it must not change with the state.
-    kept = None if operator.takes_past_features else operator(state.detach().clone(), small_graph(), 0)[1]
+    kept = None if operator.takes_past_features else operator(state.detach().clone(), graph, 0)[1]
 
     def later_rate_of(values: torch.Tensor) -> torch.Tensor:
         given = context_like(operator, values) if operator.takes_past_features else kept
-        return operator(values, small_graph(), 0, given)[0]
+        return operator(values, graph, 0, given)[0]
 
     # On a GPU some convolutions add in an order that changes from run to run.
     assert torch.autograd.gradcheck(later_rate_of, (state,), nondet_tol=1e-10)

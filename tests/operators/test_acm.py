@@ -4,6 +4,7 @@ import torch
 from tdegnn import Graph, InputError
 from tdegnn.operators.registry import OPERATORS
 from tests.core.checkers import CHANNELS, NUM_NODES, check_equation, random_history
+from tests.dense_matrices import scaled, with_loops
 
 NAMES = ["acm", "acmii", "acm+", "acmii+"]
 SIZES = dict(channels=CHANNELS, num_layers=2, num_nodes=NUM_NODES)
@@ -11,8 +12,7 @@ SIZES = dict(channels=CHANNELS, num_layers=2, num_nodes=NUM_NODES)
 
 def acm(operator, received, first, state, layer):
     backbone, identity = operator.backbone, torch.eye(NUM_NODES, dtype=state.dtype)
-    looped = received + identity
-    low = looped / looped.sum(dim=1, keepdim=True)
+    low = scaled(with_loops(received), -1.0, 0.0)
     maps = backbone.weight[layer].split(CHANNELS, dim=1)
     filters = zip((low, identity - low, identity), maps, strict=True)
     if "ii" in type(backbone).__name__:

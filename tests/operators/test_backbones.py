@@ -19,18 +19,13 @@ from tests.core.checkers import (
     small_graph,
     weighted_graph,
 )
+from tests.dense_matrices import convolution, scaled
 
 SIZES = dict(channels=CHANNELS, num_layers=2)
 
 
 def make(name, **settings):
     return OPERATORS.make(Part(name, **settings), **SIZES)
-
-
-def convolution(received):
-    looped = received + torch.eye(NUM_NODES, dtype=received.dtype)
-    scale = torch.diag(looped.sum(dim=1) ** -0.5)
-    return scale @ looped @ scale
 
 
 def affine(linear, state):
@@ -65,14 +60,6 @@ def gat(operator, received, first, state, layer):
         scores = functional.leaky_relu(receivers[:, None] + senders[None, :], 0.2)
         heads.append(torch.softmax(scores.masked_fill(~is_received, -torch.inf), dim=1) @ own)
     return functional.elu(torch.cat(heads, dim=1) + backbone.bias[layer]) - state
-
-
-def scaled(received, row_exponent, column_exponent):
-    rows, columns = (
-        torch.where(sums > 0, sums, 1.0) ** exponent * (sums > 0)
-        for sums, exponent in ((received.sum(dim=1), row_exponent), (received.sum(dim=0), column_exponent))
-    )
-    return rows[:, None] * received * columns
 
 
 def dir_gnn(operator, received, first, state, layer):

@@ -4,7 +4,7 @@ import torch
 from tdegnn import Graph, InputError
 from tdegnn.operators.directed_diffusion import DirectedDiffusion
 from tests.core.checkers import CHANNELS, check_equation, check_members, random_history, weighted_graph
-from tests.operators.test_backbones import scaled
+from tests.dense_matrices import scaled
 
 SETTINGS = [
     dict(),

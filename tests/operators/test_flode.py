@@ -5,14 +5,12 @@ from tdegnn import Graph, InputError
 from tdegnn.operators import flode
 from tdegnn.operators.flode import FlodeOperator
 from tests.core.checkers import CHANNELS, NUM_NODES, check_equation, random_history, weighted_graph
+from tests.dense_matrices import scaled, with_loops
 
 
 def power(received, exponent, self_loops=False):
     """U S^p V^T by another way: `L (L^T L)^((p - 1) / 2)`, through eigenvectors."""
-    if self_loops:
-        received = received + torch.eye(NUM_NODES, dtype=torch.float64)
-    rows, columns = (received.sum(dim=axis, keepdim=True).clamp(min=1e-300) ** -0.5 for axis in (1, 0))
-    matrix = received * rows * columns
+    matrix = scaled(with_loops(received) if self_loops else received)
     squares, vectors = torch.linalg.eigh(matrix.T @ matrix)
     kept = squares > 1e-12
     powers = squares[kept] ** ((exponent - 1) / 2)

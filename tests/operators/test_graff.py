@@ -4,10 +4,10 @@ import torch
 from tdegnn import Graph, InputError
 from tdegnn.operators.graff import GraffOperator
 from tests.core.checkers import CHANNELS, NUM_NODES, check_equation, random_history, weighted_graph
+from tests.dense_matrices import scaled
 
 
 def dense_rate(operator, received, first, state, layer):
-    mixing = torch.zeros(CHANNELS, CHANNELS, dtype=torch.float64)
     if operator.mixing == "diagonal":
         mixing = torch.diag_embed(operator.diagonal)
     else:
@@ -15,8 +15,7 @@ def dense_rate(operator, received, first, state, layer):
         symmetric = (operator.off_diagonal * off + (operator.off_diagonal * off).T) / 2
         rows = operator.dominance * symmetric.abs().sum(dim=0) + operator.diagonal
         mixing = symmetric + rows * torch.eye(CHANNELS, dtype=torch.float64)
-    rows, columns = (received.sum(dim=axis, keepdim=True).clamp(min=1e-300) ** -0.5 for axis in (1, 0))
-    rate = (received * rows * columns) @ state @ mixing - state @ torch.diag(operator.decay)
+    rate = scaled(received) @ state @ mixing - state @ torch.diag(operator.decay)
     rate = rate + operator.source * first.detach()
     return rate.clamp(min=0) if operator.activation else rate
 

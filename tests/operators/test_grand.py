@@ -12,6 +12,7 @@ from tdegnn.operators.registry import OPERATORS
 from tdegnn.parts import Part
 from tdegnn.training_nodes import TrainingNodes
 from tests.core.checkers import CHANNELS, NUM_NODES, check_equation, random_history, small_graph, weighted_graph
+from tests.dense_matrices import scaled, with_loops
 
 CONSTANT, ATTENTION = "constant", {"name": "attention", "settings": {"num_heads": 2, "attention_channels": 6}}
 SQUAREPLUS = {"name": "attention", "settings": {"num_heads": 3, "attention_channels": 6, "normalization": "squareplus"}}
@@ -20,10 +21,9 @@ SQUAREPLUS = {"name": "attention", "settings": {"num_heads": 3, "attention_chann
 def dense_mixing(mixing, received, state):
     """G as a dense matrix."""
     if mixing.self_loops:
-        received = received + torch.diag((received.diagonal() == 0).to(received))
+        received = with_loops(received)
     if not isinstance(mixing, AttentionMixing):
-        sums = received.sum(dim=1, keepdim=True)
-        return received / torch.where(sums > 0, sums, 1.0)
+        return scaled(received, -1.0, 0.0)
     is_edge, heads = received != 0, []
     queries, keys = mixing.query_map(state), mixing.key_map(state)
     width = queries.shape[1] // mixing.num_heads

@@ -4,13 +4,14 @@ import pytest
 import torch
 
 from tdegnn.rivals.nodes.fsgnn import FeatureSelectionNetwork
+from tests.dense_matrices import convolution, scaled_by_rows
 from tests.rivals.checkers import HIDDEN, check_node_network, make
-from tests.rivals.dense_checkers import check_equation, scaled_by_rows, with_loops
+from tests.rivals.dense_checkers import check_equation
 
 
 def dense(network, received, features):
     hops = [features]
-    for matrix in (scaled_by_rows(received), scaled_by_rows(with_loops(received))):
+    for matrix in (scaled_by_rows(received), convolution(received)):
         hops += [torch.linalg.matrix_power(matrix, hop) @ features for hop in range(1, network.num_layers + 1)]
     shares = torch.softmax(network.operator.weights, dim=0)
     weights, biases = network.maps.weight.split(HIDDEN), network.maps.bias.split(HIDDEN)

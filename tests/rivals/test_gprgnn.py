@@ -3,12 +3,13 @@ import torch
 
 from tdegnn.rivals.nodes.gprgnn import GeneralizedPageRankNetwork
 from tdegnn.training.members import GroupDescent, GroupedAdam
+from tests.dense_matrices import convolution
 from tests.rivals.checkers import check_members, make
-from tests.rivals.dense_checkers import check_equation, scaled_by_rows, with_loops
+from tests.rivals.dense_checkers import check_equation
 
 
 def dense(network, received, features):
-    matrix = scaled_by_rows(with_loops(received))
+    matrix = convolution(received)
     state = network.first(features)
     for linear in network.others:
         state = linear(torch.relu(state))

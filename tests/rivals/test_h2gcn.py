@@ -3,13 +3,8 @@ import torch
 
 from tdegnn import Graph, InputError, files
 from tdegnn.rivals.nodes.h2gcn import TwoHopNetwork, neighborhood_matrices
+from tests.dense_matrices import scaled
 from tests.rivals.dense_checkers import check_equation
-
-
-def scaled(matrix):
-    """`D_r^-1/2 A D_c^-1/2`; empty rows and columns stay empty."""
-    rows, columns = (torch.where(sums > 0, sums, 1.0) ** -0.5 for sums in (matrix.sum(dim=1), matrix.sum(dim=0)))
-    return rows[:, None] * matrix * columns[None, :]
 
 
 def dense(network, received, features):

@@ -6,6 +6,7 @@ from torch.nn.functional import layer_norm
 
 from tdegnn import InputError
 from tdegnn.rivals.nodes.ordered_gnn import OrderedNetwork
+from tests.dense_matrices import scaled
 from tests.rivals.checkers import HIDDEN, check_node_network, make
 from tests.rivals.dense_checkers import check_equation
 
@@ -17,8 +18,7 @@ def normed(state, norm):
 
 
 def dense(network, received, features):
-    sums = received.sum(dim=1, keepdim=True)
-    mean = received / torch.where(sums > 0, sums, 1.0)
+    mean = scaled(received, -1.0, 0.0)
     state = features
     for linear, norm in zip([network.first_map, *network.other_maps], network.input_norms, strict=True):
         state = normed(torch.relu(linear(state)), norm)
