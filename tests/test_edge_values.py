@@ -41,6 +41,7 @@ def test_products_equal_those_of_dense_matrices(batch, device):
     torch.testing.assert_close(spread_rows(pattern, left[..., 0]), left[..., rows, 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [(), (2,)])
 def test_gradients_are_those_of_small_differences(batch):
     pattern = make_pattern()

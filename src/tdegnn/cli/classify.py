@@ -92,6 +92,7 @@ class SelectByOption(StrEnum):
 USUAL_OPERATOR = "near-identity"
 # The operators that are normalized unless the user says no.
 NORMALIZED = (USUAL_OPERATOR, "diffusion")
+Operator = Annotated[str | None, operator_option(USUAL_OPERATOR)]
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class ClassifierOptions:
     PANEL: ClassVar[str] = "The classifier"
 
     coefficients: Rule = None
-    operator: Annotated[str | None, operator_option(USUAL_OPERATOR)] = None
+    operator: Operator = None
     operator_setting: OperatorSettings = None
     batch_norm: Annotated[
         bool | None,

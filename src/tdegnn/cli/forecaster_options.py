@@ -38,6 +38,9 @@ class StatesOption(StrEnum):
     PHYSICAL = "physical"
 
 
+Operator = Annotated[str | None, operator_option("past-diffusion, on physical states hidden-diffusion")]
+
+
 @dataclass(frozen=True)
 class ForecasterOptions:
     """The options of a forecaster. The defaults are those of `Forecaster`, except for the horizon.
@@ -72,7 +75,7 @@ class ForecasterOptions:
         ),
     ] = None
     coefficients: Rule = None
-    operator: Annotated[str | None, operator_option("past-diffusion, on physical states hidden-diffusion")] = None
+    operator: Operator = None
     operator_setting: OperatorSettings = None
     season: Annotated[
         float | None, typer.Option(help="Length of a season in steps.", show_default="seasons of the dates")
@@ -152,7 +155,7 @@ class ForecasterOptions:
         given = {name: value for name, value in vars(self).items() if value is not None}
         del given["states"]
         rule = rule_argument(given.pop("coefficients", None))
-        operator = operator_part(given.pop("operator", None), given.pop("operator_setting", None))
-        if operator is not None:
-            given["operator"] = operator
+        settings = given.pop("operator_setting", None)
+        if self.operator is not None or settings:
+            given["operator"] = operator_part(self.operator, settings)
         return rule | {ARGUMENTS.get(name, name): value for name, value in given.items()}

@@ -27,10 +27,13 @@ class SpaceOption(StrEnum):
     WIDE = "wide"
 
 
+Operator = Annotated[str | None, operator_option("chosen by the sweep")]
+
+
 def sweep(
     dataset: Annotated[str, typer.Argument(help="Name of a benchmark with nodes to classify.", show_default=False)],
     system: Annotated[SystemOption, typer.Option(help="The system whose settings are searched.")],
-    operator: Annotated[str | None, operator_option("chosen by the sweep")] = None,
+    operator: Operator = None,
     operator_setting: OperatorSettings = None,
     trials: Annotated[int, typer.Option(help="Number of trials of the study, including earlier ones.", min=1)] = 64,
     batch: Annotated[int, typer.Option(help="Number of trials that are trained together.", min=1)] = 16,

@@ -14,7 +14,7 @@ from torch import nn
 
 from tdegnn.adjacency import edge_ends
 from tdegnn.graph import Graph, State
-from tdegnn.operators.batch_norm import normalize
+from tdegnn.operators.diffusion import normalize_nodes
 from tdegnn.operators.mixing_operator import FirstState, MixingOperator
 
 
@@ -65,8 +65,8 @@ class CdeOperator(MixingOperator):
         """Return the rate, and the first state."""
         first = self._look_back(state, graph, context)
         diffusion = self.mixing.mix(self.mixing.weigh(state, graph), state, graph)
-        moved = self.convection_map(normalize(self.convection_norm, self._convection(state, graph)))
-        moved = moved + self.diffusion_map(normalize(self.diffusion_norm, diffusion))
+        moved = self.convection_map(normalize_nodes(self.convection_norm, self._convection(state, graph)))
+        moved = moved + self.diffusion_map(normalize_nodes(self.diffusion_norm, diffusion))
         target = self.joint_map(torch.cat([state, moved], dim=-1))
         return torch.sigmoid(self.raw_rate) * (target - state) + self.source_scale * first.state, first
 

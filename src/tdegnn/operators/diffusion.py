@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from tdegnn.core.operator import SpatialOperator
 from tdegnn.errors import check_count, check_finite, check_fits, check_layer
 from tdegnn.graph import Graph, State
-from tdegnn.operators.batch_norm import normalize
 
 PAPER = "Eliasof et al., 2024, On the temporal domain of differential equation inspired graph neural networks"
 
@@ -62,7 +61,7 @@ class DiffusionOperator(SpatialOperator):
         check_fits(state, self.weight, self.channels)
         mixed = graph.diffuse(state, self.step_size) @ self._layer_map(layer)
         if self.norms:
-            mixed = normalize(self.norms[layer], mixed)
+            mixed = normalize_nodes(self.norms[layer], mixed)
         return torch.relu(mixed), context
 
     def _layer_map(self, layer: int) -> Float[Tensor, "channels channels"]:
@@ -95,3 +94,10 @@ class NearIdentityDiffusion(DiffusionOperator):
 
     def _layer_map(self, layer: int) -> Float[Tensor, "channels channels"]:
         return torch.eye(self.channels, dtype=self.weight.dtype, device=self.weight.device) + self.weight[layer]
+
+
+def normalize_nodes(norm: nn.Module, state: State) -> State:
+    """Return the state, normalized by a `BatchNorm1d` over nodes (and batch)."""
+    # Batch norm takes rows and channels: nodes and batch are both rows.
+    normalized: State = norm(state.flatten(0, -2)).view_as(state)
+    return normalized

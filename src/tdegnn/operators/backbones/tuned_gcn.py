@@ -13,7 +13,7 @@ from torch import nn
 
 from tdegnn.graph import Graph, State
 from tdegnn.operators.backbones.gcn import GcnBackbone
-from tdegnn.operators.batch_norm import normalize
+from tdegnn.operators.diffusion import normalize_nodes
 
 
 class TunedGcnBackbone(GcnBackbone):
@@ -46,5 +46,5 @@ class TunedGcnBackbone(GcnBackbone):
         if self.residual_maps:
             mixed = mixed + self.residual_maps[layer](state)
         if self.norms:
-            mixed = normalize(self.norms[layer], mixed)
+            mixed = normalize_nodes(self.norms[layer], mixed)
         return torch.relu(mixed), context
