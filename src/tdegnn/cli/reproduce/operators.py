@@ -30,7 +30,7 @@ def rows(
     dataset: Datasets = None,
     system: Rows = None,
     out: ResultLines = Path("runs/rows.jsonl"),
-    trials: Annotated[Path, typer.Option(help="File that gets one line per configuration.")] = Path(
+    trials: Annotated[Path, typer.Option("--trials-file", help="File that gets one line per configuration.")] = Path(
         "runs/rows_trials.jsonl"
     ),
     workers: Workers = 1,
