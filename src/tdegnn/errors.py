@@ -182,6 +182,13 @@ def check_finite(**numbers: Any) -> None:
             raise InputError(f"Expected {name} to be finite, got {number}.")
 
 
+def check_truth(**truths: Any) -> None:
+    """Raise an `InputError` for the first of `truths` that is neither True nor False: the text "no" is true."""
+    for name, truth in truths.items():
+        if not isinstance(truth, bool):
+            raise InputError(f"Expected {name} to be True or False, got {truth!r}.")
+
+
 def find_too_large(values: NDArray[Any], largest: float = LARGEST_VALUE) -> tuple[int, ...] | None:
     """Return the position of the first value that is infinite or larger in size than `largest`. None if none is."""
     import numpy as np

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from tdegnn.errors import InputError, suggest
+from tdegnn.setting_types import check_types
 
 # What a user may give for a part: a name, a class, a function, a `Part` of these with settings, or an object.
 PartLike: TypeAlias = Any
@@ -60,7 +61,7 @@ class Part:
 
     def check_settings(self, made_by: Callable[..., Any]) -> None:
         """Raise an `InputError` for a setting that is no argument of the function that takes them."""
-        arguments = inspect.signature(made_by).parameters
+        arguments = _arguments_of(made_by)
         has_any = any(argument.kind is argument.VAR_KEYWORD for argument in arguments.values())
         unknown = [name for name in self.settings if name not in arguments and not has_any]
         if unknown:
@@ -99,8 +100,8 @@ class Family:
         if isinstance(given, nn.Module):
             return self._check(copy.deepcopy(given))
         part = self.resolve(given)
+        self.check_settings(part)
         assert not isinstance(part.kind, str)  # resolved
-        part.check_settings(part.kind)
         arguments = inspect.signature(part.kind).parameters
         variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         named = [name for name, argument in arguments.items() if argument.kind not in variadic]
@@ -119,6 +120,16 @@ class Family:
         """Raise an `InputError` for what cannot be a part of this family."""
         if not isinstance(given, nn.Module):
             self.resolve(given)
+
+    def check_settings(self, given: PartLike) -> None:
+        """Raise an `InputError` for a setting that the part does not have, or of a wrong type if it is a member."""
+        part = given if isinstance(given, Part) else Part(given)
+        made_by = self.resolve(part).kind
+        assert not isinstance(made_by, str)  # resolved
+        part.check_settings(made_by)
+        # What the types of a user's own class mean is up to the user.
+        if any(known.kind == made_by for known in self._members.values()):
+            check_types(part.kind if isinstance(part.kind, str) else _name_of(made_by), made_by, part.settings)
 
     def takes(self, given: PartLike, size: str) -> bool:
         """Whether a network decides this size of the part: an object, or a part with a setting for it, has its own."""
@@ -323,6 +334,13 @@ def drawing_weights(seed: int) -> Iterator[None]:
             torch.set_rng_state(before)
 
 
+def _arguments_of(made_by: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """Return the arguments by name. A module without a constructor of its own has none: torch's would take any."""
+    if isinstance(made_by, type) and getattr(made_by, "__init__") is nn.Module.__init__:  # noqa: B009 (as mypy asks)
+        return {}
+    return inspect.signature(made_by).parameters
+
+
 def _name_of(kind: object) -> str:
     if isinstance(kind, nn.Module):
         return type(kind).__name__
@@ -342,7 +360,9 @@ def _shown(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a copy of settings as JSON gives them back: lists in place of tuples and arrays."""
+    """Return a copy of settings as JSON gives them back: lists in place of tuples and arrays, records of parts."""
+    if isinstance(value, Part) and isinstance(value.kind, str):
+        return {"name": value.kind, "settings": _plain(value.settings)} if value.settings else value.kind
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from tdegnn import InputError
@@ -7,6 +9,7 @@ from tdegnn.experiments.operator_rules import EULER, RULES, configs_of, describe
 from tdegnn.experiments.recipe_files import read_recipes, write_recipes
 from tdegnn.experiments.records import read_lines
 from tdegnn.experiments.row_search import FINAL, TRIAL_LINES, adopt_rows, read_row_searches, search_row
+from tdegnn.experiments.side_by_side import compute_cells
 from tdegnn.experiments.table1 import DATASETS
 from tdegnn.nodes.settings import NodeConfig
 from tdegnn.training.devices import choose_placement
@@ -80,3 +83,14 @@ def test_networks_with_all_rules_start_with_the_same_weights():
     shared = [name for name in drawn[EULER] if not name.startswith("coefficients")]
     assert {"embedding.weight", "readout.weight"} <= set(shared)
     assert all((own[name] == drawn[EULER][name]).all() for own in drawn.values() for name in shared)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_cells_are_computed_side_by_side(tmp_path, num_workers):
+    cells, done = [(tmp_path / str(number), "text") for number in range(4)], []
+    compute_cells(Path.write_text, cells, num_workers, done.append)
+    assert sorted(done) == cells
+    assert all(path.read_text() == "text" for path, _ in cells)
+    with pytest.raises(FileNotFoundError):
+        compute_cells(Path.write_text, [(tmp_path / "none" / "file", "text")], num_workers)

@@ -243,6 +243,7 @@ def test_before_fit_there_is_nothing(call):
         (dict(y=np.linspace(0, 1, NODES)), "numbers with a fraction. Use NodeRegressor"),
         (dict(y=[[node] for node in range(NODES)]), "labels that can be compared"),
         (dict(graph=None), "Expected a graph with the features"),
+        (dict(graph=[[1, 2], [0], [0]]), "a networkx graph or an edge_index, got a list of unlike rows"),
         (dict(graph=np.eye(5)), "graph of 60 nodes, one per row of the features, got 5"),
         (dict(X=FEATURES[0]), "features of shape .nodes, features."),
         (dict(X="cora"), "a NodeDataset, PyG data or a matrix of numbers, got str"),

@@ -115,7 +115,9 @@ def test_numbers_are_seen_as_the_network_sees_them():
 
 @pytest.mark.slow
 def test_self_loops_change_what_nodes_receive():
-    plain, looped = (NodeClassifier(**SMALL, self_loops=loops).fit(FEATURES, CODES, graph=EDGES) for loops in (0, 1))
+    plain, looped = (
+        NodeClassifier(**SMALL, self_loops=loops).fit(FEATURES, CODES, graph=EDGES) for loops in (False, True)
+    )
     assert not np.allclose(*answers(plain, looped))
 
 
@@ -128,9 +130,23 @@ def test_self_loops_change_what_nodes_receive():
         ({"operator": "past-diffusion"}, "got PastDiffusion, which needs the features of past frames"),
         ({"state_norm": "unit"}, "state_norm to be one of unit-length, layer-norm, or a class of your own, got 'unit'"),
         ({"skip": "ridge"}, "skip to be one of .* got 'ridge'"),
+        ({"skip": Part("kernel-ridge", views=3)}, "views to be .auto. or a list of names, got 3"),
+        # What would be taken now could not be read back from the folder.
+        ({"self_loops": "yes"}, "self_loops to be True or False, got 'yes'"),
+        ({"adjacency_features": 1}, "adjacency_features to be True or False, got 1"),
+        ({"readout_dropout": "much"}, "readout_dropout to be a number, got 'much'"),
+        ({"outer_dropout": None}, "outer_dropout to be a number, got None"),
+        ({"spatial_learning_rate": "fast"}, "spatial_learning_rate to be a number, got 'fast'"),
+        ({"embedding_weight_decay": -1.0}, "embedding_weight_decay to be at least 0, got -1.0"),
+        (
+            {"operator": Part("grand", self_loops="false")},
+            "GrandOperator to be true or false, got 'false'",
+        ),
+        ({"operator": Part("gcnii", theta=float("inf"))}, "theta of GcniiBackbone to be finite, got inf"),
+        ({"state_norm": Part("unit-length", length=2)}, "settings of UnitLength to be none, got 'length'"),
     ],
 )
-def test_wrong_settings_are_explained_before_there_is_a_folder(tmp_path, settings, message):
+def test_wrong_settings_are_explained_before_there_is_a_folder(as_a_user, tmp_path, settings, message):
     with pytest.raises(InputError, match=message):
         NodeClassifier(**SMALL, **settings).fit(FEATURES, CODES, graph=EDGES, run=tmp_path / "run")
     assert not (tmp_path / "run").exists()

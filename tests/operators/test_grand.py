@@ -161,6 +161,8 @@ def test_integrate_drives_grand():
     [
         (lambda: GrandOperator(0), "channels to be at least 1, got 0"),
         (lambda: GrandOperator(4, mixing="atention"), "mixing to be one of constant, attention, .* mean 'attention'"),
+        (lambda: make_mixing({"name": "attention", "settings": [2]}, 4, True), r"mixing to be a name or .*: \[2\]}"),
+        (lambda: make_mixing({"name": 3}, 4, True), "mixing to be a name or .*, got {.name.: 3}"),
         (lambda: GrandOperator(4, mixing={"num_heads": 2}), r'mixing to be a name or {"name": .*}, got {.num_heads'),
         (
             lambda: GrandOperator(4, mixing={"name": "attention", "settings": {"heads": 2}}),

@@ -6,11 +6,9 @@ and a name is checked when a command runs.
 
 from __future__ import annotations
 
-import inspect
 import json
-from collections.abc import Callable, Sequence
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, Union, get_args, get_origin
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -28,7 +26,6 @@ OperatorSettings = Annotated[
         metavar="NAME=VALUE",
     ),
 ]
-WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text", NoneType: "null", list: "a list"}
 
 
 def operator_option(shown_default: str) -> Any:
@@ -53,13 +50,7 @@ def operator_part(name: str | None, settings: Sequence[str] | None, **usual: Any
             raise InputError("Expected --operator with --set, got none. Add it.")
         return None
     part = Part(name, **usual | given)
-    made_by = OPERATORS.resolve(part).kind
-    assert not isinstance(made_by, str)  # resolved
-    part.check_settings(made_by)
-    hints = _hints_of(made_by)
-    for setting, value in given.items():
-        if setting in hints:
-            _check_value(name, setting, value, hints[setting])
+    OPERATORS.check_settings(part)
     return part if part.settings else name
 
 
@@ -82,26 +73,3 @@ def _parse_value(text: str) -> Any:
         return json.loads(text, parse_constant=refuse)  # NaN is no JSON, and could not be stored
     except (ValueError, RecursionError):
         return text
-
-
-def _hints_of(made_by: Callable[..., Any]) -> dict[str, Any]:
-    """Return the types of arguments, as far as they are known."""
-    try:
-        arguments = inspect.signature(made_by, eval_str=True).parameters
-    except NameError:  # an annotation that only a type checker can read
-        return {}
-    return {name: each.annotation for name, each in arguments.items() if each.annotation is not each.empty}
-
-
-def _check_value(operator: str, setting: str, value: Any, hint: Any) -> None:
-    """Raise an `InputError` for a value that cannot be one of this type. Types that are not plain are not checked."""
-    kinds = get_args(hint) if get_origin(hint) in (UnionType, Union) else (hint,)
-    choices = [choice for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind)]
-    plain = [kind for kind in kinds if get_origin(kind) is not Literal]
-    if not set(plain) <= set(WORDS):
-        return
-    # Not `isinstance`: true is no number. A float may be written as 1.
-    is_right = type(value) in plain or (float in plain and type(value) is int) or value in choices
-    if not is_right:
-        expected = [*(WORDS[kind] for kind in plain), *map(str, choices)]
-        raise InputError(f"Expected {setting} of {operator} to be {' or '.join(expected)}, got {value!r}. Correct it.")

@@ -53,7 +53,7 @@ def configs_of(recipe: NodeConfig, rule: str) -> list[NodeConfig]:
     return [replace(fixed, order=ORDER, temporal=GroupDescent(rate, 0.0)) for rate in TEMPORAL_RATES]
 
 
-def train_rules(dataset_name: str, row: str, path: Path, *, placement: Placement) -> None:
+def train_rules(dataset_name: str, row: str, path: Path, placement: Placement) -> None:
     """Train the recipe of one row with all rules on the splits of one dataset, and add the lines that `path` lacks."""
     recipe = read_recipes(dataset_name).get(row)
     if not isinstance(recipe, NodeConfig):

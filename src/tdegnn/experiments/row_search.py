@@ -116,7 +116,7 @@ def read_row_searches() -> dict[str, RowSearch]:
     }
 
 
-def search_row(dataset_name: str, system: str, trials: Path, runs: Path, *, placement: Placement) -> None:
+def search_row(dataset_name: str, system: str, trials: Path, runs: Path, placement: Placement) -> None:
     """Search the settings of one system on one dataset, unless `trials` has them already.
 
     Args:

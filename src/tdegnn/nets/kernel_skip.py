@@ -54,7 +54,8 @@ class KernelRidgeSkip(NodeSkip):
     Args:
         num_nodes: Nodes of the graph.
         num_outputs: Outputs per node: classes, or targets of a regression.
-        views: Names of `tdegnn.kernel_ridge.VIEWS`, whose cosines are averaged. Default: `"auto"`.
+        views: Names of `tdegnn.kernel_ridge.VIEWS`, whose cosines are averaged, or one name. Default:
+            `"auto"`.
         sharpness: g of the kernel `exp(g (cos - 1))`. Default: `"auto"`.
         ridge: lambda, relative to the mean of the diagonal of the kernel. Default: `"auto"`.
         num_folds: Number of folds. Default: 5.
@@ -80,6 +81,10 @@ class KernelRidgeSkip(NodeSkip):
         check_count(num_nodes=num_nodes, num_outputs=num_outputs)
         check_count(2, num_folds=num_folds)
         check_finite(first_scale=first_scale)
+        if isinstance(views, str) and views != "auto":
+            views = (views,)  # a single name
+        if not isinstance(views, str | list | tuple):
+            raise InputError(f'Expected views to be "auto" or a list of names, got {views!r}. Correct it.')
         KernelSetting(
             VIEW_SETS[0] if views == "auto" else tuple(views),
             1.0 if sharpness == "auto" else sharpness,

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tdegnn.errors import InputError, check_count
+from tdegnn.errors import InputError, check_count, check_finite
 from tdegnn.graph import Graph
 from tdegnn.nets.dropout import DropoutStream, PassDropout
 from tdegnn.sparse import SparseMatrix
@@ -60,12 +60,14 @@ class NodeNetwork(nn.Module, ABC):
         check_count(hidden_channels=hidden_channels, num_layers=num_layers)
         self.num_features, self.num_outputs = num_features, num_outputs
         self.hidden_channels, self.num_layers = hidden_channels, num_layers
-        rates = dict(outer_dropout=outer_dropout, hidden_dropout=hidden_dropout, readout_dropout=readout_dropout)
+        rates = dict(outer_dropout=outer_dropout, hidden_dropout=hidden_dropout)
+        if readout_dropout is None:
+            # No buffer: run folders of earlier versions have none.
+            self.register_buffer("readout_dropout", None)
+        else:
+            rates["readout_dropout"] = readout_dropout
         for name, rate in rates.items():
-            if rate is None:
-                # No buffer: run folders of earlier versions have none.
-                self.register_buffer(name, None)
-                continue
+            check_finite(**{name: rate})
             if not 0.0 <= rate < 1.0:
                 raise InputError(f"Expected {name} to be at least 0 and below 1, got {rate}.")
             self._register_setting(name, rate)

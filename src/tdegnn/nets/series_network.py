@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tdegnn.core.coefficients import TemporalCoefficients
-from tdegnn.errors import InputError, check_count
+from tdegnn.errors import InputError, check_count, check_finite
 from tdegnn.graph import Graph
 from tdegnn.nets.dropout import DropoutStream, PassDropout
 
@@ -74,6 +74,7 @@ class SeriesNetwork(nn.Module, ABC):
         check_count(**{name: size for name, size in sizes._asdict().items() if name not in may_be_zero})
         check_count(minimum=0, **may_be_zero)
         check_count(hidden_channels=hidden_channels)
+        check_finite(dropout=dropout)
         if not 0.0 <= dropout < 1.0:
             raise InputError(f"Expected dropout to be at least 0 and below 1, got {dropout}.")
         self.sizes, self.hidden_channels = sizes, hidden_channels

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator
 from tdegnn.analysis.report import CoefficientReport, explain
 from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, System
 from tdegnn.data.nodes import FeatureScaling
-from tdegnn.errors import InputError, NotFittedError, check_count, check_count_or_auto
+from tdegnn.errors import InputError, NotFittedError, check_count, check_count_or_auto, check_finite, check_truth
 from tdegnn.graph import Direction
 from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.nodes.fitted import FittedNodes, NodeTrainer, OnLook, Outputs, PreparedNodes, Question
@@ -224,6 +224,17 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         """Raise an `InputError` for a setting that is wrong whatever the data, and that no network checks."""
         check_count_or_auto(order=self.order)
         check_count(minimum=0, seed=self.seed)
+        check_truth(
+            standardized_features=self.standardized_features,
+            normalized_features=self.normalized_features,
+            adjacency_features=self.adjacency_features,
+            self_loops=self.self_loops,
+        )
+        for group in ("embedding", "temporal", "spatial"):
+            for name in (f"{group}_learning_rate", f"{group}_weight_decay"):
+                check_finite(**{name: getattr(self, name)})
+                if getattr(self, name) < 0:
+                    raise InputError(f"Expected {name} to be at least 0, got {getattr(self, name)}.")
 
     def explain(self) -> CoefficientReport:
         """Return the analysis of the learned coefficients, by their mean over the layers.

@@ -218,7 +218,13 @@ def _make_graph(graph: Any, names: tuple[str, ...], direction: Direction) -> Gra
         return read_graph(graph, names, direction=direction)[0]
     if scipy.sparse.issparse(graph):
         return Graph.from_scipy(graph, direction)
-    array = np.asarray(_to_numpy(graph))
+    try:
+        array = np.asarray(_to_numpy(graph))
+    except ValueError as error:  # lists of unlike lengths: adjacency lists, or rows that scikit-learn cut from a graph
+        raise InputError(
+            f"Expected a Graph, an adjacency matrix, a networkx graph or an edge_index, got a {type(graph).__name__} "
+            "of unlike rows. Do not cut a graph into folds: pass it whole, with train= and validation=."
+        ) from error
     # With two nodes, a square matrix could be either. It is read as edges, the form that PyG users have.
     is_matrix = array.ndim == 2 and array.shape[0] == array.shape[1] != 2
     return Graph.from_scipy(array, direction) if is_matrix else Graph(array, len(names), direction=direction)

@@ -181,7 +181,8 @@ class NodeConfig(TrainingRegime):
 
     @property
     def _sizes(self) -> dict[str, Any]:
-        return {"channels": self.hidden_channels, "num_layers": self.num_layers, "step_size": self.step_size}
+        channels = {"channels": self.hidden_channels, "hidden_channels": self.hidden_channels}
+        return {**channels, "num_layers": self.num_layers, "step_size": self.step_size}
 
     def to_record(self) -> dict[str, Any]:
         """Return the settings in types that JSON supports."""

@@ -18,7 +18,7 @@ from tdegnn.adjacency import pattern_of, scaled_matrix
 from tdegnn.edge_values import edge_scores, row_softmax, row_sums, spread_rows, weighted_product
 from tdegnn.errors import InputError, check_choice, check_count
 from tdegnn.graph import Graph, State
-from tdegnn.parts import Family
+from tdegnn.parts import Family, PartLike
 from tdegnn.sparse import SparseMatrix
 
 EdgeWeights: TypeAlias = Float[Tensor, "*batch entries"]
@@ -164,8 +164,13 @@ def make_mixing(given: str | Mapping[str, Any], channels: int, self_loops: bool)
         channels: Channels of a state.
         self_loops: Whether a node receives from itself too.
     """
-    if isinstance(given, Mapping) and "name" not in given:
-        raise InputError(f'Expected mixing to be a name or {{"name": ..., "settings": {{...}}}}, got {dict(given)}.')
-    part = MIXINGS.from_record(dict(given)) if isinstance(given, Mapping) else given
+    part: PartLike = given
+    if isinstance(given, Mapping):
+        is_record = isinstance(given.get("name"), str) and isinstance(given.get("settings", {}), Mapping)
+        if not is_record or not set(given) <= {"name", "settings"}:
+            raise InputError(
+                f'Expected mixing to be a name or {{"name": ..., "settings": {{...}}}}, got {dict(given)}.'
+            )
+        part = MIXINGS.from_record(dict(given))
     made: EdgeMixing = MIXINGS.make(part, channels=channels, self_loops=self_loops)
     return made

@@ -23,32 +23,33 @@ from tdegnn.cli.output import print_json, print_table, progress_bar
 Rows = Annotated[
     list[str] | None, typer.Option("--system", help="A row, for example GREAD. Can be repeated. Default: all.")
 ]
+Workers = Annotated[int, typer.Option(min=1, help="Number of processes that share the device.")]
 
 
 def rows(
     dataset: Datasets = None,
     system: Rows = None,
     out: ResultLines = Path("runs/rows.jsonl"),
-    trials: Annotated[Path, typer.Option(help="File that gets one line per configuration.")] = Path(
+    trials: Annotated[Path, typer.Option("--trials-file", help="File that gets one line per configuration.")] = Path(
         "runs/rows_trials.jsonl"
     ),
+    workers: Workers = 1,
     device: Device = DeviceOption.AUTO,
     quiet: Quiet = False,
 ) -> None:
     """Search the settings of published systems for Table 1: twelve configurations each, chosen by validation."""
     from tdegnn.experiments.row_search import read_row_searches, search_row
+    from tdegnn.experiments.side_by_side import compute_cells
     from tdegnn.experiments.table1 import DATASETS
     from tdegnn.training.devices import choose_placement
 
     datasets = choose_names(dataset, DATASETS, "dataset")
     systems = choose_names(system, tuple(read_row_searches()), "system")
     placement = choose_placement(device.value)
-    with progress_bar(len(datasets) * len(systems), "rows", is_quiet=quiet) as tick:
-        for name in datasets:
-            for row in systems:
-                search_row(name, row, trials, out, placement=placement)
-                tick(f"{name} {row}")
-    typer.echo(f"{len(datasets) * len(systems)} rows searched: configurations in {trials}, runs in {out}.")
+    cells = [(name, row, trials, out, placement) for name in datasets for row in systems]
+    with progress_bar(len(cells), "rows", is_quiet=quiet) as tick:
+        compute_cells(search_row, cells, workers, lambda cell: tick(f"{cell[0]} {cell[1]}"))
+    typer.echo(f"{len(cells)} rows searched: configurations in {trials}, runs in {out}.")
 
 
 def operators(
@@ -56,6 +57,7 @@ def operators(
     system: Rows = None,
     out: ResultLines = Path("runs/operator_rules.jsonl"),
     report: Report = False,
+    workers: Workers = 1,
     device: Device = DeviceOption.AUTO,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -71,6 +73,7 @@ def operators(
         train_rules,
     )
     from tdegnn.experiments.records import read_lines
+    from tdegnn.experiments.side_by_side import compute_cells
     from tdegnn.experiments.table1 import DATASETS
     from tdegnn.training.devices import choose_placement
 
@@ -79,11 +82,9 @@ def operators(
     check_report(report, out)
     if not report:
         placement = choose_placement(device.value)
-        with progress_bar(len(datasets) * len(systems), "operators", is_quiet=quiet or as_json) as tick:
-            for name in datasets:
-                for row in systems:
-                    train_rules(name, row, out, placement=placement)
-                    tick(f"{name} {row}")
+        pairs = [(name, row, out, placement) for name in datasets for row in systems]
+        with progress_bar(len(pairs), "operators", is_quiet=quiet or as_json) as tick:
+            compute_cells(train_rules, pairs, workers, lambda pair: tick(f"{pair[0]} {pair[1]}"))
     cells = summarize_rules(read_lines(out, RULE_LINES, dataset=datasets, operator=systems))
     records: list[dict[str, Any]] = [
         {

@@ -67,6 +67,7 @@ class DirGnnBackbone(Backbone):
         check_choice(ACTIVATIONS, activation=activation)
         if direction is not None:
             check_choice(get_args(Direction), direction=direction)
+        check_finite(alpha=alpha)
         if not 0.0 <= alpha <= 1.0:
             raise InputError(f"Expected alpha to be from 0 to 1, got {alpha}.")
         self.channels, self.num_layers = channels, num_layers

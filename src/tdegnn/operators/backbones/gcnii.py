@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from tdegnn.adjacency import convolution_matrix
-from tdegnn.errors import InputError, check_count, check_fits, check_layer
+from tdegnn.errors import InputError, check_count, check_finite, check_fits, check_layer
 from tdegnn.graph import Graph, State
 from tdegnn.operators.rate_of import Backbone
 
@@ -52,6 +52,7 @@ class GcniiBackbone(Backbone):
     def __init__(self, channels: int, num_layers: int, *, alpha: float = 0.1, theta: float = 0.5) -> None:
         super().__init__()
         check_count(channels=channels, num_layers=num_layers)
+        check_finite(alpha=alpha, theta=theta)
         if not 0.0 <= alpha <= 1.0:
             raise InputError(f"Expected alpha to be from 0 to 1, got {alpha}.")
         if not theta > 0.0:
