@@ -49,8 +49,17 @@ def render_published(cells):
         gap = cells[dataset, system].mean - printed.mean
         return f"{printed.mean:.2f}, " + (f"**{gap:+.2f}**" if abs(gap) > CLOSE else f"{gap:+.2f}")
 
-    rows = [[system, *(text(name, system) for name in names), PROTOCOLS[system].note] for system in NODE_ACCURACY]
-    return as_table([["system", *map(heading, names), "how the published numbers were made"], *rows])
+    rows = [
+        [
+            system,
+            *(text(name, system) for name in names),
+            "yes" if PROTOCOLS[system].is_ours else "no",
+            PROTOCOLS[system].note,
+        ]
+        for system in NODE_ACCURACY
+    ]
+    header = ["system", *map(heading, names), "same protocol", "how the published numbers were made"]
+    return as_table([header, *rows])
 
 
 def render_rules(cells):

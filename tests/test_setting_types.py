@@ -7,9 +7,9 @@ import pytest
 from torch import nn
 
 from tdegnn import InputError, Part
+from tdegnn.errors import check_types
 from tdegnn.operators.registry import OPERATORS
 from tdegnn.parts import Family
-from tdegnn.setting_types import check_types
 
 
 def make(

@@ -7,13 +7,16 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
 import operator
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Literal, Self, Union, get_args, get_origin
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,6 +27,15 @@ if TYPE_CHECKING:
 LARGEST_VALUE = 1e100
 # Squares of larger numbers do not fit into float32: scaled values may be at most this large.
 LARGEST_SCALED = 1e18
+# The types of settings that are checked, in words.
+PLAIN_TYPES = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    NoneType: "null",
+    list: "a list",
+}
 
 
 @dataclass(frozen=True)
@@ -231,3 +243,48 @@ def check_num_nodes(came: int, num_nodes: int) -> None:
             f"Expected a graph of {num_nodes} nodes, for each of which this part keeps numbers, got {came}. Make a "
             "part for this graph."
         )
+
+
+def check_types(owner: str, made_by: Callable[..., Any], settings: Mapping[str, Any]) -> None:
+    """Raise an `InputError` for the first setting of a part that is not of the type of its argument.
+
+    A wrong type must not reach the part: `"false"` would count as true. Arguments without a type, or with one that is
+    not plain, are not checked.
+
+    Args:
+        owner: The name of the part, for the message.
+        made_by: The class or function that takes the settings.
+        settings: The settings, each an argument of it.
+    """
+    try:
+        arguments = inspect.signature(made_by, eval_str=True).parameters
+    except NameError:  # an annotation that only a type checker can read
+        return
+    for name, value in settings.items():
+        if name in arguments and arguments[name].annotation is not inspect.Parameter.empty:
+            _check_type(f"{name} of {owner}", value, arguments[name].annotation)
+
+
+def _check_type(what: str, value: Any, hint: Any) -> None:
+    kinds = get_args(hint) if get_origin(hint) in (UnionType, Union) else (hint,)
+    choices = [choice for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind)]
+    plain = [kind for kind in kinds if get_origin(kind) is not Literal]
+    if not set(plain) <= set(PLAIN_TYPES):
+        return
+    # A list has no hash, and an array has no one truth: compare only text with choices.
+    if not (any(_is_of(value, kind) for kind in plain) or (isinstance(value, str) and value in choices)):
+        expected = [*(PLAIN_TYPES[kind] for kind in plain), *map(str, choices)]
+        raise InputError(f"Expected {what} to be {' or '.join(expected)}, got {value!r}. Correct it.")
+    if isinstance(value, Real) and not math.isfinite(value):
+        raise InputError(f"Expected {what} to be finite, got {value}. Correct it.")
+
+
+def _is_of(value: Any, kind: type[Any]) -> bool:
+    """Return whether a value is of a plain type, or a NumPy number of that kind. True is no number."""
+    # As NumPy's own truth values, which are no numbers either.
+    is_truth = isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
+    if kind is bool:
+        return is_truth
+    if kind in (int, float):
+        return isinstance(value, Integral if kind is int else Real) and not is_truth
+    return isinstance(value, (list, tuple) if kind is list else kind)

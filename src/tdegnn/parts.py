@@ -16,8 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 import torch
 from torch import nn
 
-from tdegnn.errors import InputError, suggest
-from tdegnn.setting_types import check_types
+from tdegnn.errors import InputError, check_types, suggest
 
 # What a user may give for a part: a name, a class, a function, a `Part` of these with settings, or an object.
 PartLike: TypeAlias = Any

@@ -186,7 +186,10 @@ def test_members_may_differ_in_alpha_and_theta():
         (lambda: make("gat", num_heads=0), "num_heads to be at least 1"),
         (lambda: make("dir-gnn", activation="tanh"), "activation to be one of relu, absolute, identity, got 'tanh'"),
         (lambda: make("dir-gnn", alpha=1.5), "alpha to be from 0 to 1, got 1.5"),
-        (lambda: make("dir-gnn", direction="up"), "direction of DirGnnBackbone to be null or out or in or both, got 'up'"),
+        (
+            lambda: make("dir-gnn", direction="up"),
+            "direction of DirGnnBackbone to be null or out or in or both",
+        ),
         (lambda: make("dir-gnn", row_exponent=math.nan), "row_exponent of DirGnnBackbone to be finite"),
         (lambda: make("gcnii", alpha=-0.1), "alpha to be from 0 to 1"),
         (lambda: make("gcnii*", theta=0.0), "theta to be positive, got 0.0"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 import tomllib
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files as resources
 from pathlib import Path
@@ -151,7 +151,7 @@ def search_row(dataset_name: str, system: str, trials: Path, runs: Path, placeme
     append_lines(trials, [{**line, **spent} for line in lines], TRIAL_LINES)
 
 
-def adopt_rows(trials: Path, runs: Path, recipes: Path, table: Path) -> Iterator[tuple[str, str]]:
+def adopt_rows(trials: Path, runs: Path, recipes: Path, table: Path) -> list[tuple[str, str]]:
     """Make the best finalist of each dataset and system its recipe, and add its runs to Table 1.
 
     Args:
@@ -160,7 +160,7 @@ def adopt_rows(trials: Path, runs: Path, recipes: Path, table: Path) -> Iterator
         recipes: The folder of recipes.
         table: The result lines of Table 1.
 
-    Yields:
+    Returns:
         Dataset and system of each recipe.
     """
     best: dict[tuple[str, str], dict[str, Any]] = {}
@@ -177,7 +177,7 @@ def adopt_rows(trials: Path, runs: Path, recipes: Path, table: Path) -> Iterator
             if (run["dataset"], run["system"], run["configuration"]) == (dataset, system, line["configuration"])
         ]
         append_lines(table, chosen, NODE_LINES)
-        yield dataset, system
+    return list(best)
 
 
 class _Prepared:

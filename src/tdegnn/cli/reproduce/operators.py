@@ -33,12 +33,19 @@ def rows(
     trials: Annotated[Path, typer.Option("--trials-file", help="File that gets one line per configuration.")] = Path(
         "runs/rows_trials.jsonl"
     ),
+    recipes: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder that gets the best configuration of each row, as recipes, and its runs, as table1.jsonl.",
+            show_default="none",
+        ),
+    ] = None,
     workers: Workers = 1,
     device: Device = DeviceOption.AUTO,
     quiet: Quiet = False,
 ) -> None:
     """Search the settings of published systems for Table 1: twelve configurations each, chosen by validation."""
-    from tdegnn.experiments.row_search import read_row_searches, search_row
+    from tdegnn.experiments.row_search import adopt_rows, read_row_searches, search_row
     from tdegnn.experiments.side_by_side import compute_cells
     from tdegnn.experiments.table1 import DATASETS
     from tdegnn.training.devices import choose_placement
@@ -49,6 +56,8 @@ def rows(
     cells = [(name, row, trials, out, placement) for name in datasets for row in systems]
     with progress_bar(len(cells), "rows", is_quiet=quiet) as tick:
         compute_cells(search_row, cells, workers, lambda cell: tick(f"{cell[0]} {cell[1]}"))
+    if recipes is not None:
+        adopt_rows(trials, out, recipes, recipes / "table1.jsonl")
     typer.echo(f"{len(cells)} rows searched: configurations in {trials}, runs in {out}.")
 
 
