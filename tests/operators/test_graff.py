@@ -1,9 +1,11 @@
+from functools import partial
+
 import pytest
 import torch
 
 from tdegnn import Graph, InputError
 from tdegnn.operators.graff import GraffOperator
-from tests.core.checkers import CHANNELS, NUM_NODES, check_equation, random_history, weighted_graph
+from tests.core.checkers import CHANNELS, NUM_NODES, check_equation, check_members, random_history, weighted_graph
 
 
 def dense_rate(operator, received, first, state, layer):
@@ -16,8 +18,11 @@ def dense_rate(operator, received, first, state, layer):
         rows = operator.dominance * symmetric.abs().sum(dim=0) + operator.diagonal
         mixing = symmetric + rows * torch.eye(CHANNELS, dtype=torch.float64)
     rows, columns = (received.sum(dim=axis, keepdim=True).clamp(min=1e-300) ** -0.5 for axis in (1, 0))
-    rate = (received * rows * columns) @ state @ mixing - state @ torch.diag(operator.decay)
-    rate = rate + operator.source * first.detach()
+    rate = (received * rows * columns) @ state @ mixing
+    if operator.own_terms:
+        rate = rate - state @ torch.diag(operator.decay) + operator.source * first.detach()
+    if operator.standardized:
+        rate = torch.nn.BatchNorm1d(CHANNELS, affine=False, track_running_stats=False)(rate)
     return rate.clamp(min=0) if operator.activation else rate
 
 
@@ -25,6 +30,14 @@ def dense_rate(operator, received, first, state, layer):
 @pytest.mark.parametrize("activation", [None, "relu"])
 def test_rate_is_the_equation(mixing, activation):
     check_equation(lambda: GraffOperator(CHANNELS, mixing=mixing, activation=activation), dense_rate)
+
+
+@pytest.mark.parametrize("activation", [None, "relu"])
+def test_rate_of_two_datasets_is_the_equation(activation):
+    make = partial(GraffOperator, CHANNELS, activation=activation, own_terms=False, standardized=True)
+    check_equation(make, dense_rate)
+    check_members(make)
+    assert {name for name, _ in make().named_parameters()} == {"diagonal", "off_diagonal", "dominance"}
 
 
 def test_linear_flow_descends_its_energy():
