@@ -71,7 +71,7 @@ def test_a_readout_reads_the_states_after_each_layer(name):
         "max": lambda: torch.stack(states).amax(dim=0),
         "concatenation": lambda: torch.cat(states, dim=-1),
         "relu": last.relu,
-        "perceptron": lambda: (last.relu() + model.readout.hidden(last.relu().tanh())).tanh(),
+        "perceptron": lambda: torch.tanh(last.relu() + model.readout.hidden(last.relu().tanh())),
         "modulus": lambda: torch.complex(*last.chunk(2, dim=-1)).abs(),
     }
     if name == "complex":

@@ -45,8 +45,9 @@ class GreadOperator(MixingOperator):
 
     a starts at 0; b has one number per channel, drawn from -1 to 1.
 
-    Paper: `s = a (G - I) F + b r(F)`. Deviation: as released, `sg(a)` is learned, one number or one per channel, the attention is computed
-    once from the first state, and `F_0` has no gradient. The solver is the integrator, with steps of one size.
+    Paper: `s = a (G - I) F + b r(F)`. Deviation: as released, `sg(a)` is learned, one number or one per channel, the
+    attention is computed once from the first state, and `F_0` has no gradient. The solver is the integrator, with steps
+    of one size.
 
     Args:
         channels: Channels of a state.

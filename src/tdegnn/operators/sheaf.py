@@ -213,7 +213,7 @@ def _multiply(
 def _opposite_laplacian(
     pattern: SparseMatrix, stalk: Float[Tensor, "*batch 1 nodes features"]
 ) -> Float[Tensor, "*batch 1 nodes features"]:
-    """Return the normalized Laplacian of maps 1 and -1 times one stalk channel, `N (D + A) N` with `N = (D + I)^-1/2`."""
+    """Return the normalized Laplacian of maps 1 and -1, `N (D + A) N` with `N = (D + I)^-1/2`, times a channel."""
     degrees = row_sums(pattern, pattern.values)[:, None]
     norm = (degrees + 1).rsqrt()
     scaled = norm * stalk
