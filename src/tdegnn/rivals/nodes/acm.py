@@ -27,7 +27,7 @@ class AdaptiveChannelNetwork(RivalNodeNetwork):
 
     Deviation: the published graphs have no direction. Here low follows that of the graph.
 
-    Settings:
+    Args:
         relu_first: Whether the relu comes before the filters: ACMII (default), not ACM.
         with_rows: Whether there is a fourth part from the rows of the adjacency matrix, the variants with "+". Default:
             False.
