@@ -71,12 +71,52 @@ def test_a_readout_reads_the_states_after_each_layer(name):
         "max": lambda: torch.stack(states).amax(dim=0),
         "concatenation": lambda: torch.cat(states, dim=-1),
         "relu": last.relu,
-        "perceptron": lambda: model.readout.hidden(last.relu()).relu(),
+        "perceptron": lambda: torch.tanh(last.relu() + model.readout.hidden(last.relu().tanh())),
         "modulus": lambda: torch.complex(*last.chunk(2, dim=-1)).abs(),
     }
+    if name == "complex":
+        torch.testing.assert_close(model(features, GRAPH), complex_outputs(model.readout, last))
+        return
     expected = read[name]() @ model.readout.weight.T + model.readout.bias
     torch.testing.assert_close(model(features, GRAPH), expected)
     assert {"readout.weight", "readout.bias"} <= set(model.state_dict())
+
+
+def complex_outputs(readout, state):
+    def linear(layer, values):
+        parts = [torch.complex(*each.chunk(2)) for each in (layer.weight, layer.bias)]
+        return values @ parts[0].T + parts[1]
+
+    values = torch.complex(*state.chunk(2, dim=-1))
+    if readout.hidden is not None:
+        values = linear(readout.hidden, values)
+        values = torch.complex(*(torch.nn.functional.leaky_relu(part) for part in (values.real, values.imag)))
+    return linear(readout, values).abs()
+
+
+def test_readouts_of_published_systems_with_settings():
+    features = torch.randn(6, 5, dtype=torch.float64)
+    model = network(readout=READOUTS.make(Part("complex", num_layers=2), **SIZES))
+    last = states_of(model, features)[-1]
+    torch.testing.assert_close(model(features, GRAPH), complex_outputs(model.readout, last))
+    model = network(readout=READOUTS.make(Part("perceptron", rectified=False), **SIZES))
+    last, readout = states_of(model, features)[-1], model.readout
+    hidden = (last + readout.hidden(last.tanh())).tanh()
+    torch.testing.assert_close(model(features, GRAPH), hidden @ readout.weight.T + readout.bias)
+    with pytest.raises(InputError, match="a readout of 1 or 2 layers, got 3"):
+        READOUTS.make(Part("complex", num_layers=3), **SIZES)
+
+
+def test_input_maps_of_published_systems():
+    features = torch.randn(6, 5, dtype=torch.float64)
+    elu = INPUT_MAPS.make("elu", **SIZES).double()
+    first = features @ elu.weight.T + elu.bias
+    torch.testing.assert_close(elu(features), elu.second(torch.nn.functional.elu(first)))
+    residual = INPUT_MAPS.make("residual", **SIZES).double()
+    state = features @ residual.weight.T + residual.bias
+    for layer in residual.residuals:
+        state = state + layer(state.relu())
+    torch.testing.assert_close(residual(features), state)
 
 
 @pytest.mark.parametrize("name", STATE_NORMS.names)

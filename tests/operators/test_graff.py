@@ -1,9 +1,11 @@
+from functools import partial
+
 import pytest
 import torch
 
 from tdegnn import Graph, InputError
 from tdegnn.operators.graff import GraffOperator
-from tests.core.checkers import CHANNELS, NUM_NODES, check_equation, random_history, weighted_graph
+from tests.core.checkers import CHANNELS, NUM_NODES, check_equation, check_members, random_history, weighted_graph
 from tests.dense_matrices import scaled
 
 
@@ -15,8 +17,11 @@ def dense_rate(operator, received, first, state, layer):
         symmetric = (operator.off_diagonal * off + (operator.off_diagonal * off).T) / 2
         rows = operator.dominance * symmetric.abs().sum(dim=0) + operator.diagonal
         mixing = symmetric + rows * torch.eye(CHANNELS, dtype=torch.float64)
-    rate = scaled(received) @ state @ mixing - state @ torch.diag(operator.decay)
-    rate = rate + operator.source * first.detach()
+    rate = scaled(received) @ state @ mixing
+    if operator.own_terms:
+        rate = rate - state @ torch.diag(operator.decay) + operator.source * first.detach()
+    if operator.standardized:
+        rate = torch.nn.BatchNorm1d(CHANNELS, affine=False, track_running_stats=False)(rate)
     return rate.clamp(min=0) if operator.activation else rate
 
 
@@ -24,6 +29,14 @@ def dense_rate(operator, received, first, state, layer):
 @pytest.mark.parametrize("activation", [None, "relu"])
 def test_rate_is_the_equation(mixing, activation):
     check_equation(lambda: GraffOperator(CHANNELS, mixing=mixing, activation=activation), dense_rate)
+
+
+@pytest.mark.parametrize("activation", [None, "relu"])
+def test_rate_of_two_datasets_is_the_equation(activation):
+    make = partial(GraffOperator, CHANNELS, activation=activation, own_terms=False, standardized=True)
+    check_equation(make, dense_rate)
+    check_members(make)
+    assert {name for name, _ in make().named_parameters()} == {"diagonal", "off_diagonal", "dominance"}
 
 
 def test_linear_flow_descends_its_energy():

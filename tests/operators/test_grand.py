@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -78,9 +80,22 @@ def test_nonlinear_grand_equals_its_equation():
 
 def test_grand_plus_plus_equals_its_equation():
     check_equation(
-        lambda: see(GrandPlusPlusOperator(CHANNELS, NUM_NODES, mixing=ATTENTION), [1, 4], small_graph()),
+        lambda: see(GrandPlusPlusOperator(CHANNELS, NUM_NODES, 0.5, mixing=ATTENTION), [1, 4], small_graph()),
         dense_plus_plus,
     )
+
+
+def test_grand_plus_plus_with_a_source_at_the_start_equals_its_equation():
+    def dense(operator, received, first, state, layer):
+        source = torch.zeros_like(first)
+        source[[1, 4]] = first[[1, 4]] - first[[1, 4]].mean(dim=0)
+        from_state = first + source if layer == 0 else state
+        mixed = dense_mixing(operator.mixing, received, first + source) @ from_state
+        rate = operator.raw_rate.sigmoid() * (mixed - from_state) + operator.source_scale * first.detach()
+        return rate + source / 0.5 if layer == 0 else rate
+
+    make = partial(GrandPlusPlusOperator, CHANNELS, NUM_NODES, 0.5, mixing=ATTENTION, source="start")
+    check_equation(lambda: see(make(), [1, 4], small_graph()), dense)
 
 
 @pytest.mark.parametrize("normalization", ["softmax", "squareplus"])
@@ -99,7 +114,7 @@ def test_attention_starts_uniform(normalization):
 @pytest.mark.parametrize("name", ["grand", "grand-nonlinear", "grand++"])
 @pytest.mark.parametrize("mixing", [CONSTANT, ATTENTION], ids=["constant", "attention"])
 def test_a_constant_state_does_not_diffuse(name, mixing):
-    operator = OPERATORS.make(Part(name, mixing=mixing), channels=CHANNELS, num_nodes=NUM_NODES).double()
+    operator = OPERATORS.make(Part(name, mixing=mixing), channels=CHANNELS, num_nodes=NUM_NODES, step_size=0.5).double()
     state = torch.arange(CHANNELS, dtype=torch.float64).expand(NUM_NODES, CHANNELS)
     rate, _ = operator(state, weighted_graph(), 0)
     torch.testing.assert_close(rate, torch.zeros_like(rate))
@@ -122,8 +137,8 @@ def test_linear_grand_keeps_the_first_attention_and_nonlinear_does_not():
 
 def test_the_source_of_grand_plus_plus_touches_training_nodes_only():
     graph, (first, later) = small_graph(), random_history(2)
-    operator = see(GrandPlusPlusOperator(CHANNELS, NUM_NODES).double(), [0, 2, 5], graph)
-    without = GrandPlusPlusOperator(CHANNELS, NUM_NODES).double()
+    operator = see(GrandPlusPlusOperator(CHANNELS, NUM_NODES, 0.5).double(), [0, 2, 5], graph)
+    without = GrandPlusPlusOperator(CHANNELS, NUM_NODES, 0.5).double()
     without.load_state_dict({**operator.state_dict(), "is_training": torch.zeros(NUM_NODES)})
     contexts = [each(first, graph, 0)[1] for each in (operator, without)]
     rates = [each(later, graph, 1, kept)[0] for each, kept in zip((operator, without), contexts, strict=True)]
@@ -170,12 +185,13 @@ def test_integrate_drives_grand():
         ),
         (lambda: AttentionMixing(4, True, num_heads=3), "attention_channels to be a multiple of num_heads = 3, got 64"),
         (lambda: AttentionMixing(4, True, normalization="max"), "normalization to be one of softmax, squareplus, got"),
-        (lambda: GrandPlusPlusOperator(4, 0), "num_nodes to be at least 1, got 0"),
+        (lambda: GrandPlusPlusOperator(4, 9, 0.5, source="end"), "source to be one of rate, start, got 'end'"),
+        (lambda: GrandPlusPlusOperator(4, 0, 0.5), "num_nodes to be at least 1, got 0"),
         (
-            lambda: GrandPlusPlusOperator(4, 9)(random_history(1, dtype=torch.float32)[0], small_graph(), 0),
+            lambda: GrandPlusPlusOperator(4, 9, 0.5)(random_history(1, dtype=torch.float32)[0], small_graph(), 0),
             "Expected a graph of 9 nodes, .* got 7. Make a part for this graph.",
         ),
-        (lambda: see(GrandPlusPlusOperator(4, 9), [0], small_graph()), "a graph of 9 nodes, .* got 7"),
+        (lambda: see(GrandPlusPlusOperator(4, 9, 0.5), [0], small_graph()), "a graph of 9 nodes, .* got 7"),
         (lambda: GrandOperator(5)(random_history(1, dtype=torch.float32)[0], small_graph(), 0), "5 channels, .* got 4"),
     ],
 )

@@ -1,10 +1,12 @@
+from functools import partial
+
 import pytest
 import torch
 
 from tdegnn import InputError
 from tdegnn.operators.gread import REACTIONS, GreadOperator
 from tdegnn.operators.registry import OPERATORS
-from tests.core.checkers import CHANNELS, check_equation, random_history, small_graph
+from tests.core.checkers import CHANNELS, check_equation, check_members, random_history, small_graph
 from tests.operators.test_grand import ATTENTION, dense_mixing
 
 
@@ -29,6 +31,12 @@ def test_gread_equals_its_equation(reaction):
 
 def test_gread_with_a_constant_mean_equals_its_equation():
     check_equation(lambda: GreadOperator(CHANNELS, mixing="constant", self_loops=False), dense_gread)
+
+
+def test_gread_with_a_rate_per_channel_equals_its_equation():
+    make = partial(GreadOperator, CHANNELS, rate_per_channel=True)
+    check_equation(make, dense_gread)
+    check_members(make)
 
 
 def test_the_source_term_adds_the_first_state():

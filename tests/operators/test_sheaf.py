@@ -1,3 +1,4 @@
+from functools import partial
 from itertools import product
 
 import pytest
@@ -13,7 +14,7 @@ KINDS = [DiagonalSheafDiffusion, BundleSheafDiffusion, GeneralSheafDiffusion]
 
 
 def restriction(operator, numbers):
-    size = operator.stalk_channels
+    size = operator.map_channels
     if isinstance(operator, DiagonalSheafDiffusion):
         return torch.diag(numbers)
     if isinstance(operator, GeneralSheafDiffusion):
@@ -41,10 +42,17 @@ def dense_rate(operator, received, first, state, layer):
     both = torch.cat(tuple(operator.map_weight[layer]))
     blocks = [[torch.zeros(size, size, dtype=torch.float64) for _ in range(NUM_NODES)] for _ in range(NUM_NODES)]
     for u, v in weights.nonzero().tolist():
-        own = restriction(operator, torch.tanh(torch.cat([state[u], state[v]]) @ both))
-        other = restriction(operator, torch.tanh(torch.cat([state[v], state[u]]) @ both))
-        blocks[u][u] = blocks[u][u] + weights[u, v] * own.T @ own
-        blocks[u][v] = blocks[u][v] - weights[u, v] * own.T @ other
+        numbers = [torch.cat([state[u], state[v]]) @ both, torch.cat([state[v], state[u]]) @ both]
+        weight = weights[u, v]
+        if operator.learned_weights:
+            weight = weight * (torch.sigmoid(numbers[0][-1]) * torch.sigmoid(numbers[1][-1])) ** 2
+            numbers = [each[:-1] for each in numbers]
+        own, other = (restriction(operator, torch.tanh(each)) for each in numbers)
+        products = [weight * own.T @ own, -weight * own.T @ other]
+        if operator.fixed_channel:
+            products = [torch.block_diag(each, weights[u, v]) for each in products]
+        blocks[u][u] = blocks[u][u] + products[0]
+        blocks[u][v] = blocks[u][v] + products[1]
     laplacian = torch.cat([torch.cat(row, dim=1) for row in blocks])
     # Scaled apart, eigenvalues are not equal: their gradients by eigenvectors exist.
     shift = torch.diag(torch.linspace(0, 1e-13, size, dtype=torch.float64))
@@ -63,6 +71,14 @@ def test_rate_is_the_equation(kind, stalk_channels):
     check_equation(lambda: kind(CHANNELS, 2, stalk_channels=stalk_channels), dense_rate, directions=("out", "both"))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_rate_with_a_fixed_channel_and_learned_weights_is_the_equation(kind):
+    make = partial(kind, CHANNELS, 2, stalk_channels=4, fixed_channel=True, learned_weights=True)
+    check_equation(make, dense_rate, directions=("out",))
+    check_members(make)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_identity_maps_give_the_laplacian_of_the_graph(kind):
     """With degrees plus one: `(D + 1)^-1/2 (D - A) (D + 1)^-1/2`."""
@@ -72,7 +88,7 @@ def test_identity_maps_give_the_laplacian_of_the_graph(kind):
     numbers = {DiagonalSheafDiffusion: [1.0, 1.0], BundleSheafDiffusion: [0.0], GeneralSheafDiffusion: [1.0, 0, 0, 1.0]}
     ends = torch.tensor(numbers[kind], dtype=torch.float64)[:, None].expand(-1, graph.received.nnz)
     stalks = state.unflatten(-1, (2, -1)).movedim(-2, -3)
-    change = operator._laplacian(pattern_of(graph, state), ends, ends, stalks)
+    change = operator._laplacian(pattern_of(graph, state), pattern_of(graph, state).values, ends, ends, stalks)
     degrees = pattern.sum(dim=1)
     norm = torch.diag((degrees + 1) ** -0.5)
     expected = norm @ (torch.diag(degrees) - pattern) @ norm @ stalks

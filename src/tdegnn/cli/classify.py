@@ -52,6 +52,7 @@ class ReadoutOption(StrEnum):
     RELU = "relu"
     PERCEPTRON = "perceptron"
     MODULUS = "modulus"
+    COMPLEX = "complex"
 
 
 class StateNormOption(StrEnum):
@@ -67,6 +68,8 @@ class InputMapOption(StrEnum):
     LINEAR = "linear"
     AFFINE = "affine"
     PERCEPTRON = "perceptron"
+    ELU = "elu"
+    RESIDUAL = "residual"
 
 
 class SkipOption(StrEnum):
@@ -113,9 +116,7 @@ class ClassifierOptions:
     ] = None
     input_map: Annotated[
         InputMapOption,
-        typer.Option(
-            help="From features to states: a linear map with relu, one without, or a perceptron of two layers."
-        ),
+        typer.Option(help="From features to states: a linear map with relu, one without, or two to three layers."),
     ] = InputMapOption.LINEAR
     state_norm: Annotated[
         StateNormOption | None, typer.Option(help="Normalization of each new state.", show_default="none")

@@ -1,4 +1,4 @@
-"""Input maps, from features to the embedding: a linear map, with relu as in the paper or without, or a perceptron."""
+"""Input maps, from features to the embedding: a linear map, with relu as in the paper or without, or several layers."""
 
 from __future__ import annotations
 
@@ -67,6 +67,64 @@ class PerceptronInput(InputMap):
         return state
 
 
+class EluInput(AffineInput):
+    """The embedding `elu(X W + b) W' + b'`, as in neural sheaf diffusion.
+
+    Args:
+        num_features: Features of a node.
+        channels: Channels of both layers.
+    """
+
+    def __init__(self, num_features: int, channels: int) -> None:
+        super().__init__(num_features, channels)
+        self.second = nn.Linear(channels, channels)
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        super().reset_parameters()
+        reset_parts(getattr(self, "second", None))  # torch calls this before the second layer is there
+
+    def forward(self, features: Features) -> Float[Tensor, "nodes channels"]:
+        """Return the embedding."""
+        embedded: Tensor = self.second(nn.functional.elu(super().forward(features)))
+        return embedded
+
+
+class ResidualInput(AffineInput):
+    """The embedding `Y = X W + b`, then twice `Y <- Y + relu(Y) W' + b'`, as in GREAD on some datasets.
+
+    There is no dropout between the layers.
+
+    Args:
+        num_features: Features of a node.
+        channels: Channels of each layer.
+    """
+
+    def __init__(self, num_features: int, channels: int) -> None:
+        super().__init__(num_features, channels)
+        self.residuals = nn.ModuleList(nn.Linear(channels, channels) for _ in range(2))
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        super().reset_parameters()
+        reset_parts(*getattr(self, "residuals", ()))  # torch calls this before these are there
+
+    def forward(self, features: Features) -> Float[Tensor, "nodes channels"]:
+        """Return the embedding."""
+        embedded = super().forward(features)
+        for residual in self.residuals:
+            embedded = embedded + residual(torch.relu(embedded))
+        return embedded
+
+
 INPUT_MAPS = Family(
-    "input_map", InputMap, {"linear": LinearInput, "affine": AffineInput, "perceptron": PerceptronInput}
+    "input_map",
+    InputMap,
+    {
+        "linear": LinearInput,
+        "affine": AffineInput,
+        "perceptron": PerceptronInput,
+        "elu": EluInput,
+        "residual": ResidualInput,
+    },
 )

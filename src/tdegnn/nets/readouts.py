@@ -68,16 +68,20 @@ class RectifiedReadout(LastReadout):
         return torch.relu(kept)
 
 
-class PerceptronReadout(RectifiedReadout):
-    """`relu(relu(F) W + b) W' + b'` of the last state F, the decoder of GREAD on some datasets.
+class PerceptronReadout(LastReadout):
+    """`Y = Z + tanh(Z) W + b`, then `tanh(Y) W' + b'`, with Z the relu of the last state: the decoder of GREAD.
+
+    Deviation: GREAD also drops between the layers, and from the outputs.
 
     Args:
         channels: Channels of a state, and of the hidden layer.
         num_outputs: Outputs per node.
+        rectified: Whether Z is the relu of the last state. Default: True. Otherwise, Z is the last state.
     """
 
-    def __init__(self, channels: int, num_outputs: int) -> None:
+    def __init__(self, channels: int, num_outputs: int, *, rectified: bool = True) -> None:
         super().__init__(channels, num_outputs)
+        self.rectified = rectified
         self.hidden = nn.Linear(channels, channels)
 
     def reset_parameters(self) -> None:
@@ -85,9 +89,13 @@ class PerceptronReadout(RectifiedReadout):
         super().reset_parameters()
         reset_parts(getattr(self, "hidden", None))  # torch calls this before the hidden layer is there
 
+    def join(self, kept: State) -> Float[Tensor, "nodes channels"]:
+        """Return Z."""
+        return torch.relu(kept) if self.rectified else kept
+
     def forward(self, joined: Float[Tensor, "nodes channels"]) -> Float[Tensor, "nodes outputs"]:
         """Return the outputs of each node."""
-        outputs: Tensor = super().forward(torch.relu(self.hidden(joined)))
+        outputs: Tensor = super().forward(torch.tanh(joined + self.hidden(torch.tanh(joined))))
         return outputs
 
 
@@ -100,17 +108,68 @@ class ModulusReadout(LastReadout):
     """
 
     def __init__(self, channels: int, num_outputs: int) -> None:
-        if channels % 2:
-            raise InputError(f"Expected an even number of channels, pairs of complex numbers, got {channels}.")
+        _check_pairs(channels)
         super().__init__(channels // 2, num_outputs)
 
     def join(self, kept: State) -> Float[Tensor, "nodes pairs"]:
         """Return the modulus of each pair of channels."""
-        real, imaginary = kept.chunk(2, dim=-1)
-        squares = real.square() + imaginary.square()
-        # The gradient of the root is infinite at zero. There none is passed on.
-        is_positive = squares > 0
-        return torch.where(is_positive, torch.sqrt(torch.where(is_positive, squares, 1.0)), 0.0)
+        return _modulus(kept)
+
+
+class ComplexReadout(LastReadout):
+    """The modulus of complex outputs: `|Z W + b|`, or with two layers `|act(Z W + b) W' + b'|`, as in FLODE.
+
+    Z is the last state, whose first half of channels is real and second half imaginary. W and b are complex. act is the
+    leaky relu of real and imaginary parts.
+
+    Args:
+        channels: Channels of a state, an even number.
+        num_outputs: Outputs per node.
+        num_layers: 1 or 2. Default: 1.
+    """
+
+    def __init__(self, channels: int, num_outputs: int, *, num_layers: int = 1) -> None:
+        _check_pairs(channels)
+        if num_layers not in (1, 2):
+            raise InputError(f"Expected a readout of 1 or 2 layers, got {num_layers}.")
+        super().__init__(channels // 2, 2 * num_outputs)
+        self.hidden = nn.Linear(channels // 2, channels) if num_layers == 2 else None
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        super().reset_parameters()
+        reset_parts(getattr(self, "hidden", None))  # torch calls this before the hidden layer is there
+
+    def forward(self, joined: Float[Tensor, "nodes channels"]) -> Float[Tensor, "nodes outputs"]:
+        """Return the outputs of each node."""
+        if self.hidden is not None:
+            joined = nn.functional.leaky_relu(_complex_linear(self.hidden, joined))
+        return _modulus(_complex_linear(self, joined))
+
+
+def _complex_linear(linear: nn.Linear, state: State) -> State:
+    """Return `Z W + b`. The first half of the outputs of `linear` is the real part of W and b."""
+    real, imaginary = state.chunk(2, dim=-1)
+    weight = linear.weight.mT
+    (real_of_real, imaginary_of_real), (real_of_imaginary, imaginary_of_imaginary) = (
+        (part @ weight).chunk(2, dim=-1) for part in (real, imaginary)
+    )
+    products = [real_of_real - imaginary_of_imaginary, imaginary_of_real + real_of_imaginary]
+    return torch.cat(products, dim=-1) + linear.bias
+
+
+def _modulus(state: State) -> Float[Tensor, "nodes pairs"]:
+    """Return the modulus of each pair of channels."""
+    real, imaginary = state.chunk(2, dim=-1)
+    squares = real.square() + imaginary.square()
+    # The gradient of the root is infinite at zero. There none is passed on.
+    is_positive = squares > 0
+    return torch.where(is_positive, torch.sqrt(torch.where(is_positive, squares, 1.0)), 0.0)
+
+
+def _check_pairs(channels: int) -> None:
+    if channels % 2:
+        raise InputError(f"Expected an even number of channels, pairs of complex numbers, got {channels}.")
 
 
 READOUTS = Family(
@@ -123,5 +182,6 @@ READOUTS = Family(
         "relu": RectifiedReadout,
         "perceptron": PerceptronReadout,
         "modulus": ModulusReadout,
+        "complex": ComplexReadout,
     },
 )

@@ -21,6 +21,7 @@ from tdegnn.operators.mixing_operator import FirstState
 
 Mixing = Literal["diagonal", "diagonally-dominant"]
 GraffActivation = Literal["relu"]
+SMALLEST_VARIANCE = 1e-5  # that of `nn.BatchNorm1d`
 
 
 class GraffOperator(SpatialOperator):
@@ -30,13 +31,17 @@ class GraffOperator(SpatialOperator):
     used. A node that receives nothing has the rate `-F Om + b F0`.
 
     Paper: the source term of the paper is `-F0 Wt` with a matrix; the code has a number b, and passes no gradient
-    through F0. Deviation: the code's batch norm per step is left out. It is never trained there.
+    through F0. On two datasets it has neither Om nor b, and a batch norm that is never trained and never uses running
+    statistics: see `standardized`.
 
     Args:
         channels: Channels of a state.
         mixing: How W is made. `"diagonal"`: w on the diagonal. `"diagonally-dominant"`: `M = (V + V^T) / 2` off the
             diagonal, and `t_i sum_j |M_ij| + r_i` on it. Default: `"diagonally-dominant"`.
         activation: `"relu"` for the relu of the rate. If None, the rate is linear. Default: None.
+        own_terms: Whether there are the terms `-F Om + b F0`. Default: True.
+        standardized: Whether each channel of the rate is shifted and scaled to mean 0 and variance 1 over the nodes,
+            before the relu if there is one. Default: False.
     """
 
     equation = "P F W - F Om + b F0, W symmetric"
@@ -51,6 +56,8 @@ class GraffOperator(SpatialOperator):
         *,
         mixing: Mixing = "diagonally-dominant",
         activation: GraffActivation | None = None,
+        own_terms: bool = True,
+        standardized: bool = False,
     ) -> None:
         super().__init__()
         check_count(channels=channels)
@@ -58,8 +65,10 @@ class GraffOperator(SpatialOperator):
         if activation not in (None, *get_args(GraffActivation)):
             raise InputError(f"Expected activation to be 'relu' or None, got {activation!r}.")
         self.channels, self.mixing, self.activation = channels, mixing, activation
-        self.decay = nn.Parameter(torch.empty(channels))  # Om
-        self.source = nn.Parameter(torch.empty(()))  # b
+        self.own_terms, self.standardized = own_terms, standardized
+        if own_terms:
+            self.decay = nn.Parameter(torch.empty(channels))  # Om
+            self.source = nn.Parameter(torch.empty(()))  # b
         # r of a diagonally dominant W
         self.diagonal = nn.Parameter(torch.empty(channels))
         if mixing == "diagonally-dominant":
@@ -69,8 +78,9 @@ class GraffOperator(SpatialOperator):
 
     def reset_parameters(self) -> None:
         """Draw all weights anew, diagonals between -1 and 1, V as Glorot does. Set b to zero."""
-        nn.init.uniform_(self.decay, -1.0, 1.0)
-        nn.init.zeros_(self.source)
+        if self.own_terms:
+            nn.init.uniform_(self.decay, -1.0, 1.0)
+            nn.init.zeros_(self.source)
         nn.init.uniform_(self.diagonal, -1.0, 1.0)
         if self.mixing == "diagonally-dominant":
             nn.init.xavier_uniform_(self.off_diagonal)
@@ -84,10 +94,15 @@ class GraffOperator(SpatialOperator):
         context: FirstState | None = None,
     ) -> tuple[State, FirstState]:
         """Return `P F W - F Om + b F0`, and keep F0."""
-        check_fits(state, self.decay, self.channels)
+        check_fits(state, self.diagonal, self.channels)
         kept = FirstState(state.detach()) if context is None else context
         mixed = state @ self.mixing_matrix() if self.mixing == "diagonally-dominant" else state * self.diagonal
-        rate = scaled_matrix(graph, state) @ mixed - state * self.decay + self.source * kept.state
+        rate = scaled_matrix(graph, state) @ mixed
+        if self.own_terms:
+            rate = rate - state * self.decay + self.source * kept.state
+        if self.standardized:
+            variance, mean = torch.var_mean(rate, dim=-2, keepdim=True, correction=0)
+            rate = (rate - mean) * (variance + SMALLEST_VARIANCE).rsqrt()
         return torch.relu(rate) if self.activation == "relu" else rate, kept
 
     def mixing_matrix(self) -> Float[Tensor, "channels channels"]:

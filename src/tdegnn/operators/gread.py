@@ -45,8 +45,9 @@ class GreadOperator(MixingOperator):
 
     a starts at 0; b has one number per channel, drawn from -1 to 1.
 
-    Paper: `s = a (G - I) F + b r(F)`. Deviation: as released, `sg(a)` is one learned number, the attention is computed
-    once from the first state, and `F_0` has no gradient. The solver is the integrator, with steps of one size.
+    Paper: `s = a (G - I) F + b r(F)`. Deviation: as released, `sg(a)` is learned, one number or one per channel, the
+    attention is computed once from the first state, and `F_0` has no gradient. The solver is the integrator, with steps
+    of one size.
 
     Args:
         channels: Channels of a state.
@@ -55,6 +56,7 @@ class GreadOperator(MixingOperator):
         mixing: G, `"attention"` (default) or `"constant"`; with settings `{"name": ..., "settings": {...}}`.
         self_loops: Whether a node receives from itself too. Default: True. Otherwise a node that receives nothing gets
             zero.
+        rate_per_channel: Whether each channel has its own a, as released for most datasets. Default: False.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class GreadOperator(MixingOperator):
         reaction: str = "bs",
         mixing: str | Mapping[str, Any] = "attention",
         self_loops: bool = True,
+        rate_per_channel: bool = False,
     ) -> None:
         super().__init__(channels, mixing=mixing, self_loops=self_loops)
         check_choice(REACTIONS, reaction=reaction)
@@ -71,6 +74,8 @@ class GreadOperator(MixingOperator):
         # Each reaction is a system of its own in `tdegnn zoo`.
         self.equation = f"sg(a) (G F - F) + b ({REACTIONS[reaction].equation}), G = attention of F0"  # type: ignore[misc]
         self.citation = "Choi et al., 2023, GREAD: Graph Neural Reaction-Diffusion Networks"  # type: ignore[misc]
+        if rate_per_channel:
+            self.raw_rate = nn.Parameter(torch.zeros(channels))
         self.reaction_scale = nn.Parameter(torch.empty(channels))
         self.reset_parameters()
 

@@ -8,10 +8,12 @@ context is handed on untouched.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from tdegnn.adjacency import received_matrix, scaled_matrix
 from tdegnn.errors import check_count, check_fits, check_layer, check_num_nodes
@@ -66,24 +68,43 @@ class AcmBackbone(Backbone):
         check_layer(layer, self.num_layers)
         check_fits(state, self.weight, self.channels)
         parts = self._parts(state, graph, layer)
-        vectors = self.part_vectors[layer].unbind(0)
-        scores = torch.stack([part @ vector for part, vector in zip(parts, vectors, strict=True)], dim=-1)
-        weights = torch.softmax(torch.sigmoid(scores) @ self.part_mixing[layer] / self.num_parts, dim=-1)
-        mixed = torch.zeros_like(state)
-        for part, weight in zip(parts, (self.scale * weights).split(1, dim=-1), strict=True):
-            mixed = torch.addcmul(mixed, part, weight)
-        return mixed, context
+        return mixed_parts(parts, self.part_vectors[layer], self.part_mixing[layer], self.scale), context
 
     def _parts(self, state: State, graph: Graph, layer: int) -> list[State]:
         """Return H_L, H_H and H_I."""
-        mapped = state @ self.weight[layer]
-        if self.relu_first:
-            mapped = torch.relu(mapped)
-        _, to_high, own = mapped.chunk(3, dim=-1)
-        low = scaled_matrix(graph, state, -1.0, 0.0, self_loops=True)
-        smooth, smooth_of_high = (low @ mapped[..., : 2 * self.channels]).chunk(2, dim=-1)
-        parts = [smooth, to_high - smooth_of_high, own]
-        return parts if self.relu_first else [torch.relu(part) for part in parts]
+        return filtered_parts(state @ self.weight[layer], graph, relu_first=self.relu_first)
+
+
+def filtered_parts(mapped: Float[Tensor, "*batch nodes mapped"], graph: Graph, *, relu_first: bool) -> list[State]:
+    """Return H_L, H_H and H_I.
+
+    Args:
+        mapped: `F W_L`, `F W_H` and `F W_I` side by side.
+        graph: The graph.
+        relu_first: Whether the relu comes before the filters, as in ACMII.
+    """
+    if relu_first:
+        mapped = torch.relu(mapped)
+    _, to_high, own = mapped.chunk(3, dim=-1)
+    low = scaled_matrix(graph, mapped, -1.0, 0.0, self_loops=True)
+    smooth, smooth_of_high = (low @ mapped[..., : 2 * own.shape[-1]]).chunk(2, dim=-1)
+    parts = [smooth, to_high - smooth_of_high, own]
+    return parts if relu_first else [torch.relu(part) for part in parts]
+
+
+def mixed_parts(
+    parts: Sequence[State],
+    vectors: Float[Tensor, "parts channels"],
+    mixing: Float[Tensor, "parts parts"],
+    scale: float,
+) -> State:
+    """Return `scale sum_k a_k * H_k` with the weights `a = softmax(sigmoid(H_k . v_k) V / parts)` of each node."""
+    scores = torch.stack([part @ vector for part, vector in zip(parts, vectors.unbind(0), strict=True)], dim=-1)
+    weights = torch.softmax(torch.sigmoid(scores) @ mixing / len(parts), dim=-1)
+    mixed = torch.zeros_like(parts[0])
+    for part, weight in zip(parts, (scale * weights).split(1, dim=-1), strict=True):
+        mixed = torch.addcmul(mixed, part, weight)
+    return mixed
 
 
 class AcmiiBackbone(AcmBackbone):

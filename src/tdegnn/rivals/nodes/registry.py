@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from tdegnn.rivals.nodes.acm import AdaptiveChannelNetwork
 from tdegnn.rivals.nodes.base import RivalNodeNetwork
 from tdegnn.rivals.nodes.fagcn import FrequencyAdaptiveNetwork
 from tdegnn.rivals.nodes.fsgnn import FeatureSelectionNetwork
@@ -32,4 +33,5 @@ NODE_NETWORKS: dict[str, type[RivalNodeNetwork]] = {
     "OrderedGNN": OrderedNetwork,
     "GGCN": SignedNetwork,
     "Geom-GCN": GeometricNetwork,
+    "ACMII network": AdaptiveChannelNetwork,
 }
