@@ -4,8 +4,9 @@ import torch
 from tdegnn import InputError
 from tdegnn.rivals.nodes.acm import AdaptiveChannelNetwork
 from tests.core.checkers import small_graph
+from tests.dense_matrices import with_loops
 from tests.rivals.checkers import check_members, make
-from tests.rivals.dense_checkers import check_equation, with_loops
+from tests.rivals.dense_checkers import check_equation
 
 
 def dense(network, received, features):

@@ -48,8 +48,8 @@ class AdaptiveChannelNetwork(RivalNodeNetwork):
         drop = self._start(features, graph)
         first, *others = self.layers
         state: Tensor = first(drop.input(features), graph)
-        for layer in others:
-            state = layer(drop.hidden(torch.relu(state)), graph)
+        for later in others:
+            state = later(drop.hidden(torch.relu(state)), graph)
         return state
 
 
