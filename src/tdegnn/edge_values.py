@@ -76,8 +76,17 @@ def row_softmax(pattern: SparseMatrix, scores: Float[Tensor, "*batch entries"]) 
     return weights.reshape(scores.shape)
 
 
+class _OfTwo(torch.autograd.Function):
+    """A function of a pattern and two tensors, both of which its gradient needs."""
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
+        ctx.pattern = inputs[0]
+        ctx.save_for_backward(*inputs[1:])
+
+
 @quick_to_call
-class _EdgeScores(torch.autograd.Function):
+class _EdgeScores(_OfTwo):
     """`left_i . right_j` for each entry, given a pattern and two states with one batch axis."""
 
     @staticmethod
@@ -85,11 +94,6 @@ class _EdgeScores(torch.autograd.Function):
         pattern, left, right = inputs
         blocks: SparseMatrix = pattern.copies(len(left))
         return blocks.sampled_product(left.flatten(0, 1), right.flatten(0, 1)).view(len(left), -1)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
-        ctx.pattern = inputs[0]
-        ctx.save_for_backward(*inputs[1:])
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
@@ -108,7 +112,7 @@ class _EdgeScores(torch.autograd.Function):
 
 
 @quick_to_call
-class _WeightedProduct(torch.autograd.Function):
+class _WeightedProduct(_OfTwo):
     """`sum_j values_ij X_j`, given a pattern, values (batch, entries) and states (batch, columns, channels)."""
 
     @staticmethod
@@ -116,11 +120,6 @@ class _WeightedProduct(torch.autograd.Function):
         pattern, values, dense = inputs
         blocks: SparseMatrix = pattern.copies(len(values))
         return blocks.product_with(values.flatten(), dense.flatten(0, 1)).view(len(values), -1, dense.shape[-1])
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
-        ctx.pattern = inputs[0]
-        ctx.save_for_backward(*inputs[1:])
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
@@ -149,6 +148,10 @@ class _WeightedProduct(torch.autograd.Function):
 class _OfEntries(torch.autograd.Function):
     """A function of a pattern and of numbers with one batch axis, to which members are added."""
 
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
+        ctx.pattern = inputs[0]
+
     @classmethod
     def _fold(cls, info: Any, in_dims: tuple[int | None, ...], pattern: SparseMatrix, numbers: Tensor) -> Any:
         members_first = numbers.movedim(in_dims[1] or 0, 0)  # what has no members is not under `vmap`
@@ -165,10 +168,6 @@ class _RowSums(_OfEntries):
         pattern, values = inputs
         blocks: SparseMatrix = pattern.copies(len(values))
         return blocks.product_with(values.flatten(), values.new_ones(blocks.shape[1], 1)).view(len(values), -1)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
-        ctx.pattern = inputs[0]
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
@@ -188,10 +187,6 @@ class _SpreadRows(_OfEntries):
         pattern, rows = inputs
         spread: Tensor = rows.index_select(1, pattern.rows)
         return spread
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
-        ctx.pattern = inputs[0]
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
@@ -217,7 +212,7 @@ class _RowSoftmax(_OfEntries):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.pattern = inputs[0]
+        _OfEntries.setup_context(ctx, inputs, output)
         ctx.save_for_backward(output)
 
     @staticmethod
