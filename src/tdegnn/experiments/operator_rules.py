@@ -62,20 +62,14 @@ def train_rules(dataset_name: str, row: str, path: Path, placement: Placement) -
     for rule in RULES:
         configs = configs_of(recipe, rule)
         known = read_lines(path, RULE_LINES, dataset=[dataset_name], operator=[row], rule=[rule])
-        done = {(line["split"], RULE_LINES.identify(line)) for line in known}
-        if len(done) >= len(configs) * dataset.num_splits and _are_of(known, configs):
+        kept = [line["configuration"] for line in known]
+        if all(kept.count(config.to_record()) == dataset.num_splits for config in configs):
             continue
         runs = train_together(dataset, configs, range(dataset.num_splits), placement=placement, validate_every=2)
         lines = [
             {"dataset": dataset_name, "operator": row, "rule": rule, **run.to_record(), **environment} for run in runs
         ]
         append_lines(path, lines, RULE_LINES)
-
-
-def _are_of(lines: Sequence[Mapping[str, Any]], configs: Sequence[NodeConfig]) -> bool:
-    """Return whether all of the configurations have lines."""
-    kept = [line["configuration"] for line in lines]
-    return all(config.to_record() in kept for config in configs)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """How the published numbers of Table 1 were made: one line per system that says what differs from our protocol.
 
-Ours: the ten fixed splits, all nodes in them, everything chosen by validation. The notes are from the released code.
+Ours: the ten fixed splits, all nodes in them, everything chosen by validation. The notes are from the released code,
+unless they say "probably" or "unknown".
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ class Protocol:
     note: str
 
 
-_PEI = "Numbers of Pei et al. (2020), untuned; their code tests the last epoch. Here settings are searched."
+_PEI = "Probably the numbers of Pei et al. (2020), whose code tests the last epoch. Here settings are searched."
 PROTOCOLS: dict[str, Protocol] = {
     "GCN": Protocol(False, _PEI),
     "GAT": Protocol(False, _PEI),
     "GCNII": Protocol(
-        True, "64 layers and 1,500 steps on the citation graphs; our search has up to 16 layers and 300 steps."
+        True,
+        "64 layers and 1,500 steps on the citation graphs, here up to 16 and 300. Other graphs: of other authors.",
     ),
     "Geom-GCN": Protocol(
         False, "Tests the last epoch, and takes the best of three embeddings after the fact. Undirected."
@@ -34,7 +36,7 @@ PROTOCOLS: dict[str, Protocol] = {
     "NSD": Protocol(False, "Undirected; 15 unlabelled nodes of Citeseer left out; the best of three kinds of maps."),
     "GGCN": Protocol(True, "15 unlabelled nodes of Citeseer left out, which is worth 0.25."),
     "H2GCN": Protocol(False, "Undirected; 15 unlabelled nodes of Citeseer left out."),
-    "FAGCN": Protocol(False, "No settings are published for these splits."),
+    "FAGCN": Protocol(False, "Unknown how these numbers were made. Here settings are searched."),
     "GPRGNN": Protocol(False, "Numbers of other authors; its own are of random splits. Here settings are searched."),
     "GRAFF": Protocol(True, "Undirected, as here."),
     "LINKX": Protocol(False, "Undirected; here a node receives from the nodes that it points to."),
@@ -43,7 +45,9 @@ PROTOCOLS: dict[str, Protocol] = {
     "PDE-GCN": Protocol(False, "Epochs and settings were chosen by test accuracy. There is no validation."),
     "GRAND++": Protocol(False, "Numbers of GREAD's authors; no code of its own is known."),
     "GREAD": Protocol(True, "Runge-Kutta steps on four of six graphs; here Euler steps."),
-    "CDE": Protocol(False, "Numbers of other splits, 60 / 20 / 20 at random; no settings for these graphs work."),
+    "CDE": Protocol(
+        False, "Probably of random splits of 60 / 20 / 20; no working settings for these graphs are released."
+    ),
     "FLODE": Protocol(False, "On the largest component of each graph, which changes the nodes of Citeseer."),
     "DE-GNN": Protocol(True, "The paper's settings are not published."),
     "TDE-GNN_D": Protocol(True, "The paper's settings are not published."),
