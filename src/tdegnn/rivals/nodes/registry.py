@@ -33,5 +33,5 @@ NODE_NETWORKS: dict[str, type[RivalNodeNetwork]] = {
     "OrderedGNN": OrderedNetwork,
     "GGCN": SignedNetwork,
     "Geom-GCN": GeometricNetwork,
-    "ACMII network": AdaptiveChannelNetwork,
+    "ACMII": AdaptiveChannelNetwork,
 }
