@@ -237,14 +237,14 @@ def render_selection(found):
 
 
 def render_directions(cells):
-    pairs = dict.fromkeys((name, system) for name, system, _ in cells)
+    pairs = {key[:2] for key in cells if all((*key[:2], way) in cells for way in DIRECTIONS)}
 
     def text(cell):
         return f"{cell.mean:.2f} ± {cell.deviation:.2f}"
 
     rows = [
         [heading(name), system, *(text(cells[name, system, way]) for way in DIRECTIONS)]
-        for name, system in sorted(pairs, key=lambda pair: DATASETS.index(pair[0]))
+        for name, system in sorted(pairs, key=lambda pair: (DATASETS.index(pair[0]), pair[1]))
     ]
     return as_table([["dataset", "system", *DIRECTIONS], *rows])
 
