@@ -57,6 +57,27 @@ class NodeRun:
         }
 
 
+class PreparedNodes:
+    """A dataset as configurations ask for it. Those that ask for the same share it, and what is kept for its graph.
+
+    Args:
+        dataset: The nodes, as loaded.
+    """
+
+    def __init__(self, dataset: NodeDataset) -> None:
+        self.dataset = dataset
+        self._by_request: dict[tuple[Any, ...], NodeDataset] = {}
+        self.splits = range(dataset.num_splits)
+
+    def for_config(self, config: AnyConfig) -> NodeDataset:
+        """Return the nodes as a configuration prepares them."""
+        has_rows = isinstance(config, NodeConfig) and config.adjacency_features
+        request = (config.direction, config.self_loops, config.normalized_features, has_rows)
+        if request not in self._by_request:
+            self._by_request[request] = config.prepare(self.dataset)
+        return self._by_request[request]
+
+
 def train_together(
     dataset: NodeDataset,
     configs: Sequence[AnyConfig],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from tdegnn.cli.reproduce.ablation import ablation
+from tdegnn.cli.reproduce.best import best
 from tdegnn.cli.reproduce.coefficients import coefficients
 from tdegnn.cli.reproduce.coverage import coverage
 from tdegnn.cli.reproduce.known_orders import known_orders
@@ -24,6 +25,7 @@ for command in (
     table1,
     rows,
     operators,
+    best,
     table2,
     ablation,
     series_ablation,
