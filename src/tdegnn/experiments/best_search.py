@@ -35,7 +35,7 @@ USUAL: dict[str, Any] = {
     "num_steps": 2000,
     "patience": 200,
 }
-NUM_CONFIGS = 6
+NUM_CONFIGS = 5
 # How many families enter rung 2, and what is tried of each: its best, others near the best, and others at random.
 NUM_FAMILIES, NUM_KEPT, NUM_NEAR, NUM_NEW = 4, 2, 4, 2
 # Standard deviation of "near", as a share of the range.
