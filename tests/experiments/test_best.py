@@ -33,11 +33,12 @@ from tests.node_datasets import make_dataset
 CPU = choose_placement("cpu")
 KERNEL = {"views": ["features"], "sharpness": 1.0, "ridge": 1.0}
 SKIP = {"name": "kernel-ridge", "settings": KERNEL}
-USUAL = {"hidden_channels": 4, "num_steps": 3}
+USUAL = {"hidden_channels": 4, "num_layers": 2, "num_steps": 3}
+ALPHA = {"operator.alpha": [0.1, 0.5]}
 SMALL = (
-    Family("near-identity", {"operator": "near-identity", "num_layers": 2, **USUAL}, [{}, {"skip": SKIP}], {}, [], 2),
-    Family("gcnii", {"operator": "gcnii", "num_layers": 2, "optimizer": "adamw", **USUAL}, [{}], {"operator.alpha": [0.1, 0.5]}, [], 2),
-)  # fmt: skip
+    Family("near-identity", {"operator": "near-identity", **USUAL}, [{}, {"skip": SKIP}], {}, [], 2),
+    Family("gcnii", {"operator": "gcnii", "optimizer": "adamw", **USUAL}, [{}], ALPHA, [], 2),
+)
 
 
 def make_nodes(seed=0):
@@ -132,8 +133,8 @@ def test_labels_of_test_nodes_choose_nothing(small, tmp_path, monkeypatch):
     for name in ("right", "wrong"):
         nodes = make_nodes()
         if name == "wrong":
-            labels = np.where(nodes.test_masks[0], (nodes.labels + 1) % 3, nodes.labels)
-            monkeypatch.setattr(best_cells, "load_nodes", lambda _, wrong=replace(nodes, labels=labels): wrong)
+            nodes = replace(nodes, labels=np.where(nodes.test_masks[0], (nodes.labels + 1) % 3, nodes.labels))
+        monkeypatch.setattr(best_cells, "load_nodes", lambda _, nodes=nodes: nodes)
         compute(tmp_path / name / "best.jsonl", ["search"])
         lines = read_lines(tmp_path / name / "best.jsonl", BEST_LINES)
         finalists.append((follow_search(SMALL, 4, Runs(lines)).finalists, [line["test_accuracy"] for line in lines]))
