@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -24,7 +24,7 @@ from tdegnn.data.nodes import NodeDataset
 from tdegnn.experiments.best_rows import ABLATION, ROWS, Row, ablated, best_row, row_configs, trainings_of
 from tdegnn.experiments.best_search import RUNG_3, SYSTEM, Family, Runs, Training, follow_search, read_families, seed_of
 from tdegnn.experiments.node_results import NODE_LINES
-from tdegnn.experiments.node_systems import NodeRun, PreparedNodes, train_members
+from tdegnn.experiments.node_systems import PreparedNodes, train_members
 from tdegnn.experiments.operator_rules import EULER
 from tdegnn.experiments.records import LineKind, append_lines, describe_environment, read_lines
 from tdegnn.metrics import accuracy
@@ -32,7 +32,10 @@ from tdegnn.nets.kernel_skip import KernelRidgeSkip, keep_scores_in
 from tdegnn.nets.node_skips import SKIPS
 from tdegnn.nodes.settings import NodeConfig
 from tdegnn.training.devices import Placement
+from tdegnn.training.loop import Look
 from tdegnn.training.node_training import Classification, as_input, as_seen
+
+Item = TypeVar("Item")
 
 SCORES, SEARCH = "scores", "search"
 # Scores are also solved when they are needed. As a stage, they are all solved before.
@@ -43,8 +46,11 @@ MEAN_SYSTEM, SEEDS = f"{SYSTEM}, mean of five seeds", "five seeds"
 # Numbers in the states of all members of a batch, after all layers. A training keeps about six times as many, in 4
 # bytes each: twelve processes fit on one device.
 MOST_VALUES = 2**28
-# The same times the number of steps. On an H200, 10 million numbers take 2.7 ms: no batch takes longer than a minute.
-MOST_WORK = 1.2e11
+# The same times the number of steps. On an H200, 10 million numbers take 2.7 ms: a batch takes at most 16 s alone, and
+# a minute or two next to others. So little is lost when the time is over.
+MOST_WORK = 6e10
+# Points of the validation curve in a result line.
+NUM_POINTS = 12
 # Steps between two validations, as in Table 1.
 VALIDATE_EVERY = 3
 # A dataset whose nodes without features are in no subset. In Citeseer these have no label either.
@@ -131,13 +137,12 @@ class TrainingCell:
 
     def compute(self, files: Files, placement: Placement) -> None:
         """Train them, and add their lines."""
-        start, bench = time.perf_counter(), PreparedNodes(load_dataset(self.dataset))
         stage, group, *_ = self.trainings[0]
+        about = {"dataset": self.dataset, "stage": stage, "group": group}
         with keep_scores_in(files.scores):
-            runs, _ = _train(bench, [training[2:] for training in self.trainings], placement)
-        seconds = (time.perf_counter() - start) / len(runs)
-        about = {"stage": stage, "group": group, "seconds": seconds, **describe_environment(placement.device)}
-        append_lines(files.lines, [{"dataset": self.dataset, **run.to_record(), **about} for run in runs], BEST_LINES)
+            bench = PreparedNodes(load_dataset(self.dataset))
+            trained = _train(bench, [training[2:] for training in self.trainings], placement, **about)
+        append_lines(files.lines, trained.records, BEST_LINES)
         _free(placement)
 
     def __str__(self) -> str:
@@ -162,22 +167,18 @@ class SeedsCell:
 
     def compute(self, files: Files, placement: Placement) -> None:
         """Train all seeds, and add their lines and those of the mean."""
-        start, bench = time.perf_counter(), PreparedNodes(load_dataset(self.dataset))
         members = [(self.config, split, seed_of(split, seed)) for split in self.splits for seed in range(NUM_SEEDS)]
+        about = {"dataset": self.dataset, "stage": SEEDS, "group": SEEDS}
         with keep_scores_in(files.scores):
-            runs, probabilities = _train(bench, members, placement, is_predicting=True)
-        about = {
-            "dataset": self.dataset,
-            "stage": SEEDS,
-            "group": SEEDS,
-            "seconds": (time.perf_counter() - start) / len(runs),
-        }
+            bench = PreparedNodes(load_dataset(self.dataset))
+            trained = _train(bench, members, placement, **about)
+        by_split = [trained.probabilities[start : start + NUM_SEEDS] for start in range(0, len(members), NUM_SEEDS)]
+        shared = {**about, "seconds": 0.0, **describe_environment(placement.device)}
         means = [
-            self._mean_line(bench.dataset, split, probabilities[place * NUM_SEEDS : (place + 1) * NUM_SEEDS])
-            for place, split in enumerate(self.splits)
+            self._mean_line(bench.dataset, split, probabilities) | shared
+            for split, probabilities in zip(self.splits, by_split, strict=True)
         ]
-        lines = [{**line, **about, **describe_environment(placement.device)} for line in _records(runs) + means]
-        append_lines(files.lines, lines, BEST_LINES)
+        append_lines(files.lines, [*trained.records, *means], BEST_LINES)
         _free(placement)
 
     def _mean_line(self, dataset: NodeDataset, split: int, probabilities: Sequence[np.ndarray]) -> dict[str, Any]:
@@ -277,7 +278,7 @@ class Plan:
         done = {line["split"] for line in means if line["configuration"] == rows[best].to_record()}
         size = max(1, self._batch_size(name, rows[best]) // NUM_SEEDS)
         splits = self._bench(name).splits
-        for batch in (splits[start : start + size] for start in range(0, len(splits), size)):
+        for batch in _evenly(splits, size):
             missing = tuple(split for split in batch if split not in done)
             if missing:
                 yield SeedsCell(name, rows[best], missing, self._cost(name, rows[best]) * len(missing) * NUM_SEEDS)
@@ -298,9 +299,8 @@ class Plan:
                 yield from (self._scores_cell(name, each.config, each.split) for each in by_split.values())
                 continue
             # Batches do not depend on what is done: those that are being computed stay the same.
-            size = self._batch_size(name, own[0].config)
-            for start in range(0, len(own), size):
-                batch = tuple(runs.missing(own[start : start + size]))
+            for each in _evenly(own, self._batch_size(name, own[0].config)):
+                batch = tuple(runs.missing(each))
                 if batch:
                     yield TrainingCell(name, batch, self._cost(name, batch[0].config) * len(batch))
 
@@ -336,35 +336,67 @@ class Plan:
         return self._benches[name]
 
 
+def _evenly(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
+    """Return items in as few pieces as possible, of about the same size, at most `most`."""
+    num_pieces = -(-len(items) // most)
+    size = -(-len(items) // num_pieces)
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
 def _runs_of(name: str, lines: Sequence[Mapping[str, Any]]) -> Runs:
     return Runs(line for line in lines if (line["dataset"], line["system"]) == (name, SYSTEM))
 
 
+@dataclass(frozen=True)
+class _Trained:
+    """Members after their training.
+
+    Attributes:
+        records: A result line of each.
+        probabilities: Of each member, those of all classes at all nodes.
+    """
+
+    records: list[dict[str, Any]]
+    probabilities: list[np.ndarray]
+
+
 def _train(
-    bench: PreparedNodes,
-    members: Sequence[tuple[NodeConfig, int, int]],
-    placement: Placement,
-    *,
-    is_predicting: bool = False,
-) -> tuple[list[NodeRun], list[np.ndarray]]:
-    """Train members of one shape, as few batches as fit; return their results, and their probabilities if asked."""
-    config = members[0][0]
+    bench: PreparedNodes, members: Sequence[tuple[NodeConfig, int, int]], placement: Placement, **about: Any
+) -> _Trained:
+    """Train members of one shape, in as few batches as fit.
+
+    Args:
+        bench: The nodes.
+        members: Configuration, split and seed of each.
+        placement: Where to compute.
+        about: Further entries of all result lines.
+    """
+    start, config = time.perf_counter(), members[0][0]
     prepared = bench.for_config(config)
     size = max(1, MOST_VALUES // (prepared.num_nodes * config.hidden_channels * config.num_layers))
-    runs: list[NodeRun] = []
-    probabilities: list[np.ndarray] = []
-    for start in range(0, len(members), size):
-        batch = members[start : start + size]
-        training, trained = train_members(prepared, batch, placement=placement, validate_every=VALIDATE_EVERY)
-        runs += trained
-        if is_predicting:
-            scores = training.members.evaluate(as_input(prepared, placement), prepared.graph)
-            probabilities += list(nn.functional.softmax(scores.double(), dim=-1).cpu().numpy())
-    return runs, probabilities
+    trained = _Trained([], [])
+    for batch in _evenly(members, size):
+        looks: list[Look] = []
+        training, runs = train_members(
+            prepared, batch, placement=placement, validate_every=VALIDATE_EVERY, on_look=looks.append
+        )
+        curves = torch.stack([look.scores for look in looks], dim=1).tolist()
+        steps = [look.step for look in looks]
+        trained.records.extend(
+            run.to_record() | {"curve": _thinned(list(zip(steps, curve, strict=True)))}
+            for run, curve in zip(runs, curves, strict=True)
+        )
+        scores = training.members.evaluate(as_input(prepared, placement), prepared.graph)
+        trained.probabilities.extend(nn.functional.softmax(scores.double(), dim=-1).cpu().numpy())
+    seconds = (time.perf_counter() - start) / len(members)
+    about |= {"seconds": seconds, **describe_environment(placement.device)}
+    return replace(trained, records=[record | about for record in trained.records])
 
 
-def _records(runs: Sequence[NodeRun]) -> list[dict[str, Any]]:
-    return [run.to_record() for run in runs]
+def _thinned(curve: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Return a few points of a validation curve, the last among them: steps, and accuracies or minus losses."""
+    places = np.unique(np.linspace(0, len(curve) - 1, NUM_POINTS).round().astype(int))
+    return [(curve[place][0], round(curve[place][1], 4)) for place in places]
 
 
 def _skip_of(config: NodeConfig, prepared: NodeDataset) -> KernelRidgeSkip:

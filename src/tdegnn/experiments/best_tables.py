@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from tdegnn.experiments.best_cells import BEST_LINES, MEAN_SYSTEM, NUM_SEEDS, WITHOUT_EMPTY
 from tdegnn.experiments.best_rows import NestedGain, Row, ablated, best_row, nested_gain, row_configs
-from tdegnn.experiments.best_search import SYSTEM, Family, Runs, follow_search, read_families, seed_of
+from tdegnn.experiments.best_search import RUNGS, SYSTEM, Family, Runs, follow_search, read_families, seed_of
 from tdegnn.experiments.gain import Gain
 from tdegnn.experiments.node_results import NODE_LINES, Cell, paired_gain
 from tdegnn.experiments.operator_rules import EULER
@@ -18,6 +18,22 @@ from tdegnn.experiments.recipe_files import write_recipe
 from tdegnn.experiments.records import append_lines, read_lines
 from tdegnn.experiments.table1 import BEST_FIXED, BEST_LEARNED
 from tdegnn.nodes.settings import FAMILIES, NodeConfig
+
+
+class Tried(NamedTuple):
+    """What was tried of a family on a dataset.
+
+    Attributes:
+        stage: The last rung that it entered.
+        validation: Mean validation accuracy of its best configuration there, in percent.
+        test: Mean test accuracy of this configuration.
+        num_configs: Number of configurations in all rungs.
+    """
+
+    stage: str
+    validation: float
+    test: float
+    num_configs: int
 
 
 @dataclass(frozen=True)
@@ -82,6 +98,23 @@ def describe_backbone(config: NodeConfig) -> str:
     words += [] if config.select_by == "accuracy" else ["by loss"]
     size = f"{config.num_layers} x {config.hidden_channels}"
     return ", ".join([FAMILIES["operator"].name_of(config.operator), size, *words])
+
+
+def summarize_families(lines: Sequence[Mapping[str, Any]], dataset: str) -> dict[str, Tried]:
+    """Return what was tried of each family on a dataset."""
+    by_config: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
+    stages = [rung.name for rung in RUNGS]
+    for line in lines:
+        if line["dataset"] == dataset and line["stage"] in stages:
+            family = line["group"].rpartition(", shape")[0]
+            by_config.setdefault((family, line["stage"], str(line["configuration"])), []).append(line)
+    cells = {key: Cell.from_lines(members) for key, members in by_config.items()}
+    tried = {}
+    for family in dict.fromkeys(key[0] for key in cells):
+        last = max(stage for name, stage, _ in cells if name == family)
+        best = max((cell for key, cell in cells.items() if key[:2] == (family, last)), key=validation_of)
+        tried[family] = Tried(last, validation_of(best), best.mean, sum(key[0] == family for key in cells))
+    return dict(sorted(tried.items(), key=lambda pair: (pair[1].stage, pair[1].validation), reverse=True))
 
 
 def summarize_best(

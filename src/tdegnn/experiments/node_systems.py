@@ -5,7 +5,7 @@ Configurations are in `nodes/settings.py`. Nothing is chosen here: `table1.py` c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ from tdegnn.errors import InputError
 from tdegnn.nodes.settings import NodeConfig
 from tdegnn.rivals.nodes.config import RivalConfig
 from tdegnn.training.devices import Placement
-from tdegnn.training.loop import fit
+from tdegnn.training.loop import Look, fit
 from tdegnn.training.node_training import NodeTraining
 
 AnyConfig: TypeAlias = NodeConfig | RivalConfig
@@ -109,6 +109,7 @@ def train_members(
     *,
     placement: Placement | None = None,
     validate_every: int = 3,
+    on_look: Callable[[Look], None] | None = None,
 ) -> tuple[NodeTraining, list[NodeRun]]:
     """Train members of one shape in one batch; return the training, which has their networks, and their results.
 
@@ -117,6 +118,7 @@ def train_members(
         members: Configuration, split and seed of each.
         placement: Where to compute. Default: on the CPU.
         validate_every: Steps between two validations.
+        on_look: Called with the result of each validation.
     """
     regime = members[0][0]
     training = NodeTraining(
@@ -127,7 +129,13 @@ def train_members(
         placement,
         regime.select_by,
     )
-    result = fit(training, num_steps=regime.num_steps, validate_every=validate_every, patience=regime.patience)
+    result = fit(
+        training,
+        num_steps=regime.num_steps,
+        validate_every=validate_every,
+        patience=regime.patience,
+        on_look=on_look,
+    )
     outcomes = zip(
         members,
         training.validation_accuracy.tolist(),

@@ -25,7 +25,7 @@ from tdegnn.cli.output import print_json, print_table, progress_bar
 from tdegnn.cli.reproduce.operators import Workers
 
 if TYPE_CHECKING:
-    from tdegnn.experiments.best_tables import BestResult
+    from tdegnn.experiments.best_tables import BestResult, Tried
     from tdegnn.experiments.node_results import Cell
 
 
@@ -68,7 +68,7 @@ def best(
     """Search the best network of each dataset by validation; then its rules for c, five seeds, and its ingredients."""
     from tdegnn.experiments.best_cells import BEST_LINES, STAGES, Files, Plan, compute_cell
     from tdegnn.experiments.best_search import most_steps, read_families
-    from tdegnn.experiments.best_tables import adopt_best, summarize_best
+    from tdegnn.experiments.best_tables import adopt_best, summarize_best, summarize_families
     from tdegnn.experiments.records import read_lines
     from tdegnn.experiments.side_by_side import compute_open_cells
     from tdegnn.experiments.table1 import DATASETS
@@ -97,6 +97,8 @@ def best(
     if as_json:
         print_json([_to_record(name, result) for name, result in found.items()])
         return
+    if not quiet:
+        _print_families({name: summarize_families(lines, name) for name in datasets})
     if found and not quiet:
         _print_rows(found)
         _print_worth(found)
@@ -112,6 +114,17 @@ def _show(cell: Cell) -> list[str]:
     from tdegnn.experiments.best_tables import validation_of
 
     return [f"{validation_of(cell):.2f}", f"{cell.mean:.2f} ± {cell.deviation:.2f}"]
+
+
+def _print_families(tried: Mapping[str, Mapping[str, Tried]]) -> None:
+    rows = [
+        [name, family, each.stage, str(each.num_configs), f"{each.validation:.2f}", f"{each.test:.2f}"]
+        for name, families in tried.items()
+        for family, each in families.items()
+    ]
+    if rows:
+        header = ["dataset", "family", "last rung", "configurations", "validation there", "test there"]
+        print_table("Families of the search, their best configuration in the last rung that they entered", header, rows)
 
 
 def _print_rows(found: Mapping[str, BestResult]) -> None:
