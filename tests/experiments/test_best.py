@@ -4,8 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tdegnn.experiments import best_cells, best_rows, best_search
-from tdegnn.experiments.best_cells import BEST_LINES, MEAN_SYSTEM, STAGES, Files, Plan, compute_cell, load_dataset
+from tdegnn.experiments import best_cells, best_plan, best_rows, best_search
+from tdegnn.experiments.best_cells import BEST_LINES, MEAN_SYSTEM, Files, compute_cell, load_dataset
+from tdegnn.experiments.best_plan import STAGES, Plan
 from tdegnn.experiments.best_rows import Row, ablated, nested_gain, row_configs
 from tdegnn.experiments.best_search import (
     RUNG_1,
@@ -147,7 +148,7 @@ def test_labels_of_test_nodes_choose_nothing(small, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_nothing_begins_when_time_is_over(small, tmp_path, monkeypatch, capsys):
     path = tmp_path / "best.jsonl"
-    monkeypatch.setattr(best_cells, "read_families", lambda: SMALL)
+    monkeypatch.setattr(best_plan, "read_families", lambda: SMALL)
     options = ["--dataset", "citeseer", "--minutes", "0", "--device", "cpu", "--out", str(path)]
     code, out, err = run(capsys, "reproduce", "best", *options)
     assert (code, err) == (0, "")
@@ -201,6 +202,7 @@ def test_an_ablation_removes_what_is_there():
     )
     removed = ablated(config)
     assert set(removed) == {"no skip", "the other direction", EULER, "half of the layers"}
+    assert set(ablated(config, is_directed=False)) == set(removed) - {"the other direction"}
     assert removed["no skip"].skip is None
     assert removed["half of the layers"].num_layers == 1
     assert removed[EULER].order == 1

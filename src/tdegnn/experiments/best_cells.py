@@ -1,16 +1,14 @@
 """The cells of `tdegnn reproduce best`: batches of trainings, scores of kernel skips, and means over five seeds.
 
-`find_open_cells` reads the results and says what can be computed now. Each cell adds its lines when it is done, all at
-once; what is in the results is not computed again. So the work can be interrupted at any time and shared by processes.
-Scores of a kernel skip are solved once per split, and kept in files next to the results.
+Each cell adds its lines when it is done, all at once. Any process can compute it. Scores of a kernel skip are solved
+once per split, and kept in files next to the results. What is to be computed is decided by `best_plan.py`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,12 +19,10 @@ from torch import nn
 
 from tdegnn.data.benchmarks.load import load_nodes
 from tdegnn.data.nodes import NodeDataset
-from tdegnn.experiments.best_rows import ABLATION, ROWS, Row, ablated, best_row, row_configs, trainings_of
-from tdegnn.experiments.best_search import RUNG_3, SYSTEM, Family, Runs, Training, follow_search, read_families, seed_of
+from tdegnn.experiments.best_search import SYSTEM, Training, seed_of
 from tdegnn.experiments.node_results import NODE_LINES
 from tdegnn.experiments.node_systems import PreparedNodes, train_members
-from tdegnn.experiments.operator_rules import EULER
-from tdegnn.experiments.records import LineKind, append_lines, describe_environment, read_lines
+from tdegnn.experiments.records import LineKind, append_lines, describe_environment
 from tdegnn.metrics import accuracy
 from tdegnn.nets.kernel_skip import KernelRidgeSkip, keep_scores_in
 from tdegnn.nets.node_skips import SKIPS
@@ -34,28 +30,22 @@ from tdegnn.nodes.settings import NodeConfig
 from tdegnn.training.devices import Placement
 from tdegnn.training.loop import Look
 from tdegnn.training.node_training import Classification, as_input, as_seen
+from tdegnn.training_nodes import TrainingNodes
 
 Item = TypeVar("Item")
 
-SCORES, SEARCH = "scores", "search"
-# Scores are also solved when they are needed. As a stage, they are all solved before.
-STAGES = (SCORES, SEARCH, ROWS, ABLATION)
 NUM_SEEDS = 5
 # Lines of the mean of five seeds, and their stage.
 MEAN_SYSTEM, SEEDS = f"{SYSTEM}, mean of five seeds", "five seeds"
 # Numbers in the states of all members of a batch, after all layers. A training keeps about six times as many, in 4
 # bytes each: twelve processes fit on one device.
 MOST_VALUES = 2**28
-# The same times the number of steps. On an H200, 10 million numbers take 2.7 ms: a batch takes at most 16 s alone, and
-# a minute or two next to others. So little is lost when the time is over.
-MOST_WORK = 6e10
 # Points of the validation curve in a result line.
 NUM_POINTS = 12
 # Steps between two validations, as in Table 1.
 VALIDATE_EVERY = 3
 # A dataset whose nodes without features are in no subset. In Citeseer these have no label either.
 WITHOUT_EMPTY = ", without empty nodes"
-WITH_EMPTY = ("citeseer",)
 
 BEST_LINES = LineKind(
     "the search for the best network",
@@ -114,8 +104,8 @@ class ScoresCell:
         """Solve for the scores, on the device, and keep them."""
         prepared = self.config.prepare(load_dataset(self.dataset))
         with keep_scores_in(files.scores):
-            skip = _skip_of(self.config, prepared).to(placement.device)
-            skip.see_training_nodes(_seen(prepared, self.split))
+            skip = skip_of(self.config, prepared).to(placement.device)
+            skip.see_training_nodes(seen_on(prepared, self.split))
 
     def __str__(self) -> str:
         return f"{self.dataset}, kernel of split {self.split}"
@@ -209,142 +199,11 @@ def compute_cell(cell: AnyCell, files: Files, placement: Placement) -> None:
     cell.compute(files, placement)
 
 
-class Plan:
-    """What can be computed now.
-
-    Args:
-        datasets: Names of the datasets.
-        stages: Which of `STAGES` to compute. A stage begins when the one before is done.
-        files: Where results are.
-        families: What is searched. If None, `best_searches.toml`.
-    """
-
-    def __init__(
-        self, datasets: Sequence[str], stages: Sequence[str], files: Files, families: Sequence[Family] | None = None
-    ) -> None:
-        self._datasets, self._stages, self._files = datasets, stages, files
-        self._families = read_families() if families is None else families
-        self._benches: dict[str, PreparedNodes] = {}
-        self._scores_files: dict[tuple[Any, ...], Path] = {}
-        self._scores_cells: dict[Path, ScoresCell] = {}
-
-    def find_open_cells(self) -> list[AnyCell]:
-        """Return the cells that can be computed now: earlier stages first, and long ones before short ones."""
-        lines = read_lines(self._files.lines, BEST_LINES)
-        found: list[tuple[int, AnyCell]] = []
-        for name in self._datasets:
-            own = [line for line in lines if line["dataset"] in (name, f"{name}{WITHOUT_EMPTY}")]
-            found += self._cells_of(name, own)
-        ranked = sorted(found, key=lambda pair: (pair[0], -pair[1].cost))
-        return list(dict.fromkeys(cell for _, cell in ranked))
-
-    def _cells_of(self, name: str, lines: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, AnyCell]]:
-        """Yield the open cells of a dataset, and the number of their stage."""
-        bench = self._bench(name)
-        splits, runs = bench.splits, _runs_of(name, lines)
-        yield from self._if_asked(SCORES, self._all_scores(name))
-        state = follow_search(self._families, len(splits), runs)
-        if not state.finalists:
-            yield from self._if_asked(SEARCH, self._batches(name, state.trainings, runs))
-            return
-        rows = row_configs(state.finalists[0])
-        wanted = list(trainings_of(ROWS, {str(row): config for row, config in rows.items()}, splits))
-        if runs.missing(wanted):
-            yield from self._if_asked(ROWS, self._batches(name, wanted, runs))
-            return
-        best = best_row(rows, splits, runs)
-        yield from self._if_asked(ROWS, self._further_rows(name, rows, best, lines))
-        ablations = list(trainings_of(ABLATION, ablated(rows[best]), splits))
-        yield from self._if_asked(ABLATION, self._batches(name, ablations, runs))
-
-    def _if_asked(self, stage: str, cells: Iterator[AnyCell]) -> Iterator[tuple[int, AnyCell]]:
-        if stage in self._stages:
-            yield from ((STAGES.index(stage), cell) for cell in cells)
-
-    def _all_scores(self, name: str) -> Iterator[AnyCell]:
-        """Yield the scores that the search may need."""
-        for family in self._families:
-            for shape in range(len(family.shapes)):
-                config = family.candidates(shape)[0].config(RUNG_3)
-                for split in self._bench(name).splits:
-                    if not self._has_scores(name, config, split):
-                        yield self._scores_cell(name, config, split)
-
-    def _further_rows(
-        self, name: str, rows: Mapping[Row, NodeConfig], best: Row, lines: Sequence[Mapping[str, Any]]
-    ) -> Iterator[AnyCell]:
-        """Yield the five seeds of the best row; and the row, and c = [1], without nodes that have no features."""
-        means = [line for line in lines if line["dataset"] == name and line["system"] == MEAN_SYSTEM]
-        done = {line["split"] for line in means if line["configuration"] == rows[best].to_record()}
-        size = max(1, self._batch_size(name, rows[best]) // NUM_SEEDS)
-        splits = self._bench(name).splits
-        for batch in _evenly(splits, size):
-            missing = tuple(split for split in batch if split not in done)
-            if missing:
-                yield SeedsCell(name, rows[best], missing, self._cost(name, rows[best]) * len(missing) * NUM_SEEDS)
-        if name in WITH_EMPTY:
-            variant = f"{name}{WITHOUT_EMPTY}"
-            chosen = {str(row): rows[row] for row in dict.fromkeys((best, Row(EULER, best.has_skip)))}
-            trainings = list(trainings_of(ROWS, chosen, splits))
-            yield from self._batches(variant, trainings, _runs_of(variant, lines))
-
-    def _batches(self, name: str, trainings: Sequence[Training], runs: Runs) -> Iterator[AnyCell]:
-        """Yield the cells of trainings that are not done; of those whose skip has no scores yet, the scores."""
-        for _, group in groupby(trainings, key=lambda training: (training.stage, training.group)):
-            own = list(group)
-            missing = runs.missing(own)
-            unsolved = [each for each in missing if not self._has_scores(name, each.config, each.split)]
-            if unsolved:
-                by_split = {each.split: each for each in reversed(unsolved)}
-                yield from (self._scores_cell(name, each.config, each.split) for each in by_split.values())
-                continue
-            # Batches do not depend on what is done: those that are being computed stay the same.
-            for each in _evenly(own, self._batch_size(name, own[0].config)):
-                batch = tuple(runs.missing(each))
-                if batch:
-                    yield TrainingCell(name, batch, self._cost(name, batch[0].config) * len(batch))
-
-    def _has_scores(self, name: str, config: NodeConfig, split: int) -> bool:
-        return config.skip is None or self._scores_file(name, config, split).exists()
-
-    def _scores_cell(self, name: str, config: NodeConfig, split: int) -> ScoresCell:
-        # Configurations that need the same file make the same cell.
-        file = self._scores_file(name, config, split)
-        return self._scores_cells.setdefault(file, ScoresCell(name, config, split))
-
-    def _scores_file(self, name: str, config: NodeConfig, split: int) -> Path:
-        prepared = self._bench(name).for_config(config)
-        key = (id(prepared), config.skip, split)
-        if key not in self._scores_files:
-            skip = _skip_of(config, prepared)
-            self._scores_files[key] = skip.file_in(self._files.scores, _seen(prepared, split))
-        return self._scores_files[key]
-
-    def _batch_size(self, name: str, config: NodeConfig) -> int:
-        num_values = self._num_values(name, config)
-        return max(1, min(MOST_VALUES // num_values, int(MOST_WORK / (num_values * config.num_steps))))
-
-    def _cost(self, name: str, config: NodeConfig) -> float:
-        return float(self._num_values(name, config) * config.num_steps)
-
-    def _num_values(self, name: str, config: NodeConfig) -> int:
-        return self._bench(name).dataset.num_nodes * config.hidden_channels * config.num_layers
-
-    def _bench(self, name: str) -> PreparedNodes:
-        if name not in self._benches:
-            self._benches[name] = PreparedNodes(load_dataset(name))
-        return self._benches[name]
-
-
-def _evenly(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
+def evenly(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
     """Return items in as few pieces as possible, of about the same size, at most `most`."""
     num_pieces = -(-len(items) // most)
     size = -(-len(items) // num_pieces)
     return [items[start : start + size] for start in range(0, len(items), size)]
-
-
-def _runs_of(name: str, lines: Sequence[Mapping[str, Any]]) -> Runs:
-    return Runs(line for line in lines if (line["dataset"], line["system"]) == (name, SYSTEM))
 
 
 @dataclass(frozen=True)
@@ -375,22 +234,28 @@ def _train(
     prepared = bench.for_config(config)
     size = max(1, MOST_VALUES // (prepared.num_nodes * config.hidden_channels * config.num_layers))
     trained = _Trained([], [])
-    for batch in _evenly(members, size):
-        looks: list[Look] = []
-        training, runs = train_members(
-            prepared, batch, placement=placement, validate_every=VALIDATE_EVERY, on_look=looks.append
-        )
-        curves = torch.stack([look.scores for look in looks], dim=1).tolist()
-        steps = [look.step for look in looks]
-        trained.records.extend(
-            run.to_record() | {"curve": _thinned(list(zip(steps, curve, strict=True)))}
-            for run, curve in zip(runs, curves, strict=True)
-        )
-        scores = training.members.evaluate(as_input(prepared, placement), prepared.graph)
-        trained.probabilities.extend(nn.functional.softmax(scores.double(), dim=-1).cpu().numpy())
+    for batch in evenly(members, size):
+        own = _train_batch(prepared, batch, placement)
+        trained.records.extend(own.records)
+        trained.probabilities.extend(own.probabilities)
     seconds = (time.perf_counter() - start) / len(members)
     about |= {"seconds": seconds, **describe_environment(placement.device)}
     return replace(trained, records=[record | about for record in trained.records])
+
+
+def _train_batch(prepared: NodeDataset, batch: Sequence[tuple[NodeConfig, int, int]], placement: Placement) -> _Trained:
+    looks: list[Look] = []
+    training, runs = train_members(
+        prepared, batch, placement=placement, validate_every=VALIDATE_EVERY, on_look=looks.append
+    )
+    curves = torch.stack([look.scores for look in looks], dim=1).tolist()
+    steps = [look.step for look in looks]
+    records = [
+        run.to_record() | {"curve": _thinned(list(zip(steps, curve, strict=True)))}
+        for run, curve in zip(runs, curves, strict=True)
+    ]
+    scores = training.members.evaluate(as_input(prepared, placement), prepared.graph)
+    return _Trained(records, list(nn.functional.softmax(scores.double(), dim=-1).cpu().numpy()))
 
 
 def _thinned(curve: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
@@ -399,12 +264,14 @@ def _thinned(curve: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
     return [(curve[place][0], round(curve[place][1], 4)) for place in places]
 
 
-def _skip_of(config: NodeConfig, prepared: NodeDataset) -> KernelRidgeSkip:
+def skip_of(config: NodeConfig, prepared: NodeDataset) -> KernelRidgeSkip:
+    """Return the skip of a configuration, without its scores."""
     skip: KernelRidgeSkip = SKIPS.make(config.skip, num_nodes=prepared.num_nodes, num_outputs=prepared.num_classes)
     return skip
 
 
-def _seen(prepared: NodeDataset, split: int) -> Any:
+def seen_on(prepared: NodeDataset, split: int) -> TrainingNodes:
+    """Return the nodes as a skip sees them that is trained on a split."""
     task = Classification(torch.as_tensor(prepared.labels))
     return as_seen(prepared, task, prepared.training_masks[split], prepared.num_classes)
 

@@ -18,6 +18,7 @@ from tdegnn.experiments.best_search import Runs, Training, seed_of
 from tdegnn.experiments.gain import Gain
 from tdegnn.experiments.node_results import Cell
 from tdegnn.experiments.operator_rules import EULER, RULES, with_rule
+from tdegnn.graph import Direction
 from tdegnn.nodes.settings import FAMILIES, NodeConfig
 from tdegnn.training.members import GroupDescent
 
@@ -55,16 +56,22 @@ def best_row(rows: Mapping[Row, NodeConfig], splits: Sequence[int], runs: Runs) 
     return max(rows, key=lambda row: runs.validation(rows[row], splits))
 
 
-def ablated(config: NodeConfig) -> dict[str, NodeConfig]:
-    """Return the configuration with one ingredient removed at a time, for each ingredient that it has."""
+def ablated(config: NodeConfig, *, is_directed: bool = True) -> dict[str, NodeConfig]:
+    """Return the configuration with one ingredient removed at a time, for each ingredient that it has.
+
+    Args:
+        config: The configuration.
+        is_directed: Whether the graph, as it is loaded, has a direction. Otherwise, there is no other direction.
+    """
     # What the operator is without settings of its own.
     plain = FAMILIES["operator"].name_of(config.operator)
+    other_direction: Direction | None = None if config.direction == "both" else "both"
     candidates = {
         "no skip": replace(config, skip=None),
         "readout of the last state": replace(config, readout="last"),
         "no state norm": replace(config, state_norm=None),
         "linear input map": replace(config, input_map="linear"),
-        "the other direction": replace(config, direction=None if config.direction == "both" else "both"),
+        "the other direction": replace(config, direction=other_direction) if is_directed else config,
         "no self-loops": replace(config, self_loops=False),
         "no adjacency rows": replace(config, adjacency_features=False),
         "features as they are": replace(config, normalized_features=False),

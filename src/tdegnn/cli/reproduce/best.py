@@ -66,7 +66,8 @@ def best(
     as_json: AsJson = False,
 ) -> None:
     """Search the best network of each dataset by validation; then its rules for c, five seeds, and its ingredients."""
-    from tdegnn.experiments.best_cells import BEST_LINES, STAGES, Files, Plan, compute_cell
+    from tdegnn.experiments.best_cells import BEST_LINES, Files, compute_cell
+    from tdegnn.experiments.best_plan import STAGES, Plan
     from tdegnn.experiments.best_search import most_steps, read_families
     from tdegnn.experiments.best_tables import adopt_best, summarize_best, summarize_families
     from tdegnn.experiments.records import read_lines
