@@ -51,7 +51,7 @@ fuzz: $(INSTALLED) ## random and damaged inputs: make fuzz MINUTES=30 [SEED=7]
 zoo: $(INSTALLED) ## write our numbers into the package, and the tables of docs/zoo.md
 	@$(BIN)/python -m tests.zoo
 
-results: $(INSTALLED) ## write the tables of results/README.md
+results: $(INSTALLED) ## write the tables of results/README.md and docs/honest_benchmarks.md
 	@$(BIN)/python -m tests.results_page
 
 # The environment is made anew whenever what it is made from changes.

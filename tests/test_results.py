@@ -83,6 +83,10 @@ def test_table_one_has_ten_splits_of_every_row_as_its_readme_says():
 def test_the_page_has_the_tables_of_the_result_lines():
     page = results_page.PAGE.read_text()
     assert results_page.renew(page) == page, "run `make results`"
+    readme = results_page.README.read_text()
+    assert results_page.renew_readme(readme) == readme, "run `make results`"
+    honest = results_page.HONEST_PAGE.read_text()
+    assert results_page.renew_honest(honest) == honest, "run `make results`"
 
 
 def test_lines_of_table_one_say_how_they_were_made():

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -5,7 +6,15 @@ import pytest
 from tdegnn import InputError
 from tdegnn.experiments import operator_rules, row_search
 from tdegnn.experiments.node_results import NODE_LINES
-from tdegnn.experiments.operator_rules import EULER, RULES, configs_of, describe_best, summarize_rules, train_rules
+from tdegnn.experiments.operator_rules import (
+    EULER,
+    RULES,
+    complete_datasets,
+    describe_best,
+    summarize_rules,
+    train_rules,
+    with_rule,
+)
 from tdegnn.experiments.recipe_files import read_recipes, write_recipes
 from tdegnn.experiments.records import read_lines
 from tdegnn.experiments.row_search import FINAL, TRIAL_LINES, adopt_rows, read_row_searches, search_row
@@ -75,11 +84,14 @@ def test_all_rules_are_trained_once_and_compared(made_up, monkeypatch, tmp_path)
     cells = summarize_rules(read_lines(path))
     assert set(cells["cora", "GRAFF"].cells) == set(RULES)
     assert describe_best(cells, "cora").startswith("cora: on the best operator by validation, GRAFF (")
+    assert complete_datasets(cells, ["cora"]) == ["cora"]
+    write_recipes(tmp_path / "cora.toml", {"GRAFF": RECIPE, "GREAD": replace(RECIPE, system="GREAD")})
+    assert complete_datasets(cells, ["cora"]) == []
 
 
 def test_networks_with_all_rules_start_with_the_same_weights():
     dataset = make_dataset()
-    drawn = {rule: dict(configs_of(RECIPE, rule)[0].build(dataset, seed=3).named_parameters()) for rule in RULES}
+    drawn = {rule: dict(with_rule(RECIPE, rule).build(dataset, seed=3).named_parameters()) for rule in RULES}
     shared = [name for name in drawn[EULER] if not name.startswith("coefficients")]
     assert {"embedding.weight", "readout.weight"} <= set(shared)
     assert all((own[name] == drawn[EULER][name]).all() for own in drawn.values() for name in shared)

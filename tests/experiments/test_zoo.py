@@ -79,7 +79,7 @@ def test_a_setting_of_the_registry_is_shown_as_the_default(monkeypatch):
         ("gcnii*", ["GCNII"]),
         ("gcnii", ["GCNII", "GCNII rate"]),
         ("sheaf-bundle", ["NSD"]),
-        ("acmii+", ["ACMII"]),
+        ("acmii+", ["ACMII", "ACMII rate"]),
         ("own", []),
     ],
 )

@@ -110,6 +110,15 @@ def summarize_rules(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str],
     }
 
 
+def complete_datasets(cells: Mapping[tuple[str, str], RuleCells], datasets: Sequence[str]) -> list[str]:
+    """Return the datasets on which every operator that has a recipe is trained with all rules."""
+    return [
+        name
+        for name in datasets
+        if {row for dataset, row in cells if dataset == name} >= {*operator_rows()} & {*read_recipes(name)}
+    ]
+
+
 def _validation(cell: Cell) -> float:
     return fmean(cell.validation_accuracies.values())
 
@@ -121,8 +130,8 @@ def describe_best(cells: Mapping[tuple[str, str], RuleCells], dataset: str) -> s
     found = own[best]
     rule = found.best_rule
     gain = found.gain(rule)
-    verdict = "adds" if gain.low > 0 else "costs" if gain.high < 0 else "makes no difference that these splits show:"
+    doubt = ", which these splits do not tell from nothing" if gain.low <= 0 <= gain.high else ""
     return (
         f"{dataset}: on the best operator by validation, {best} ({found.cells[EULER].mean:.2f} on test), learned time "
-        f"({rule}) {verdict} {gain} points."
+        f"({rule}) is worth {gain} points{doubt}."
     )

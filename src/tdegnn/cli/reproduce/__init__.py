@@ -5,9 +5,11 @@ from __future__ import annotations
 import typer
 
 from tdegnn.cli.reproduce.ablation import ablation
+from tdegnn.cli.reproduce.audit import audit
 from tdegnn.cli.reproduce.best import best
 from tdegnn.cli.reproduce.coefficients import coefficients
 from tdegnn.cli.reproduce.coverage import coverage
+from tdegnn.cli.reproduce.direction import direction
 from tdegnn.cli.reproduce.known_orders import known_orders
 from tdegnn.cli.reproduce.operators import operators, rows
 from tdegnn.cli.reproduce.order_found import order_found
@@ -34,5 +36,7 @@ for command in (
     depth,
     runtimes,
     order_found,
+    direction,
+    audit,
 ):
     reproduce.command()(command)

@@ -76,6 +76,7 @@ def operators(
         EULER,
         RULE_LINES,
         RULES,
+        complete_datasets,
         describe_best,
         operator_rows,
         summarize_rules,
@@ -124,6 +125,6 @@ def operators(
         ]
         header = ["dataset", "operator", EULER, *(f"{rule}, points over it" for rule in learned)]
         print_table("Operators by rules for c, mean over 10 splits, paired over the splits", header, table)
-        for name in found:
+        for name in complete_datasets(cells, datasets) if system is None else ():
             typer.echo(describe_best(cells, name))
     typer.echo(f"{len(cells)} operators on {len(found)} datasets with {len(RULES)} rules each in {out}.")
