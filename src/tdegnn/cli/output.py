@@ -41,8 +41,11 @@ class Tick(Protocol):
 
 
 @contextmanager
-def progress_bar(total: int, description: str, *, is_quiet: bool) -> Iterator[Tick]:
-    """Show a progress bar on the error stream, unless it is not a terminal or `is_quiet` is set."""
+def progress_bar(total: int | None, description: str, *, is_quiet: bool) -> Iterator[Tick]:
+    """Show a progress bar on the error stream, unless it is not a terminal or `is_quiet` is set.
+
+    If the total is None, nobody knows how much there is to do.
+    """
     console = Console(stderr=True)
     columns = (TextColumn("{task.description:<20}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     is_disabled = is_quiet or not console.is_terminal

@@ -5,7 +5,7 @@ Configurations are in `nodes/settings.py`. Nothing is chosen here: `table1.py` c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ from tdegnn.errors import InputError
 from tdegnn.nodes.settings import NodeConfig
 from tdegnn.rivals.nodes.config import RivalConfig
 from tdegnn.training.devices import Placement
-from tdegnn.training.loop import fit
+from tdegnn.training.loop import Look, fit
 from tdegnn.training.node_training import NodeTraining
 
 AnyConfig: TypeAlias = NodeConfig | RivalConfig
@@ -57,6 +57,27 @@ class NodeRun:
         }
 
 
+class PreparedNodes:
+    """A dataset as configurations ask for it. Those that ask for the same share it, and what is kept for its graph.
+
+    Args:
+        dataset: The nodes, as loaded.
+    """
+
+    def __init__(self, dataset: NodeDataset) -> None:
+        self.dataset = dataset
+        self._by_request: dict[tuple[Any, ...], NodeDataset] = {}
+        self.splits = range(dataset.num_splits)
+
+    def for_config(self, config: AnyConfig) -> NodeDataset:
+        """Return the nodes as a configuration prepares them."""
+        has_rows = isinstance(config, NodeConfig) and config.adjacency_features
+        request = (config.direction, config.self_loops, config.normalized_features, has_rows)
+        if request not in self._by_request:
+            self._by_request[request] = config.prepare(self.dataset)
+        return self._by_request[request]
+
+
 def train_together(
     dataset: NodeDataset,
     configs: Sequence[AnyConfig],
@@ -88,6 +109,7 @@ def train_members(
     *,
     placement: Placement | None = None,
     validate_every: int = 3,
+    on_look: Callable[[Look], None] | None = None,
 ) -> tuple[NodeTraining, list[NodeRun]]:
     """Train members of one shape in one batch; return the training, which has their networks, and their results.
 
@@ -96,6 +118,7 @@ def train_members(
         members: Configuration, split and seed of each.
         placement: Where to compute. Default: on the CPU.
         validate_every: Steps between two validations.
+        on_look: Called with the result of each validation.
     """
     regime = members[0][0]
     training = NodeTraining(
@@ -106,7 +129,13 @@ def train_members(
         placement,
         regime.select_by,
     )
-    result = fit(training, num_steps=regime.num_steps, validate_every=validate_every, patience=regime.patience)
+    result = fit(
+        training,
+        num_steps=regime.num_steps,
+        validate_every=validate_every,
+        patience=regime.patience,
+        on_look=on_look,
+    )
     outcomes = zip(
         members,
         training.validation_accuracy.tolist(),

@@ -21,26 +21,19 @@ from typing import Any
 import numpy as np
 
 from tdegnn.data.benchmarks.load import load_nodes
-from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import check_choice
+from tdegnn.experiments.drawn_configs import RANGES, Range, config_of, draw, read_ranges
 from tdegnn.experiments.node_results import NODE_LINES
-from tdegnn.experiments.node_systems import AnyConfig, NodeRun, train_members
+from tdegnn.experiments.node_systems import AnyConfig, NodeRun, PreparedNodes, train_members
 from tdegnn.experiments.recipe_files import config_from_record, write_recipe
 from tdegnn.experiments.records import LineKind, append_lines, describe_environment, read_lines
-from tdegnn.nodes.settings import NodeConfig
 from tdegnn.rivals.nodes.registry import NODE_NETWORKS
 from tdegnn.training.devices import Placement
 
 CONFIGS_PER_SHAPE, SEARCH_SPLITS = 6, (0, 1)
 NUM_STEPS, PATIENCE = 300, 100
 RANDOM, FINAL = "row search", "row search, all splits"
-# Of every system. Lowest, highest, and whether the scale is logarithmic.
-RANGES: dict[str, tuple[float, float, bool]] = {
-    "learning_rate": (1e-3, 5e-2, True),
-    "weight_decay": (1e-6, 2e-2, True),
-    "outer_dropout": (0.0, 0.8, False),
-}
-RIVAL_RANGES: dict[str, tuple[float, float, bool]] = {**RANGES, "hidden_dropout": (0.0, 0.8, False)}
+RIVAL_RANGES: dict[str, Range] = {**RANGES, "hidden_dropout": (0.0, 0.8, False)}
 TRIAL_LINES = LineKind(
     "the search for rows",
     {
@@ -86,25 +79,13 @@ class RowSearch:
 
     def _draw(self, random: np.random.Generator) -> dict[str, float]:
         common = RIVAL_RANGES if self.system in NODE_NETWORKS else RANGES
-        own = {name: (low, high, scale == ["log"]) for name, (low, high, *scale) in self.ranges.items()}
-        drawn = {}
-        for name, (low, high, is_logarithmic) in (common | own).items():
-            share = random.random()
-            drawn[name] = low * (high / low) ** share if is_logarithmic else low + (high - low) * share
-        return drawn
+        return draw(random, common | read_ranges(self.ranges))
 
     def _config(self, settings: Mapping[str, Any]) -> AnyConfig:
-        is_rival = self.system in NODE_NETWORKS
-        record: dict[str, Any] = {"system": self.system, "num_steps": NUM_STEPS, "patience": PATIENCE}
-        if not is_rival:
-            record |= {"coefficients": "euler", "order": 1, "initial_states": "newest-unmapped"}
-        record |= {**self.base, **settings}
-        group = {name: record.pop(name) for name in ("learning_rate", "weight_decay")}
-        groups = ("embedding", "spatial") if is_rival else ("embedding", "temporal", "spatial")
-        own = {name.split(".")[1]: record.pop(name) for name in list(record) if name.startswith("own_settings.")}
-        if own:
-            record["own_settings"] = {**record.get("own_settings", {}), **own}
-        return config_from_record({**record, **dict.fromkeys(groups, group)})
+        usual: dict[str, Any] = {"num_steps": NUM_STEPS, "patience": PATIENCE}
+        if self.system not in NODE_NETWORKS:
+            usual |= {"coefficients": "euler", "order": 1, "initial_states": "newest-unmapped"}
+        return config_of(self.system, {**usual, **self.base, **settings})
 
 
 def read_row_searches() -> dict[str, RowSearch]:
@@ -133,7 +114,7 @@ def search_row(dataset_name: str, system: str, trials: Path, runs: Path, placeme
     by_shape = search.drawn(dataset_name)
     if by_shape[0][0].to_record() in [line["configuration"] for line in known]:
         return  # a cell is written whole
-    prepared = _Prepared(load_nodes(dataset_name))
+    prepared = PreparedNodes(load_nodes(dataset_name))
     environment, start = describe_environment(placement.device), time.perf_counter()
     finalists, lines = search.known(dataset_name), []
     for configs in by_shape:
@@ -180,24 +161,8 @@ def adopt_rows(trials: Path, runs: Path, recipes: Path, table: Path) -> list[tup
     return list(best)
 
 
-class _Prepared:
-    """A dataset as configurations ask for it. Those that ask for the same share it, and what is kept for its graph."""
-
-    def __init__(self, dataset: NodeDataset) -> None:
-        self._dataset = dataset
-        self._by_request: dict[tuple[Any, ...], NodeDataset] = {}
-        self.splits = range(dataset.num_splits)
-
-    def for_config(self, config: AnyConfig) -> NodeDataset:
-        has_rows = isinstance(config, NodeConfig) and config.adjacency_features
-        request = (config.direction, config.self_loops, config.normalized_features, has_rows)
-        if request not in self._by_request:
-            self._by_request[request] = config.prepare(self._dataset)
-        return self._by_request[request]
-
-
 def _train(
-    prepared: _Prepared, configs: Sequence[AnyConfig], splits: Sequence[int], placement: Placement
+    prepared: PreparedNodes, configs: Sequence[AnyConfig], splits: Sequence[int], placement: Placement
 ) -> list[list[NodeRun]]:
     """Return the runs of each configuration. Those on one split start with the same seed."""
     members = [(config, split, 1000 * split) for config in configs for split in splits]

@@ -8,7 +8,10 @@ for series is the linear skip of the forecaster.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -19,6 +22,7 @@ from torch import Tensor, nn
 
 from tdegnn.adjacency import keep
 from tdegnn.errors import InputError, check_count, check_finite
+from tdegnn.files import read_arrays, write_arrays
 from tdegnn.graph import Graph
 from tdegnn.kernel_ridge import (
     VIEW_SETS,
@@ -34,6 +38,21 @@ from tdegnn.training_nodes import TrainingNodes
 
 # Settings are chosen on at most this many of the training nodes, evenly spaced: some hundred ridges take seconds then.
 MOST_TO_CHOOSE_ON = 1000
+
+_FOLDER: ContextVar[Path | None] = ContextVar("where scores are kept", default=None)
+
+
+@contextmanager
+def keep_scores_in(folder: Path) -> Iterator[None]:
+    """Inside the `with` block, skips read scores from files in a folder, and write there what they solve for.
+
+    Trainings of many configurations, by several processes, then solve for the scores of a split once.
+    """
+    before = _FOLDER.set(folder)
+    try:
+        yield
+    finally:
+        _FOLDER.reset(before)
 
 
 class _Settings(NamedTuple):
@@ -113,12 +132,36 @@ class KernelRidgeSkip(NodeSkip):
         training = np.flatnonzero(nodes.mask)
         if len(training) < 2:
             raise InputError(f"Expected at least 2 training nodes for a kernel ridge, got {len(training)}. Add some.")
+        settings, num_folds = self._task(nodes)
+
+        def find() -> Tensor:
+            folder = _FOLDER.get()
+            if folder is None:
+                return _solve(nodes, training, settings, num_folds, self.scores)
+            file = self.file_in(folder, nodes)
+            if not file.exists():
+                solved = _solve(nodes, training, settings, num_folds, self.scores)
+                write_arrays(file, {"scores": solved.cpu().numpy()})
+            return torch.as_tensor(read_arrays(file)[0]["scores"]).to(self.scores)
+
+        name = ("kernel ridge", settings, num_folds, _digest(nodes))
+        self.scores.copy_(keep(nodes.graph, name, self.scores, find))
+
+    def file_in(self, folder: Path, nodes: TrainingNodes) -> Path:
+        """Return the file of a folder that has the scores of these nodes, or will have them, see `keep_scores_in`."""
+        graph = nodes.graph
+        edges = (graph.edge_index.numpy(), graph.edge_weight.numpy())
+        digest = hashlib.sha256(f"{self._task(nodes)}, {self.scores.dtype}, {graph.direction}".encode())
+        for array in edges:
+            digest.update(np.ascontiguousarray(array).tobytes())
+        digest.update(_digest(nodes).encode())
+        return folder / f"{digest.hexdigest()[:32]}.npz"
+
+    def _task(self, nodes: TrainingNodes) -> tuple[tuple[KernelSetting, ...], int]:
+        """Return the settings to choose from, and the number of folds."""
         given = self._settings
         settings = candidates(nodes.graph, given.views, given.sharpness, given.ridge)
-        num_folds = min(given.num_folds, len(training))
-        name = ("kernel ridge", settings, num_folds, _digest(nodes))
-        found = keep(nodes.graph, name, self.scores, lambda: _solve(nodes, training, settings, num_folds, self.scores))
-        self.scores.copy_(found)
+        return settings, min(given.num_folds, int(nodes.mask.sum()))
 
     def forward(self, graph: Graph) -> Float[Tensor, "nodes outputs"]:
         """Return the scores of each node, scaled."""

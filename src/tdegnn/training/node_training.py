@@ -326,10 +326,15 @@ def show_training_nodes(
         shown: Any = network
         if getattr(network, "sees_training_nodes", False):
             shown = copy.deepcopy(network)  # the same network may be given for several members
-            targets = np.where(mask[:, None], task.targets(shown.num_outputs), 0.0)
-            shown.see_training_nodes(TrainingNodes(dataset.features, dataset.graph, targets, mask))
+            shown.see_training_nodes(as_seen(dataset, task, mask, shown.num_outputs))
         seen.append(shown)
     return seen
+
+
+def as_seen(dataset: NodeDataset, task: NodeTask, mask: Bool[np.ndarray, " nodes"], num_outputs: int) -> TrainingNodes:
+    """Return the nodes as a member sees them that is trained on those of the mask."""
+    targets = np.where(mask[:, None], task.targets(num_outputs), 0.0)
+    return TrainingNodes(dataset.features, dataset.graph, targets, mask)
 
 
 def as_input(dataset: NodeDataset, placement: Placement) -> SparseMatrix | Float[Tensor, "nodes features"]:

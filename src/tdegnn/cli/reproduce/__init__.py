@@ -6,6 +6,7 @@ import typer
 
 from tdegnn.cli.reproduce.ablation import ablation
 from tdegnn.cli.reproduce.audit import audit
+from tdegnn.cli.reproduce.best import best
 from tdegnn.cli.reproduce.coefficients import coefficients
 from tdegnn.cli.reproduce.coverage import coverage
 from tdegnn.cli.reproduce.direction import direction
@@ -26,6 +27,7 @@ for command in (
     table1,
     rows,
     operators,
+    best,
     table2,
     ablation,
     series_ablation,
