@@ -34,7 +34,7 @@ from tdegnn.cli.options import (
     rule_argument,
     with_groups,
 )
-from tdegnn.cli.output import number, print_json, print_notes, print_table, progress_bar, vector
+from tdegnn.cli.output import number, print_json, print_notes, print_table, progress_bar, share, vector
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -88,10 +88,13 @@ class OptimizerOption(StrEnum):
 class SelectByOption(StrEnum):
     """By what the best step is chosen."""
 
+    AUTO = "auto"
     ACCURACY = "accuracy"
+    ROC_AUC = "roc-auc"
     LOSS = "loss"
 
 
+SCORE_NAMES = {"accuracy": "accuracy", "roc-auc": "ROC-AUC"}
 USUAL_OPERATOR = "near-identity"
 # The operators that are normalized unless the user says no.
 NORMALIZED = (USUAL_OPERATOR, "diffusion")
@@ -166,14 +169,16 @@ class ClassifierOptions:
     optimizer: Annotated[
         OptimizerOption, typer.Option(help="Adam with weight decay in the gradient, or (adamw) apart from it.")
     ] = OptimizerOption.ADAM
-    select_by: Annotated[SelectByOption, typer.Option(help="Choose the step by accuracy or by loss on validation.")] = (
-        SelectByOption.ACCURACY
-    )
-    steps: Annotated[int, typer.Option(help="Maximum number of optimizer steps.", min=1)] = 300
+    select_by: Annotated[
+        SelectByOption,
+        typer.Option(
+            help="Choose the step by this on validation. [bold]auto[/bold] is ROC-AUC for two classes, else accuracy."
+        ),
+    ] = SelectByOption.AUTO
+    steps: Annotated[int, typer.Option(help="Maximum number of optimizer steps.", min=1)] = 3000
     patience: Annotated[
-        int | None,
-        typer.Option(help="Stop after this many steps without improvement.", min=1, show_default="never"),
-    ] = None
+        int, typer.Option(help="Stop after this many steps without improvement on validation.", min=1)
+    ] = 200
 
     def make(self, seed: int, device: DeviceOption, direction: DirectionOption | None) -> NodeClassifier:
         """Return a classifier with these settings, not trained yet.
@@ -289,7 +294,7 @@ def classify(
     with progress_bar(num_looks, "training", is_quiet=quiet or as_json) as tick:
 
         def show(look: Look) -> None:
-            tick(f"loss {float(look.losses):.3f}, validation {float(look.scores):.1%}")
+            tick(f"loss {float(look.losses):.3f}, validation {float(look.scores):.3f}")
 
         model.fit(**data, run=out, resume=resume, on_look=show)
     if model.order_choice_.reason:
@@ -299,6 +304,7 @@ def classify(
             f"The training diverged. The best weights before that, of step {model.summary_['best_step']}, were kept. "
             "Lower --learning-rate or --step-size."
         )
+    notes += model.notes_
     if as_json:
         print_json(_facts(model, out) | {"notes": notes})
         return
@@ -355,10 +361,10 @@ def _facts(model: NodeClassifier, out: Path) -> dict[str, Any]:
 
 def _print_result(model: NodeClassifier, rule: str) -> None:
     summary = model.summary_
-    test = summary["test_score"]
+    name = SCORE_NAMES[summary["score"]]
     rows = [
-        ["accuracy on validation", f"{summary['validation_score']:.1%}"],
-        ["accuracy on test", "-" if test is None else f"{test:.1%}"],
+        [f"{name} on validation", share(summary["validation_score"])],
+        [f"{name} on test", share(summary["test_score"])],
         ["best step", str(summary["best_step"])],
         ["order", str(model.order_)],
         ["c (mean over layers)", vector(model.coefficients_.mean(axis=0).tolist())],
@@ -368,6 +374,8 @@ def _print_result(model: NodeClassifier, rule: str) -> None:
 
 
 def _verdict(model: NodeClassifier, out: Path) -> str:
-    test = model.summary_["test_score"]
-    scores = f"{model.summary_['validation_score']:.1%} right on validation"
-    return f"{scores}{'' if test is None else f', {test:.1%} on test'}. Run folder: {out}/"
+    summary = model.summary_
+    validation, test = share(summary["validation_score"]), summary["test_score"]
+    is_accuracy = summary["score"] == "accuracy"
+    scores = f"{validation} right on validation" if is_accuracy else f"ROC-AUC {validation} on validation"
+    return f"{scores}{'' if test is None else f', {share(test)} on test'}. Run folder: {out}/"

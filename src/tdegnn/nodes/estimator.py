@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -20,7 +20,15 @@ from sklearn.base import BaseEstimator
 from tdegnn.analysis.report import CoefficientReport, explain
 from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, System
 from tdegnn.data.nodes import FeatureScaling
-from tdegnn.errors import InputError, NotFittedError, check_count, check_count_or_auto, check_finite, check_truth
+from tdegnn.errors import (
+    InputError,
+    NotFittedError,
+    check_choice,
+    check_count,
+    check_count_or_auto,
+    check_finite,
+    check_truth,
+)
 from tdegnn.graph import Direction
 from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.nodes.fitted import FittedNodes, NodeTrainer, OnLook, Outputs, PreparedNodes, Question
@@ -106,9 +114,10 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         self_loops: Whether nodes also receive from themselves.
         averaging: Weight of the past in the running mean of the weights that are kept. 0 keeps the last ones.
         optimizer: `"adam"`, with weight decay in the gradient, or `"adamw"`, with weight decay apart from it.
-        select_by: Whether the step is chosen by the `"accuracy"` on validation (of numbers: the squared error), or by
-            the `"loss"`.
-        num_steps: Maximum number of optimizer steps.
+        select_by: By what the step is chosen on validation, and what is reported: `"roc-auc"`, the area under the ROC
+            curve, or `"accuracy"`. `"auto"` takes ROC-AUC for two classes, accuracy for more, and the squared error for
+            numbers; of equal ones, the step with the lowest loss. `"loss"` chooses by the loss only.
+        num_steps: Maximum number of optimizer steps. A note says if more of them might help.
         validate_every: Steps between two validations.
         patience: Steps without improvement on validation after which training ends. If None, it ends after `num_steps`.
         seed: Seed of weights, dropout, and the nodes held out for validation.
@@ -145,10 +154,11 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     self_loops: bool = False
     averaging: float = 0.0
     optimizer: OptimizerName = "adam"
-    select_by: SelectBy = "accuracy"
-    num_steps: int = 300
+    select_by: SelectBy = "auto"
+    # Deviation: the paper trains for a fixed number of steps (docs/deviations.md).
+    num_steps: int = 3000
     validate_every: int = 3
-    patience: int | None = None
+    patience: int | None = 200
     seed: int = 0
     device: DeviceName = "auto"
     precision: Precision = "32-true"
@@ -223,6 +233,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     def check_settings(self) -> None:
         """Raise an `InputError` for a setting that is wrong whatever the data, and that no network checks."""
         check_count_or_auto(order=self.order)
+        check_choice(get_args(SelectBy), select_by=self.select_by)
         check_count(minimum=0, seed=self.seed)
         check_truth(
             standardized_features=self.standardized_features,
@@ -315,8 +326,14 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
     @property
     def summary_(self) -> dict[str, Any]:
-        """Best step, scores on validation and test at it, order."""
+        """Best step, which score it is, scores on validation and test at that step, order, notes."""
         return copy.deepcopy(self._checked().summary)
+
+    @property
+    def notes_(self) -> list[str]:
+        """Remarks for the user: a training that ended too early, baselines that do as well."""
+        notes: list[str] = self.summary_["notes"]
+        return notes
 
     @property
     def history_(self) -> list[dict[str, Any]]:

@@ -7,10 +7,10 @@ a prediction needs: settings that the user changes after `fit` do not change wha
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -19,7 +19,8 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from tdegnn.data.nodes import FeatureScaling, NodeDataset
-from tdegnn.errors import LARGEST_SCALED, InputError, TrainingError, find_too_large
+from tdegnn.errors import LARGEST_SCALED, Argument, InputError, Message, TrainingError, find_too_large
+from tdegnn.files import finite_or_null
 from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.nodes.inputs import NodeInput
 from tdegnn.nodes.settings import NodeConfig
@@ -27,12 +28,22 @@ from tdegnn.parts import parts_must_fit
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import DeviceName, Placement, choose_placement, place, threads_for
 from tdegnn.training.loop import FitResult, Look, fit
-from tdegnn.training.node_training import NodeSubsets, NodeTask, TaskTraining, as_input, show_training_nodes
+from tdegnn.training.node_training import (
+    ClassScore,
+    NodeSubsets,
+    NodeTask,
+    TaskTraining,
+    as_input,
+    show_training_nodes,
+)
 from tdegnn.training.order_choice import ChosenOrder
 from tdegnn.training.stored_weights import check_coefficients, check_members, making_what_is_stored, take_weights
 
 Outputs = Float[np.ndarray, "nodes outputs"]
 OnLook = Callable[[Look], None]
+ScoreName = ClassScore | Literal["squared error"]
+# A training whose best step is in this last share of its steps was still improving.
+LAST_SHARE = 0.1
 
 
 class Question(NamedTuple):
@@ -40,6 +51,7 @@ class Question(NamedTuple):
 
     Attributes:
         task: Computes losses and scores from the outputs of the network.
+        score: What the score is. Squared errors count negative.
         num_outputs: Outputs per node.
         subsets: Masks of the training, validation and test nodes.
         answers: The known labels or numbers of the nodes, for the checksum.
@@ -47,6 +59,7 @@ class Question(NamedTuple):
     """
 
     task: NodeTask
+    score: ScoreName
     num_outputs: int
     subsets: tuple[Bool[np.ndarray, " nodes"], ...]
     answers: Shaped[np.ndarray, "nodes ..."]
@@ -114,7 +127,7 @@ class FittedNodes:
         config: The settings of the run folder: those of the estimator, and the data.
         coefficients: The learned c, layers x order.
         history: Step, loss and score of each validation.
-        summary: Best step, scores at it, order.
+        summary: Best step, which score it is, scores at that step, order, notes.
         order_choice: The order, and the reason for it.
         nodes: The nodes of the training, scaled. None after `load`: data are not saved.
     """
@@ -344,10 +357,13 @@ class NodeTrainer:
             history,
             {
                 "best_step": int(result.best_steps),
+                "score": self.prepared.question.score,
                 "validation_score": float(training.best_scores),
-                "test_score": float(training.best_test_scores) if self.prepared.question.subsets[2].any() else None,
+                # NaN if there is no test node, or none of a class that ROC-AUC needs.
+                "test_score": finite_or_null(float(training.best_test_scores)),
                 "is_diverged": bool(result.is_diverged),
                 "order": network.coefficients.order,
+                "notes": list(_notes_of_end(result, settings)),
             },
             order_choice,
             self.prepared.nodes,
@@ -368,6 +384,16 @@ class NodeTrainer:
                 on_look=on_look,
                 run=folder,
             )
+
+
+def _notes_of_end(result: FitResult, settings: NodeConfig) -> Iterator[str]:
+    """Yield a note if the training was still improving when it ended."""
+    last, best, patience = result.steps[-1], int(result.best_steps), settings.patience
+    is_late = best > (1 - LAST_SHARE) * settings.num_steps
+    has_patience_left = patience is not None and last - best < patience
+    if last == settings.num_steps and not bool(result.is_diverged) and (is_late or has_patience_left):
+        text = f"The training ended after {last} steps while it might still improve: its best step was {best}. Pass "
+        yield Message(text, Argument("num_steps", option="steps"), " for more steps.")
 
 
 def _coefficients_of(

@@ -27,17 +27,9 @@ from tdegnn.runs.schema import (
     refusal,
 )
 
-# Settings that folders of any format may lack: they were added later. Each then has its default.
-ADDED_SETTINGS = (
-    "input_map",
-    "state_norm",
-    "readout",
-    "skip",
-    "readout_dropout",
-    "self_loops",
-    "optimizer",
-    "select_by",
-)
+# Settings that folders of any format may lack: they were added later. Each then has its default, or what was done.
+ADDED_SETTINGS = ("input_map", "state_norm", "readout", "skip", "readout_dropout", "self_loops", "optimizer")
+AS_IT_WAS = {"select_by": "accuracy"}
 Label = str | bool | int | float
 ClassWeights = None | Literal["balanced"] | list[Annotated[list[Label], Field(min_length=2, max_length=2)]]
 
@@ -99,10 +91,12 @@ class NodesSummary(Stored):
     """The entries of summary.json."""
 
     best_step: Whole
+    score: Literal["accuracy", "roc-auc", "squared error"]
     validation_score: float | None
     test_score: float | None
     is_diverged: bool
     order: Order
+    notes: list[str]
 
 
 def check_config(folder: RunFolder, kind: type[BaseEstimator], learned: str) -> dict[str, Any]:
@@ -118,8 +112,8 @@ def check_config(folder: RunFolder, kind: type[BaseEstimator], learned: str) -> 
     settings = config["settings"]
     if folder.format == 1:
         checked(_OldConfig, config, file)
-        settings = kind()._settings() | upgrade_settings(settings, RULE_OF_SYSTEM)
-    settings = {name: getattr(kind, name) for name in ADDED_SETTINGS} | settings
+        settings = kind()._settings() | AS_IT_WAS | upgrade_settings(settings, RULE_OF_SYSTEM)
+    settings = {name: getattr(kind, name) for name in ADDED_SETTINGS} | AS_IT_WAS | settings
     checked(config_schema(kind, tuple(FAMILIES), class_weight=ClassWeights), {"settings": settings}, file)
     num_features, values = found.data.features, config["learned"]
     lengths = [
@@ -150,6 +144,8 @@ def check_config(folder: RunFolder, kind: type[BaseEstimator], learned: str) -> 
 
 def read_summary(folder: RunFolder) -> dict[str, Any]:
     """Return the summary of a finished training."""
-    summary = folder.read_summary()
+    is_classes = "classes" in folder.config["learned"]
+    added: dict[str, Any] = {"score": "accuracy" if is_classes else "squared error", "notes": []}
+    summary = added | folder.read_summary()
     checked(NodesSummary, summary, folder.path / SUMMARY)
     return summary
