@@ -94,7 +94,7 @@ class SelectByOption(StrEnum):
     LOSS = "loss"
 
 
-SCORE_NAMES = {"accuracy": "accuracy", "roc-auc": "ROC-AUC"}
+SCORE_NAMES = {"accuracy": "Accuracy", "roc-auc": "ROC-AUC"}
 USUAL_OPERATOR = "near-identity"
 # The operators that are normalized unless the user says no.
 NORMALIZED = (USUAL_OPERATOR, "diffusion")
@@ -179,6 +179,9 @@ class ClassifierOptions:
     patience: Annotated[
         int, typer.Option(help="Stop after this many steps without improvement on validation.", min=1)
     ] = 200
+    baselines: Annotated[
+        bool, typer.Option(help="Compare with answers from the features alone, and from the links alone.")
+    ] = True
 
     def make(self, seed: int, device: DeviceOption, direction: DirectionOption | None) -> NodeClassifier:
         """Return a classifier with these settings, not trained yet.
@@ -218,6 +221,7 @@ class ClassifierOptions:
             select_by=self.select_by.value,
             num_steps=self.steps,
             patience=self.patience,
+            baselines=self.baselines,
             seed=seed,
             device=device.value,
             direction=None if direction is None else direction.value,
@@ -361,16 +365,18 @@ def _facts(model: NodeClassifier, out: Path) -> dict[str, Any]:
 
 def _print_result(model: NodeClassifier, rule: str) -> None:
     summary = model.summary_
+    own = {"validation": summary["validation_score"], "test": summary["test_score"]}
+    scores = {"the network": own, **summary["baselines"]}
+    compared = [[name, share(row["validation"]), share(row["test"])] for name, row in scores.items()]
     name = SCORE_NAMES[summary["score"]]
+    print_table(f"{name} on {len(model.classes_)} classes", ["", "validation", "test"], compared)
     rows = [
-        [f"{name} on validation", share(summary["validation_score"])],
-        [f"{name} on test", share(summary["test_score"])],
         ["best step", str(summary["best_step"])],
         ["order", str(model.order_)],
         ["c (mean over layers)", vector(model.coefficients_.mean(axis=0).tolist())],
         ["largest root", number(model.explain().max_root_modulus)],
     ]
-    print_table(f"{rule} on {len(model.classes_)} classes", ["", "value"], rows)
+    print_table(rule, ["", "value"], rows)
 
 
 def _verdict(model: NodeClassifier, out: Path) -> str:

@@ -13,8 +13,9 @@ from sklearn.base import ClassifierMixin
 from torch import Tensor
 
 from tdegnn.errors import InputError
+from tdegnn.nodes.baselines import Outputs
 from tdegnn.nodes.estimator import NodeEstimator
-from tdegnn.nodes.fitted import Outputs, Question
+from tdegnn.nodes.fitted import Question
 from tdegnn.nodes.inputs import NodeInput, as_vector, choose_subsets, counted_nodes, encode_classes, labels_to_score
 from tdegnn.parts import PartLike
 from tdegnn.training.node_training import Classification, ClassScore

@@ -31,7 +31,8 @@ from tdegnn.errors import (
 )
 from tdegnn.graph import Direction
 from tdegnn.nets.stationary import StationaryNetwork
-from tdegnn.nodes.fitted import FittedNodes, NodeTrainer, OnLook, Outputs, PreparedNodes, Question
+from tdegnn.nodes.baselines import Outputs
+from tdegnn.nodes.fitted import FittedNodes, NodeTrainer, OnLook, PreparedNodes, Question
 from tdegnn.nodes.inputs import NodeInput, align, as_node_input
 from tdegnn.nodes.settings import FAMILIES, NodeConfig, rule_of, upgrade_settings
 from tdegnn.parts import Part, PartLike, parts_from_record, parts_to_record
@@ -120,6 +121,9 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         num_steps: Maximum number of optimizer steps. A note says if more of them might help.
         validate_every: Steps between two validations.
         patience: Steps without improvement on validation after which training ends. If None, it ends after `num_steps`.
+        baselines: Whether to compare the result with answers that need no network: the most frequent class (or the
+            mean), a linear model of the features alone, and a kernel ridge of the link lists alone. Their scores are in
+            `summary_`, and `notes_` says which of them do as well as the network.
         seed: Seed of weights, dropout, and the nodes held out for validation.
         device: `"auto"`, `"cpu"` or `"cuda"`.
         precision: `"32-true"` or `"64-true"`: numbers of 32 or of 64 bits.
@@ -159,6 +163,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     num_steps: int = 3000
     validate_every: int = 3
     patience: int | None = 200
+    baselines: bool = True
     seed: int = 0
     device: DeviceName = "auto"
     precision: Precision = "32-true"
@@ -205,7 +210,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         if run is not None:
             RunFolder.check_free(run, resume=resume)
         placement = choose_placement(self.device, self.precision)
-        trainer = NodeTrainer(prepared, placement, self.seed, self.validate_every, on_look)
+        trainer = NodeTrainer(prepared, placement, self.seed, self.validate_every, self.baselines, on_look)
         kept = ChosenOrder.kept_by(run, resume=resume) if self.order == AUTO else None
         order_choice = kept or self._given_order() or self._search_order(trainer)
         settings = self._node_config(order_choice.order)
@@ -240,6 +245,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             normalized_features=self.normalized_features,
             adjacency_features=self.adjacency_features,
             self_loops=self.self_loops,
+            baselines=self.baselines,
         )
         for group in ("embedding", "temporal", "spatial"):
             for name in (f"{group}_learning_rate", f"{group}_weight_decay"):
@@ -326,7 +332,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
     @property
     def summary_(self) -> dict[str, Any]:
-        """Best step, which score it is, scores on validation and test at that step, order, notes."""
+        """Best step, which score it is, scores on validation and test at it, those of baselines, order, notes."""
         return copy.deepcopy(self._checked().summary)
 
     @property

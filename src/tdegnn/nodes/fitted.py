@@ -22,6 +22,7 @@ from tdegnn.data.nodes import FeatureScaling, NodeDataset
 from tdegnn.errors import LARGEST_SCALED, Argument, InputError, Message, TrainingError, find_too_large
 from tdegnn.files import finite_or_null
 from tdegnn.nets.stationary import StationaryNetwork
+from tdegnn.nodes.baselines import BaselineTask, Measured, Outputs, measure_baselines
 from tdegnn.nodes.inputs import NodeInput
 from tdegnn.nodes.settings import NodeConfig
 from tdegnn.parts import parts_must_fit
@@ -39,7 +40,6 @@ from tdegnn.training.node_training import (
 from tdegnn.training.order_choice import ChosenOrder
 from tdegnn.training.stored_weights import check_coefficients, check_members, making_what_is_stored, take_weights
 
-Outputs = Float[np.ndarray, "nodes outputs"]
 OnLook = Callable[[Look], None]
 ScoreName = ClassScore | Literal["squared error"]
 # A training whose best step is in this last share of its steps was still improving.
@@ -127,7 +127,7 @@ class FittedNodes:
         config: The settings of the run folder: those of the estimator, and the data.
         coefficients: The learned c, layers x order.
         history: Step, loss and score of each validation.
-        summary: Best step, which score it is, scores at that step, order, notes.
+        summary: Best step, which score it is, scores at that step, those of baselines, order, notes.
         order_choice: The order, and the reason for it.
         nodes: The nodes of the training, scaled. None after `load`: data are not saved.
     """
@@ -282,6 +282,7 @@ class NodeTrainer:
         placement: Where to compute.
         seed: Seed of weights and dropout.
         validate_every: Steps between two validations.
+        has_baselines: Whether the result is compared with baselines.
         on_look: Called with the result of each validation.
     """
 
@@ -289,6 +290,7 @@ class NodeTrainer:
     placement: Placement
     seed: int
     validate_every: int
+    has_baselines: bool = True
     on_look: OnLook | None = None
 
     def start(self, settings: NodeConfig) -> TaskTraining:
@@ -348,6 +350,7 @@ class NodeTrainer:
             )
         network = training.members.network(0)
         assert isinstance(network, StationaryNetwork)
+        measured = self._measure_baselines(network, settings) if self.has_baselines else Measured({}, ())
         fitted = FittedNodes(
             network,
             {name: tensor.cpu() for name, tensor in training.best_weights().items()},
@@ -363,7 +366,8 @@ class NodeTrainer:
                 "test_score": finite_or_null(float(training.best_test_scores)),
                 "is_diverged": bool(result.is_diverged),
                 "order": network.coefficients.order,
-                "notes": list(_notes_of_end(result, settings)),
+                "baselines": measured.scores,
+                "notes": [*_notes_of_end(result, settings), *measured.notes],
             },
             order_choice,
             self.prepared.nodes,
@@ -371,6 +375,17 @@ class NodeTrainer:
         if folder is not None:
             fitted.write(folder)
         return fitted
+
+    def _measure_baselines(self, network: StationaryNetwork, settings: NodeConfig) -> Measured:
+        question, nodes = self.prepared.question, settings.prepare(self.prepared.nodes)
+        with torch.no_grad(), threads_for(nodes.num_nodes * settings.hidden_channels):
+            outputs = network(as_input(nodes, self.placement), nodes.graph).double().cpu().numpy()
+        # Without the features and edges that only the network gets.
+        plain = replace(settings, adjacency_features=False, self_loops=False).prepare(self.prepared.nodes)
+        training, validation, test = question.subsets
+        targets = question.task.targets(question.num_outputs)
+        seen = BaselineTask(plain, targets, question.score == "squared error", training)
+        return measure_baselines(question.task, seen, validation, test, outputs)
 
     def _run(
         self, training: TaskTraining, settings: NodeConfig, on_look: OnLook | None, folder: RunFolder | None

@@ -11,8 +11,9 @@ from jaxtyping import Float
 from sklearn.base import RegressorMixin
 
 from tdegnn.errors import InputError
+from tdegnn.nodes.baselines import Outputs
 from tdegnn.nodes.estimator import NodeEstimator
-from tdegnn.nodes.fitted import Outputs, Question
+from tdegnn.nodes.fitted import Question
 from tdegnn.nodes.inputs import NodeInput, as_targets, choose_subsets, counted_nodes, labels_to_score
 from tdegnn.training.node_training import Regression
 

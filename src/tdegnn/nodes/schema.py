@@ -29,7 +29,7 @@ from tdegnn.runs.schema import (
 
 # Settings that folders of any format may lack: they were added later. Each then has its default, or what was done.
 ADDED_SETTINGS = ("input_map", "state_norm", "readout", "skip", "readout_dropout", "self_loops", "optimizer")
-AS_IT_WAS = {"select_by": "accuracy"}
+AS_IT_WAS = {"select_by": "accuracy", "baselines": False}
 Label = str | bool | int | float
 ClassWeights = None | Literal["balanced"] | list[Annotated[list[Label], Field(min_length=2, max_length=2)]]
 
@@ -87,6 +87,13 @@ class _OldConfig(StoredWithOthers):
     settings: _OldSettings
 
 
+class BaselineScores(Stored):
+    """The scores of a baseline."""
+
+    validation: float | None
+    test: float | None
+
+
 class NodesSummary(Stored):
     """The entries of summary.json."""
 
@@ -96,6 +103,7 @@ class NodesSummary(Stored):
     test_score: float | None
     is_diverged: bool
     order: Order
+    baselines: dict[str, BaselineScores]
     notes: list[str]
 
 
@@ -145,7 +153,7 @@ def check_config(folder: RunFolder, kind: type[BaseEstimator], learned: str) -> 
 def read_summary(folder: RunFolder) -> dict[str, Any]:
     """Return the summary of a finished training."""
     is_classes = "classes" in folder.config["learned"]
-    added: dict[str, Any] = {"score": "accuracy" if is_classes else "squared error", "notes": []}
+    added: dict[str, Any] = {"score": "accuracy" if is_classes else "squared error", "baselines": {}, "notes": []}
     summary = added | folder.read_summary()
     checked(NodesSummary, summary, folder.path / SUMMARY)
     return summary
