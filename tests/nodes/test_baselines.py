@@ -31,7 +31,7 @@ def _one_thread():
 
 
 def measure(features, codes=CODES, outputs=None, edges=EDGES, score="accuracy"):
-    num_classes = codes.max() + 1
+    num_classes = int(codes.max()) + 1
     task = Classification(torch.as_tensor(codes), score=score)
     masks = [np.zeros((0, NODES), dtype=bool)] * 3
     nodes = NodeDataset("", features, Graph(edges, NODES), np.full(NODES, -1), *masks)
