@@ -7,6 +7,7 @@ import typer
 from tdegnn.cli.reproduce.ablation import ablation
 from tdegnn.cli.reproduce.coefficients import coefficients
 from tdegnn.cli.reproduce.coverage import coverage
+from tdegnn.cli.reproduce.defaults import defaults
 from tdegnn.cli.reproduce.known_orders import known_orders
 from tdegnn.cli.reproduce.operators import operators, rows
 from tdegnn.cli.reproduce.order_found import order_found
@@ -24,6 +25,7 @@ for command in (
     table1,
     rows,
     operators,
+    defaults,
     table2,
     ablation,
     series_ablation,
