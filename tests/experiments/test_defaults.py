@@ -1,9 +1,11 @@
 """The table of defaults: one fit per split, baselines from it, and the tuned row from the lines of Table 1."""
 
 import json
+from functools import partial
 
 import pytest
 
+from tdegnn import NodeClassifier
 from tdegnn.experiments import defaults, table1
 from tdegnn.experiments.defaults import COLUMNS, DEFAULT_LINES, compare_defaults, try_defaults
 from tdegnn.experiments.records import read_lines
@@ -15,7 +17,7 @@ from tests.experiments.tiny_nodes import make_tiny_nodes
 @pytest.fixture
 def tiny(monkeypatch):
     monkeypatch.setattr(defaults, "load_nodes", lambda name: make_tiny_nodes())
-    monkeypatch.setattr(defaults.NodeClassifier, "num_steps", 6)
+    monkeypatch.setattr(defaults, "NodeClassifier", partial(NodeClassifier, num_steps=6))
     monkeypatch.setattr(table1, "read_recipes", lambda name: {"TDE-GNN_A": SMALL, "TDE-GNN_D": SMALL})
 
 
@@ -29,18 +31,7 @@ def tuned_line(system, split, validation):
 @pytest.mark.slow
 def test_lines_are_written_once_and_compared_with_the_tuned_row(tiny, tmp_path, capsys):
     path, tuned = tmp_path / "defaults.jsonl", tmp_path / "table1.jsonl"
-    arguments = [
-        "reproduce",
-        "defaults",
-        "--dataset",
-        "cora",
-        "--splits",
-        "2",
-        "--table1",
-        str(tuned),
-        "--device",
-        "cpu",
-    ]
+    arguments = ["reproduce", "defaults", "--dataset", "cora", "--splits", "2", "--table1", str(tuned)]
     tuned.write_text("".join(json.dumps(tuned_line("TDE-GNN_D", split, 0.7)) + "\n" for split in range(4)))
     code, out, err = run(capsys, *arguments, "--out", str(path))
     assert (code, err) == (0, "")
