@@ -14,6 +14,7 @@ from tdegnn import Part, cli
 from tdegnn.cli.classify import (
     USUAL_OPERATOR,
     InputMapOption,
+    NetworkOption,
     OptimizerOption,
     ReadoutOption,
     SelectByOption,
@@ -29,6 +30,7 @@ from tdegnn.nets.readouts import READOUTS
 from tdegnn.nets.state_norms import STATE_NORMS
 from tdegnn.nodes import estimator
 from tdegnn.nodes.classifier import NodeClassifier
+from tdegnn.nodes.usual_networks import NetworkName
 from tdegnn.runs.run_folder import CONFIG, METRICS, WEIGHTS, RunFolder
 from tdegnn.training.devices import single_thread
 from tdegnn.training.members import OptimizerName
@@ -126,6 +128,7 @@ def test_the_names_of_parts_are_those_of_the_library():
     assert tuple(SkipOption) == SKIPS.names
     assert tuple(OptimizerOption) == get_args(OptimizerName)
     assert tuple(SelectByOption) == get_args(SelectBy)
+    assert tuple(NetworkOption) == get_args(NetworkName)
 
 
 def test_other_parts_come_through(monkeypatch, run):

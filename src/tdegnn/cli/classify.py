@@ -95,6 +95,17 @@ class SelectByOption(StrEnum):
 
 
 SCORE_NAMES = {"accuracy": "Accuracy", "roc-auc": "ROC-AUC"}
+
+
+class NetworkOption(StrEnum):
+    """The usual networks. A test compares the names with `nodes/usual_networks.py`."""
+
+    AUTO = "auto"
+    DIFFUSION = "diffusion"
+    LINKS = "links"
+    DEEP = "deep"
+
+
 USUAL_OPERATOR = "near-identity"
 # The operators that are normalized unless the user says no.
 NORMALIZED = (USUAL_OPERATOR, "diffusion")
@@ -107,6 +118,12 @@ class ClassifierOptions:
 
     PANEL: ClassVar[str] = "The classifier"
 
+    network: Annotated[
+        NetworkOption,
+        typer.Option(
+            help="A usual network. [bold]auto[/bold] chooses one by validation, unless other options describe one."
+        ),
+    ] = NetworkOption.AUTO
     coefficients: Rule = None
     operator: Operator = None
     operator_setting: OperatorSettings = None
@@ -194,6 +211,7 @@ class ClassifierOptions:
         from tdegnn.nodes.classifier import NodeClassifier
 
         return NodeClassifier(
+            network=self.network.value,
             **rule_argument(self.coefficients),
             **self._operator_argument(),
             input_map=self.input_map.value,

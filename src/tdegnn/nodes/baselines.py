@@ -199,8 +199,8 @@ def _standard_error(task: NodeTask, outputs: Outputs, mask: Bool[np.ndarray, " n
     repeated = torch.as_tensor(outputs, dtype=torch.float64).expand(num_groups, -1, -1)
     scores: Any = task.scores(repeated, torch.as_tensor(masks)).double().numpy()
     # ROC-AUC is not a number if the only node of a class was left out.
-    deviations = scores - np.nanmean(scores)
-    return float(np.sqrt((num_groups - 1) * np.nanmean(deviations**2)))
+    known = scores[np.isfinite(scores)]
+    return float(np.sqrt((num_groups - 1) * known.var())) if len(known) else 0.0
 
 
 def _shown(score: float, is_numbers: bool) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, get_args
 
@@ -35,12 +35,24 @@ from tdegnn.nodes.baselines import Outputs
 from tdegnn.nodes.fitted import FittedNodes, NodeTrainer, OnLook, PreparedNodes, Question
 from tdegnn.nodes.inputs import NodeInput, align, as_node_input
 from tdegnn.nodes.settings import FAMILIES, NodeConfig, rule_of, upgrade_settings
+from tdegnn.nodes.usual_networks import (
+    FEW_NODES,
+    NETWORK_SETTINGS,
+    NUM_STARTS,
+    TRIAL_PATIENCE,
+    TRIAL_STEPS,
+    USUAL_NETWORKS,
+    ChosenNetwork,
+    NetworkName,
+    choose_network,
+    suitable_networks,
+)
 from tdegnn.parts import Part, PartLike, parts_from_record, parts_to_record
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import DeviceName, Precision, choose_placement
 from tdegnn.training.members import GroupDescent, OptimizerName
 from tdegnn.training.node_training import SelectBy
-from tdegnn.training.order_choice import AUTO, ChosenOrder, Order, order_by_score
+from tdegnn.training.order_choice import AUTO, USUAL_ORDER, ChosenOrder, Order, order_by_score
 
 # Deviation: the paper's maps start at random, without batch norm (docs/deviations.md).
 USUAL_OPERATOR = Part("near-identity", batch_norm=True)
@@ -128,6 +140,11 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         device: `"auto"`, `"cpu"` or `"cuda"`.
         precision: `"32-true"` or `"64-true"`: numbers of 32 or of 64 bits.
         direction: Whose states a node receives, see `Graph`. If None, that of a `Graph`, else `"both"`.
+        network: `"auto"` tries up to three usual networks for some steps, and trains the best one on validation
+            (`network_choice_` says which and why); on small graphs, from several first weights, of which the best are
+            kept. If any setting of the network is given, that is used instead. Or the name of one: `"diffusion"`;
+            `"links"`, which is for graphs with a direction and predicts only the nodes of the training; `"deep"`. If
+            None, the settings as they are.
     """
 
     system: System | None = None
@@ -168,6 +185,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     device: DeviceName = "auto"
     precision: Precision = "32-true"
     direction: Direction | None = None
+    network: NetworkName | None = "auto"
 
     fitted_: FittedNodes = field(init=False)
     # An entry of what is learned before training, by which a run folder is known to be one of this class.
@@ -211,17 +229,20 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             RunFolder.check_free(run, resume=resume)
         placement = choose_placement(self.device, self.precision)
         trainer = NodeTrainer(prepared, placement, self.seed, self.validate_every, self.baselines, on_look)
+        network = self._choose_network(trainer, run, resume=resume)
+        built = self._built(network)
         kept = ChosenOrder.kept_by(run, resume=resume) if self.order == AUTO else None
-        order_choice = kept or self._given_order() or self._search_order(trainer)
-        settings = self._node_config(order_choice.order)
+        order_choice = kept or built._given_order() or built._search_order(trainer)
+        settings = built._node_config(order_choice.order)
         config = {
             "kind": type(self).__name__,
             "settings": self._settings(),
             **prepared.describe(copy.deepcopy(dict(source or {}))),
             **(order_choice.to_config() if self.order == AUTO else {}),
+            **({} if network is None else network.to_config()),
         }
         # Before the folder is created: a mistake should not leave one behind.
-        training = trainer.start(settings)
+        training = trainer.start(settings, 1 if network is None else network.num_starts)
         if run is None:
             fitted = trainer.train(training, settings, config, order_choice, None)
         else:
@@ -239,6 +260,8 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         """Raise an `InputError` for a setting that is wrong whatever the data, and that no network checks."""
         check_count_or_auto(order=self.order)
         check_choice(get_args(SelectBy), select_by=self.select_by)
+        if self.network is not None:
+            check_choice(get_args(NetworkName), network=self.network)
         check_count(minimum=0, seed=self.seed)
         check_truth(
             standardized_features=self.standardized_features,
@@ -308,9 +331,10 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         config = cls._check_config(folder)
         loaded = cls(**cls._settings_of(config["settings"], own))
         loaded.check_settings()
-        order_choice = ChosenOrder.kept_in(config) or loaded._given_order()
+        built = loaded._built(ChosenNetwork.kept_in(config))
+        order_choice = ChosenOrder.kept_in(config) or built._given_order()
         assert order_choice is not None  # a checked configuration has one
-        fitted = FittedNodes.read(folder, config, loaded._node_config(order_choice.order), order_choice)
+        fitted = FittedNodes.read(folder, config, built._node_config(order_choice.order), order_choice)
         # The folder may have the settings of an earlier version.
         loaded.fitted_ = replace(fitted, config={**fitted.config, "settings": loaded._settings()})
         return loaded
@@ -345,6 +369,11 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     def history_(self) -> list[dict[str, Any]]:
         """Step, loss and score of each validation."""
         return copy.deepcopy(self._checked().history)
+
+    @property
+    def network_choice_(self) -> ChosenNetwork | None:
+        """Which of the usual networks it is, and why. None if the settings of the network were given."""
+        return ChosenNetwork.kept_in(self._checked().config)
 
     @property
     def order_choice_(self) -> ChosenOrder:
@@ -394,6 +423,38 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         settings = parts_from_record(FAMILIES, upgrade_settings(record, RULE_OF_SYSTEM), own)
         # An earlier version could say both.
         return settings | ({} if settings.get("coefficients") is None else {"system": None})
+
+    def _choose_network(self, trainer: NodeTrainer, run: str | Path | None, *, resume: bool) -> ChosenNetwork | None:
+        """Return the usual network to train, given, kept by a run folder or chosen. None for the settings as given."""
+        usual = {each.name: each.default for each in fields(NodeEstimator)}
+        given = {name for name in NETWORK_SETTINGS if getattr(self, name) != usual[name]}
+        if self.network is None or (self.network == AUTO and given):
+            return None
+        if self.network != AUTO:
+            settings = {name: value for name, value in USUAL_NETWORKS[self.network].items() if name not in given}
+            return ChosenNetwork(self.network, settings)
+        kept = ChosenNetwork.kept_by(run, resume=resume)
+        if kept is not None:
+            return kept
+        nodes, question = trainer.prepared.nodes, trainer.prepared.question
+        num_starts = NUM_STARTS if nodes.num_nodes < FEW_NODES else 1
+        num_training = int(question.subsets[0].sum())
+        names = suitable_networks(nodes.graph, num_training, has_classes=question.score != "squared error")
+
+        def score(name: str) -> float:
+            tried = self._built(ChosenNetwork(name, USUAL_NETWORKS[name]))
+            settings = tried._node_config(USUAL_ORDER if self.order == AUTO else self.order)
+            patience = min(settings.patience or TRIAL_PATIENCE, TRIAL_PATIENCE)
+            trial = replace(settings, num_steps=min(settings.num_steps, TRIAL_STEPS), patience=patience)
+            return trainer.score(trial, num_starts)
+
+        return choose_network(names, score, num_starts)
+
+    def _built(self, network: ChosenNetwork | None) -> Self:
+        """Return an estimator with the settings of a usual network. If None, with its own."""
+        if network is None:
+            return self
+        return type(self)(**self.get_params(deep=False) | parts_from_record(FAMILIES, network.settings, {}))
 
     def _given_order(self) -> ChosenOrder | None:
         """Return the order that the rule or the user decides. None if it is to be searched for."""

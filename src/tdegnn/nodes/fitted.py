@@ -25,6 +25,7 @@ from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.nodes.baselines import BaselineTask, Measured, Outputs, measure_baselines
 from tdegnn.nodes.inputs import NodeInput
 from tdegnn.nodes.settings import NodeConfig
+from tdegnn.nodes.usual_networks import ChosenNetwork
 from tdegnn.parts import parts_must_fit
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import DeviceName, Placement, choose_placement, place, threads_for
@@ -177,6 +178,7 @@ class FittedNodes:
         weights, coefficients = folder.read_weights(), folder.read_coefficients()["coefficients"]
         check_members(weights, 1, folder.path)
         check_coefficients(coefficients, settings.num_layers, order_choice.order, folder.path)
+        summary = read_summary(folder)
         with making_what_is_stored(weights, folder.path):
             network = settings.build_network(num_features, config["num_outputs"], estimator["seed"], data["nodes"])
         place(network, choose_placement("cpu", estimator["precision"]))
@@ -187,8 +189,8 @@ class FittedNodes:
             settings,
             config,
             coefficients,
-            folder.read_history(),
-            read_summary(folder),
+            _history_of(folder.read_history(), summary["start"]),
+            summary,
             order_choice,
         )
 
@@ -242,7 +244,11 @@ class FittedNodes:
         if self.settings.adjacency_features:
             reason = "whose adjacency is a feature", "without adjacency_features"
         elif self.settings.is_for_its_nodes or self.network.sees_training_nodes:
-            reason = "which the network knows one by one", "with other parts"
+            is_chosen = self.config.get("chosen_network") is not None
+            reason = (
+                "which the network knows one by one",
+                "with network='diffusion'" if is_chosen else "with other parts",
+            )
         else:
             return
         raise InputError(
@@ -293,15 +299,23 @@ class NodeTrainer:
     has_baselines: bool = True
     on_look: OnLook | None = None
 
-    def start(self, settings: NodeConfig) -> TaskTraining:
-        """Return a training before its first step. Raise an `InputError` if a part does not fit."""
+    def start(self, settings: NodeConfig, num_starts: int = 1) -> TaskTraining:
+        """Return a training before its first step. Raise an `InputError` if a part does not fit.
+
+        Args:
+            settings: The settings of the network.
+            num_starts: Number of networks with other first weights, as members of the training.
+        """
         nodes, question = settings.prepare(self.prepared.nodes), self.prepared.question
         inputs = as_input(nodes, self.placement), nodes.graph
-        subsets = NodeSubsets(*(mask[None] for mask in question.subsets))
-        network = settings.build_network(nodes.num_features, question.num_outputs, self.seed, nodes.num_nodes)
+        subsets = NodeSubsets(*(np.tile(mask, (num_starts, 1)) for mask in question.subsets))
+        networks = [
+            settings.build_network(nodes.num_features, question.num_outputs, self.seed + start, nodes.num_nodes)
+            for start in range(num_starts)
+        ]
         training = TaskTraining(
-            show_training_nodes([network], nodes, question.task, subsets),
-            [settings.descent],
+            show_training_nodes(networks, nodes, question.task, subsets),
+            [settings.descent] * num_starts,
             inputs,
             question.task,
             subsets,
@@ -312,11 +326,11 @@ class NodeTrainer:
             training.members.evaluate(*inputs)
         return training
 
-    def score(self, settings: NodeConfig) -> float:
-        """Train, and return the best score on validation."""
-        training = self.start(settings)
-        self._run(training, settings, self.on_look, None)
-        return float(training.best_scores)
+    def score(self, settings: NodeConfig, num_starts: int = 1) -> float:
+        """Train, and return the best score on validation. With several starts, that of the best one."""
+        training = self.start(settings, num_starts)
+        best = _best_start(self._run(training, settings, self.on_look, None))
+        return float(training.best_scores[best])
 
     def train(
         self,
@@ -343,31 +357,33 @@ class NodeTrainer:
                 self.on_look(look)
 
         result = self._run(training, settings, see, folder)
-        if not result.best_scores.isfinite().all():
+        best = _best_start(result)
+        if not bool(result.best_scores[best].isfinite()):
             raise TrainingError(
                 "Expected outputs that are numbers, got none from the first validation on. "
                 "Lower the learning rates or the step size, or take an operator with batch_norm=True."
             )
-        network = training.members.network(0)
+        network = training.members.network(best)
         assert isinstance(network, StationaryNetwork)
         measured = self._measure_baselines(network, settings) if self.has_baselines else Measured({}, ())
         fitted = FittedNodes(
             network,
-            {name: tensor.cpu() for name, tensor in training.best_weights().items()},
+            {name: tensor[best : best + 1].cpu() for name, tensor in training.best_weights().items()},
             settings,
             config,
             _coefficients_of(network, settings.prepare(self.prepared.nodes), self.placement),
-            history,
+            _history_of(history, best),
             {
-                "best_step": int(result.best_steps),
+                "best_step": int(result.best_steps[best]),
                 "score": self.prepared.question.score,
-                "validation_score": float(training.best_scores),
+                "validation_score": float(training.best_scores[best]),
                 # NaN if there is no test node, or none of a class that ROC-AUC needs.
-                "test_score": finite_or_null(float(training.best_test_scores)),
-                "is_diverged": bool(result.is_diverged),
+                "test_score": finite_or_null(float(training.best_test_scores[best])),
+                "is_diverged": bool(result.is_diverged[best]),
                 "order": network.coefficients.order,
+                "start": best,
                 "baselines": measured.scores,
-                "notes": [*_notes_of_end(result, settings), *measured.notes],
+                "notes": [*_notes_of_network(config), *_notes_of_end(result, best, settings), *measured.notes],
             },
             order_choice,
             self.prepared.nodes,
@@ -401,12 +417,34 @@ class NodeTrainer:
             )
 
 
-def _notes_of_end(result: FitResult, settings: NodeConfig) -> Iterator[str]:
+def _best_start(result: FitResult) -> int:
+    """Return the member with the highest score; of several, the first."""
+    return int(result.best_scores.nan_to_num(nan=-torch.inf).argmax())
+
+
+def _history_of(history: list[dict[str, Any]], start: int) -> list[dict[str, Any]]:
+    """Return the history of one of several starts."""
+    return [
+        {name: value[start] if isinstance(value, list) else value for name, value in line.items()} for line in history
+    ]
+
+
+def _notes_of_network(config: dict[str, Any]) -> Iterator[str]:
+    """Yield why the network was chosen, and what it cannot do."""
+    chosen = ChosenNetwork.kept_in(config)
+    if chosen is not None and chosen.reason:
+        yield chosen.reason
+        if chosen.name == "links":
+            text = "This network predicts only the nodes of its training. To predict others, pass "
+            yield Message(text, Argument("network", "diffusion"), ".")
+
+
+def _notes_of_end(result: FitResult, start: int, settings: NodeConfig) -> Iterator[str]:
     """Yield a note if the training was still improving when it ended."""
-    last, best, patience = result.steps[-1], int(result.best_steps), settings.patience
+    last, best, patience = result.steps[-1], int(result.best_steps[start]), settings.patience
     is_late = best > (1 - LAST_SHARE) * settings.num_steps
     has_patience_left = patience is not None and last - best < patience
-    if last == settings.num_steps and not bool(result.is_diverged) and (is_late or has_patience_left):
+    if last == settings.num_steps and not bool(result.is_diverged[start]) and (is_late or has_patience_left):
         text = f"The training ended after {last} steps while it might still improve: its best step was {best}. Pass "
         yield Message(text, Argument("num_steps", option="steps"), " for more steps.")
 

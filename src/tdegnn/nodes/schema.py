@@ -29,7 +29,7 @@ from tdegnn.runs.schema import (
 
 # Settings that folders of any format may lack: they were added later. Each then has its default, or what was done.
 ADDED_SETTINGS = ("input_map", "state_norm", "readout", "skip", "readout_dropout", "self_loops", "optimizer")
-AS_IT_WAS = {"select_by": "accuracy", "baselines": False}
+AS_IT_WAS: dict[str, Any] = {"select_by": "accuracy", "baselines": False, "network": None}
 Label = str | bool | int | float
 ClassWeights = None | Literal["balanced"] | list[Annotated[list[Label], Field(min_length=2, max_length=2)]]
 
@@ -66,6 +66,20 @@ class LearnedUnits(Stored):
     is_vector: bool
 
 
+class StoredNetwork(Stored):
+    """The network that was chosen."""
+
+    name: str
+    settings: dict[str, Any]
+    num_starts: Size
+    reason: str
+    scores: dict[str, float | None]
+
+
+class _WithNetwork(StoredWithOthers):
+    chosen_network: StoredNetwork | None = None
+
+
 class NodesConfig(EstimatorConfig):
     """The entries of config.json."""
 
@@ -74,6 +88,7 @@ class NodesConfig(EstimatorConfig):
     learned: LearnedClasses | LearnedUnits
     feature_names: list[str] | None = None
     feature_scaling: Scaling | None = None
+    chosen_network: StoredNetwork | None = None
 
 
 class _OldSettings(StoredWithOthers):
@@ -103,6 +118,7 @@ class NodesSummary(Stored):
     test_score: float | None
     is_diverged: bool
     order: Order
+    start: Whole
     baselines: dict[str, BaselineScores]
     notes: list[str]
 
@@ -134,6 +150,9 @@ def check_config(folder: RunFolder, kind: type[BaseEstimator], learned: str) -> 
             raise refusal(file, entry, f"{length} values", config[entry])
     classes = values.get("classes", [])
     check_chosen_order(found, settings, file)
+    if found.chosen_network is not None:
+        chosen = settings | found.chosen_network.settings
+        checked(config_schema(kind, tuple(FAMILIES), class_weight=ClassWeights), {"settings": chosen}, file)
     expected = [
         ("learned", learned in values, f"an entry {learned}", values),
         ("learned.classes", len(set(classes)) == len(classes), "distinct classes", classes),
@@ -150,10 +169,20 @@ def check_config(folder: RunFolder, kind: type[BaseEstimator], learned: str) -> 
     return {**config, "settings": settings, **added}
 
 
+def check_chosen_network(folder: RunFolder) -> None:
+    """Raise an `InputError` unless a run folder keeps a chosen network as it should, or none."""
+    checked(_WithNetwork, folder.config, folder.path / CONFIG)
+
+
 def read_summary(folder: RunFolder) -> dict[str, Any]:
     """Return the summary of a finished training."""
     is_classes = "classes" in folder.config["learned"]
-    added: dict[str, Any] = {"score": "accuracy" if is_classes else "squared error", "baselines": {}, "notes": []}
+    added: dict[str, Any] = {
+        "score": "accuracy" if is_classes else "squared error",
+        "start": 0,
+        "baselines": {},
+        "notes": [],
+    }
     summary = added | folder.read_summary()
     checked(NodesSummary, summary, folder.path / SUMMARY)
     return summary
