@@ -407,3 +407,15 @@ def test_wrong_options_are_one_line(run, files, tmp_path):
     assert "got no --labels" in complains(run, "classify", *files[:2], *files[4:], *out)
     assert "coral" in complains(run, "classify", "coral", *out)
     assert "Invalid value for '--dropout'" in complains(run, "classify", *files, "--dropout", "1", *out)
+
+
+@pytest.mark.slow
+def test_a_network_is_chosen_if_no_option_describes_one(run, files, tmp_path):
+    folder = tmp_path / "run"
+    code, printed, complaint = run("classify", *files, "--steps", "3", "--device", "cpu", "--out", folder)
+    assert (code, complaint) == (0, "")
+    assert "Note: The network 'd" in printed
+    assert "might still improve: its best step was 3. Pass --steps for more steps." in printed
+    assert run("predict", folder, "--out", tmp_path / "predictions.csv")[0] == 0
+    facts = run("classify", *files, *SMALL, "--out", tmp_path / "given", "--json", "--no-baselines")[1]
+    assert json.loads(facts)["baselines"] == {}

@@ -83,9 +83,10 @@ def test_a_network_may_be_named_and_keeps_what_else_is_given():
 
 @pytest.mark.slow
 def test_settings_of_a_network_are_used_as_given():
-    for settings in (dict(network=None), dict(hidden_channels=8), dict(operator="diffusion"), dict(outer_dropout=0.1)):
+    for settings in (dict(network=None), dict(hidden_channels=8), dict(operator="diffusion")):
         assert fit(**settings).network_choice_ is None
-    assert fit(coefficients="euler", patience=3, select_by="loss").network_choice_ is not None
+    assert fit(network="deep").network_choice_.settings["select_by"] == "loss"
+    assert "select_by" not in fit(network="deep", select_by="accuracy").network_choice_.settings
 
 
 def test_every_network_sets_settings_of_networks():
@@ -104,7 +105,7 @@ def test_networks_are_tried_where_they_suit(monkeypatch):
 
 def test_the_first_of_the_best_is_chosen_and_no_number_is_never_best():
     scores = {"diffusion": float("nan"), "links": 0.5, "deep": 0.5}
-    chosen = choose_network(list(scores), scores.get, 1)
+    chosen = choose_network({name: {} for name in scores}, scores.get, 1)
     assert (chosen.name, chosen.scores["diffusion"]) == ("links", None)
 
 

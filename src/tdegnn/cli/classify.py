@@ -316,7 +316,7 @@ def classify(
     with progress_bar(num_looks, "training", is_quiet=quiet or as_json) as tick:
 
         def show(look: Look) -> None:
-            tick(f"loss {float(look.losses):.3f}, validation {float(look.scores):.3f}")
+            tick(f"loss {float(look.losses.min()):.3f}, validation {float(look.scores.max()):.3f}")
 
         model.fit(**data, run=out, resume=resume, on_look=show)
     if model.order_choice_.reason:

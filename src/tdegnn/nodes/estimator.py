@@ -221,7 +221,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             run: Folder to write to: settings, metrics, weights, checkpoints. A finished one can be loaded.
             resume: Whether to continue the training in `run`. If there is none, a new one begins.
             source: Where the data came from, stored in the settings of the run folder.
-            on_look: Called with the result of each validation.
+            on_look: Called with the result of each validation, also while networks or orders are tried.
         """
         self.check_settings()
         prepared = self._prepare(X, y, graph, split, (train, validation, test))
@@ -426,13 +426,15 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
     def _choose_network(self, trainer: NodeTrainer, run: str | Path | None, *, resume: bool) -> ChosenNetwork | None:
         """Return the usual network to train, given, kept by a run folder or chosen. None for the settings as given."""
-        usual = {each.name: each.default for each in fields(NodeEstimator)}
-        given = {name for name in NETWORK_SETTINGS if getattr(self, name) != usual[name]}
-        if self.network is None or (self.network == AUTO and given):
+        given = {each.name for each in fields(NodeEstimator) if each.init and getattr(self, each.name) != each.default}
+        if self.network is None or (self.network == AUTO and given & {*NETWORK_SETTINGS}):
             return None
+        networks = {
+            name: {setting: value for setting, value in settings.items() if setting not in given}
+            for name, settings in USUAL_NETWORKS.items()
+        }
         if self.network != AUTO:
-            settings = {name: value for name, value in USUAL_NETWORKS[self.network].items() if name not in given}
-            return ChosenNetwork(self.network, settings)
+            return ChosenNetwork(self.network, networks[self.network])
         kept = ChosenNetwork.kept_by(run, resume=resume)
         if kept is not None:
             return kept
@@ -442,13 +444,13 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         names = suitable_networks(nodes.graph, num_training, has_classes=question.score != "squared error")
 
         def score(name: str) -> float:
-            tried = self._built(ChosenNetwork(name, USUAL_NETWORKS[name]))
+            tried = self._built(ChosenNetwork(name, networks[name]))
             settings = tried._node_config(USUAL_ORDER if self.order == AUTO else self.order)
             patience = min(settings.patience or TRIAL_PATIENCE, TRIAL_PATIENCE)
             trial = replace(settings, num_steps=min(settings.num_steps, TRIAL_STEPS), patience=patience)
             return trainer.score(trial, num_starts)
 
-        return choose_network(names, score, num_starts)
+        return choose_network({name: networks[name] for name in names}, score, num_starts)
 
     def _built(self, network: ChosenNetwork | None) -> Self:
         """Return an estimator with the settings of a usual network. If None, with its own."""

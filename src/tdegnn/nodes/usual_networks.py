@@ -117,16 +117,18 @@ def suitable_networks(graph: Graph, num_training: int, *, has_classes: bool) -> 
     return [name for name in USUAL_NETWORKS if name != "links" or with_links]
 
 
-def choose_network(names: list[str], score_of: Callable[[str], float], num_starts: int) -> ChosenNetwork:
+def choose_network(
+    networks: Mapping[str, dict[str, Any]], score_of: Callable[[str], float], num_starts: int
+) -> ChosenNetwork:
     """Return the network with the highest score on validation; of several, the first.
 
     Args:
-        names: The networks to try, at least one.
+        networks: The settings of the networks to try, at least one, by name.
         score_of: Trains the network of a name for some steps and returns its score.
         num_starts: Number of networks that are trained from other first weights.
     """
-    scores = {name: score_of(name) for name in names}
+    scores = {name: score_of(name) for name in networks}
     best = max(scores, key=lambda name: -inf if isnan(scores[name]) else scores[name])
     texts = ", ".join(f"{name}: {score:.4g}" for name, score in scores.items())
     reason = f"The network {best!r} was chosen by its score on validation after a short training ({texts})."
-    return ChosenNetwork(best, USUAL_NETWORKS[best], num_starts, reason, finite_or_null(scores))
+    return ChosenNetwork(best, networks[best], num_starts, reason, finite_or_null(scores))
