@@ -37,6 +37,8 @@ from tdegnn.nodes.inputs import NodeInput, align, as_node_input
 from tdegnn.nodes.settings import FAMILIES, NodeConfig, rule_of, upgrade_settings
 from tdegnn.nodes.usual_networks import (
     FEW_NODES,
+    FEW_TRIAL_STEPS,
+    MANY_NODES,
     NETWORK_SETTINGS,
     NUM_STARTS,
     TRIAL_PATIENCE,
@@ -440,6 +442,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             return kept
         nodes, question = trainer.prepared.nodes, trainer.prepared.question
         num_starts = NUM_STARTS if nodes.num_nodes < FEW_NODES else 1
+        num_steps = min(self.num_steps, FEW_TRIAL_STEPS if nodes.num_nodes > MANY_NODES else TRIAL_STEPS)
         num_training = int(question.subsets[0].sum())
         names = suitable_networks(nodes.graph, num_training, has_classes=question.score != "squared error")
 
@@ -447,8 +450,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             tried = self._built(ChosenNetwork(name, networks[name]))
             settings = tried._node_config(USUAL_ORDER if self.order == AUTO else self.order)
             patience = min(settings.patience or TRIAL_PATIENCE, TRIAL_PATIENCE)
-            trial = replace(settings, num_steps=min(settings.num_steps, TRIAL_STEPS), patience=patience)
-            return trainer.score(trial, num_starts)
+            return trainer.score(replace(settings, num_steps=num_steps, patience=patience), num_starts)
 
         return choose_network({name: networks[name] for name in names}, score, num_starts)
 

@@ -58,8 +58,9 @@ NETWORK_SETTINGS = (
     "averaging",
     "optimizer",
 )
-# A trial ends after this many steps, or earlier if validation does not improve.
+# A trial ends after this many steps, or earlier if validation does not improve. On large graphs a step takes a second.
 TRIAL_STEPS, TRIAL_PATIENCE = 200, 50
+MANY_NODES, FEW_TRIAL_STEPS = 10_000, 60
 # Below this number of nodes, several networks are trained from other first weights, and the best one is kept.
 FEW_NODES, NUM_STARTS = 1000, 4
 # The entry of a run folder's settings that keeps the choice.
