@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-GUIDES = ("your_own_data.md", "your_own_operator.md", "zoo.md")
+GUIDES = ("your_own_data.md", "your_own_operator.md", "zoo.md", "classifier.md")
 PAGES = README + "".join((ROOT / "docs" / name).read_text() for name in GUIDES)
 PYTHON_BLOCKS = re.findall(r"```python\n(.*?)```", PAGES, flags=re.DOTALL)
 SHELL_LINES = [

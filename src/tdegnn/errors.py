@@ -46,17 +46,19 @@ class Argument:
         name: Its name in Python.
         value: The value to pass. If None, only the name is written: `known=`, `--known`. If True, the option has no
             value: `resume=True`, `--resume`.
+        option: Its name on the command line. If None, that in Python.
     """
 
     name: str
     value: str | float | None = None
+    option: str | None = None
 
     def __str__(self) -> str:
         return f"{self.name}=" if self.value is None else f"{self.name}={self.value!r}"
 
     def as_option(self) -> str:
         """Return the option of the command line."""
-        option = f"--{self.name.replace('_', '-')}"
+        option = f"--{(self.option or self.name).replace('_', '-')}"
         return option if self.value is None or self.value is True else f"{option} {_in_shell(self.value)}"
 
 

@@ -14,6 +14,7 @@ from tdegnn import Part, cli
 from tdegnn.cli.classify import (
     USUAL_OPERATOR,
     InputMapOption,
+    NetworkOption,
     OptimizerOption,
     ReadoutOption,
     SelectByOption,
@@ -29,6 +30,7 @@ from tdegnn.nets.readouts import READOUTS
 from tdegnn.nets.state_norms import STATE_NORMS
 from tdegnn.nodes import estimator
 from tdegnn.nodes.classifier import NodeClassifier
+from tdegnn.nodes.usual_networks import NetworkName
 from tdegnn.runs.run_folder import CONFIG, METRICS, WEIGHTS, RunFolder
 from tdegnn.training.devices import single_thread
 from tdegnn.training.members import OptimizerName
@@ -126,6 +128,7 @@ def test_the_names_of_parts_are_those_of_the_library():
     assert tuple(SkipOption) == SKIPS.names
     assert tuple(OptimizerOption) == get_args(OptimizerName)
     assert tuple(SelectByOption) == get_args(SelectBy)
+    assert tuple(NetworkOption) == get_args(NetworkName)
 
 
 def test_other_parts_come_through(monkeypatch, run):
@@ -202,7 +205,7 @@ def test_own_files_are_learned_and_predicted(run, files, tmp_path):
     folder, out = tmp_path / "run", tmp_path / "predictions.csv"
     code, printed, complaint = run("classify", *files, *SMALL, "--out", folder)
     assert (code, complaint) == (0, "")
-    for line in ("accuracy on validation", "accuracy on test", "best step", "c (mean over layers)", "Run folder:"):
+    for line in ("Accuracy on 3 classes", "the network", "kernel ridge", "best step", "c (mean", "Run folder:"):
         assert line in printed
     assert len((folder / METRICS).read_text().splitlines()) == 4
     code, printed, _ = run("predict", folder, "--out", out)
@@ -404,3 +407,15 @@ def test_wrong_options_are_one_line(run, files, tmp_path):
     assert "got no --labels" in complains(run, "classify", *files[:2], *files[4:], *out)
     assert "coral" in complains(run, "classify", "coral", *out)
     assert "Invalid value for '--dropout'" in complains(run, "classify", *files, "--dropout", "1", *out)
+
+
+@pytest.mark.slow
+def test_a_network_is_chosen_if_no_option_describes_one(run, files, tmp_path):
+    folder = tmp_path / "run"
+    code, printed, complaint = run("classify", *files, "--steps", "3", "--device", "cpu", "--out", folder)
+    assert (code, complaint) == (0, "")
+    assert "Note: The network 'd" in printed
+    assert "might still improve: its best step was 3. Pass --steps for more steps." in printed
+    assert run("predict", folder, "--out", tmp_path / "predictions.csv")[0] == 0
+    facts = run("classify", *files, *SMALL, "--out", tmp_path / "given", "--json", "--no-baselines")[1]
+    assert json.loads(facts)["baselines"] == {}

@@ -125,7 +125,7 @@ def test_self_loops_change_what_nodes_receive():
     ("settings", "message"),
     [
         ({"optimizer": "sgd"}, "optimizer to be one of adam, adamw, got 'sgd'"),
-        ({"select_by": "f1"}, "select_by to be one of accuracy, loss, got 'f1'"),
+        ({"select_by": "f1"}, "select_by to be one of auto, accuracy, roc-auc, loss, got 'f1'"),
         ({"patience": 0}, "patience to be at least 1, got 0"),
         ({"operator": "past-diffusion"}, "got PastDiffusion, which needs the features of past frames"),
         ({"state_norm": "unit"}, "state_norm to be one of unit-length, layer-norm, or a class of your own, got 'unit'"),

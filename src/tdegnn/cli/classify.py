@@ -34,7 +34,7 @@ from tdegnn.cli.options import (
     rule_argument,
     with_groups,
 )
-from tdegnn.cli.output import number, print_json, print_notes, print_table, progress_bar, vector
+from tdegnn.cli.output import number, print_json, print_notes, print_table, progress_bar, share, vector
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -88,8 +88,22 @@ class OptimizerOption(StrEnum):
 class SelectByOption(StrEnum):
     """By what the best step is chosen."""
 
+    AUTO = "auto"
     ACCURACY = "accuracy"
+    ROC_AUC = "roc-auc"
     LOSS = "loss"
+
+
+SCORE_NAMES = {"accuracy": "Accuracy", "roc-auc": "ROC-AUC"}
+
+
+class NetworkOption(StrEnum):
+    """The usual networks. A test compares the names with `nodes/usual_networks.py`."""
+
+    AUTO = "auto"
+    DIFFUSION = "diffusion"
+    LINKS = "links"
+    DEEP = "deep"
 
 
 USUAL_OPERATOR = "near-identity"
@@ -104,6 +118,12 @@ class ClassifierOptions:
 
     PANEL: ClassVar[str] = "The classifier"
 
+    network: Annotated[
+        NetworkOption,
+        typer.Option(
+            help="A usual network. [bold]auto[/bold] chooses one by validation, unless other options describe one."
+        ),
+    ] = NetworkOption.AUTO
     coefficients: Rule = None
     operator: Operator = None
     operator_setting: OperatorSettings = None
@@ -166,14 +186,19 @@ class ClassifierOptions:
     optimizer: Annotated[
         OptimizerOption, typer.Option(help="Adam with weight decay in the gradient, or (adamw) apart from it.")
     ] = OptimizerOption.ADAM
-    select_by: Annotated[SelectByOption, typer.Option(help="Choose the step by accuracy or by loss on validation.")] = (
-        SelectByOption.ACCURACY
-    )
-    steps: Annotated[int, typer.Option(help="Maximum number of optimizer steps.", min=1)] = 300
+    select_by: Annotated[
+        SelectByOption,
+        typer.Option(
+            help="Choose the step by this on validation. [bold]auto[/bold] is ROC-AUC for two classes, else accuracy."
+        ),
+    ] = SelectByOption.AUTO
+    steps: Annotated[int, typer.Option(help="Maximum number of optimizer steps.", min=1)] = 3000
     patience: Annotated[
-        int | None,
-        typer.Option(help="Stop after this many steps without improvement.", min=1, show_default="never"),
-    ] = None
+        int, typer.Option(help="Stop after this many steps without improvement on validation.", min=1)
+    ] = 200
+    baselines: Annotated[
+        bool, typer.Option(help="Compare with answers from the features alone, and from the links alone.")
+    ] = True
 
     def make(self, seed: int, device: DeviceOption, direction: DirectionOption | None) -> NodeClassifier:
         """Return a classifier with these settings, not trained yet.
@@ -186,6 +211,7 @@ class ClassifierOptions:
         from tdegnn.nodes.classifier import NodeClassifier
 
         return NodeClassifier(
+            network=self.network.value,
             **rule_argument(self.coefficients),
             **self._operator_argument(),
             input_map=self.input_map.value,
@@ -213,6 +239,7 @@ class ClassifierOptions:
             select_by=self.select_by.value,
             num_steps=self.steps,
             patience=self.patience,
+            baselines=self.baselines,
             seed=seed,
             device=device.value,
             direction=None if direction is None else direction.value,
@@ -289,7 +316,7 @@ def classify(
     with progress_bar(num_looks, "training", is_quiet=quiet or as_json) as tick:
 
         def show(look: Look) -> None:
-            tick(f"loss {float(look.losses):.3f}, validation {float(look.scores):.1%}")
+            tick(f"loss {float(look.losses.min()):.3f}, validation {float(look.scores.max()):.3f}")
 
         model.fit(**data, run=out, resume=resume, on_look=show)
     if model.order_choice_.reason:
@@ -299,6 +326,7 @@ def classify(
             f"The training diverged. The best weights before that, of step {model.summary_['best_step']}, were kept. "
             "Lower --learning-rate or --step-size."
         )
+    notes += model.notes_
     if as_json:
         print_json(_facts(model, out) | {"notes": notes})
         return
@@ -355,19 +383,23 @@ def _facts(model: NodeClassifier, out: Path) -> dict[str, Any]:
 
 def _print_result(model: NodeClassifier, rule: str) -> None:
     summary = model.summary_
-    test = summary["test_score"]
+    own = {"validation": summary["validation_score"], "test": summary["test_score"]}
+    scores = {"the network": own, **summary["baselines"]}
+    compared = [[name, share(row["validation"]), share(row["test"])] for name, row in scores.items()]
+    name = SCORE_NAMES[summary["score"]]
+    print_table(f"{name} on {len(model.classes_)} classes", ["", "validation", "test"], compared)
     rows = [
-        ["accuracy on validation", f"{summary['validation_score']:.1%}"],
-        ["accuracy on test", "-" if test is None else f"{test:.1%}"],
         ["best step", str(summary["best_step"])],
         ["order", str(model.order_)],
         ["c (mean over layers)", vector(model.coefficients_.mean(axis=0).tolist())],
         ["largest root", number(model.explain().max_root_modulus)],
     ]
-    print_table(f"{rule} on {len(model.classes_)} classes", ["", "value"], rows)
+    print_table(rule, ["", "value"], rows)
 
 
 def _verdict(model: NodeClassifier, out: Path) -> str:
-    test = model.summary_["test_score"]
-    scores = f"{model.summary_['validation_score']:.1%} right on validation"
-    return f"{scores}{'' if test is None else f', {test:.1%} on test'}. Run folder: {out}/"
+    summary = model.summary_
+    validation, test = share(summary["validation_score"]), summary["test_score"]
+    is_accuracy = summary["score"] == "accuracy"
+    scores = f"{validation} right on validation" if is_accuracy else f"ROC-AUC {validation} on validation"
+    return f"{scores}{'' if test is None else f', {share(test)} on test'}. Run folder: {out}/"

@@ -13,11 +13,12 @@ from sklearn.base import ClassifierMixin
 from torch import Tensor
 
 from tdegnn.errors import InputError
+from tdegnn.nodes.baselines import Outputs
 from tdegnn.nodes.estimator import NodeEstimator
-from tdegnn.nodes.fitted import Outputs, Question
+from tdegnn.nodes.fitted import Question
 from tdegnn.nodes.inputs import NodeInput, as_vector, choose_subsets, counted_nodes, encode_classes, labels_to_score
 from tdegnn.parts import PartLike
-from tdegnn.training.node_training import Classification
+from tdegnn.training.node_training import Classification, ClassScore
 
 ClassWeight = Literal["balanced"] | Mapping[Any, float]
 
@@ -54,7 +55,7 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # sc
         return np.asarray(self.classes_[likeliest])
 
     def score(self, X: Any = None, y: Any = None, *, graph: Any = None, nodes: Any = None) -> float:  # noqa: N803
-        """Return the share of nodes whose class is right, of those whose label is known.
+        """Return the share of nodes whose class is right, of those whose label is known, also if there are two classes.
 
         Args:
             X: As in `predict`.
@@ -71,8 +72,17 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # sc
         codes, classes = encode_classes(labels, given.nodes.num_nodes)
         masks = choose_subsets(given, codes >= 0, split, subsets, self.seed, codes)
         weights = self._class_weights(classes, codes[masks[0]])
-        task = Classification(torch.as_tensor(codes), weights)
-        return Question(task, len(classes), masks, codes, {"classes": classes.tolist()})
+        score = self._score_of(len(classes), len(np.unique(codes[masks[1]])))
+        task = Classification(torch.as_tensor(codes), weights, score)
+        return Question(task, score, len(classes), masks, codes, {"classes": classes.tolist()})
+
+    def _score_of(self, num_classes: int, num_validated: int) -> ClassScore:
+        """Return by what the network is judged, given the number of classes, and of those on validation."""
+        can_be_area = num_classes == num_validated == 2
+        if self.select_by == "roc-auc" and not can_be_area:
+            came = f"{num_classes} classes" if num_classes > 2 else "one class on validation"
+            raise InputError(f"Expected two classes, both on validation, for ROC-AUC, got {came}. Use 'accuracy'.")
+        return "roc-auc" if can_be_area and self.select_by != "accuracy" else "accuracy"
 
     def _class_weights(
         self, classes: Shaped[np.ndarray, " classes"], codes: Int64[np.ndarray, " training"]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -20,18 +20,41 @@ from sklearn.base import BaseEstimator
 from tdegnn.analysis.report import CoefficientReport, explain
 from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, System
 from tdegnn.data.nodes import FeatureScaling
-from tdegnn.errors import InputError, NotFittedError, check_count, check_count_or_auto, check_finite, check_truth
+from tdegnn.errors import (
+    InputError,
+    NotFittedError,
+    check_choice,
+    check_count,
+    check_count_or_auto,
+    check_finite,
+    check_truth,
+)
 from tdegnn.graph import Direction
 from tdegnn.nets.stationary import StationaryNetwork
-from tdegnn.nodes.fitted import FittedNodes, NodeTrainer, OnLook, Outputs, PreparedNodes, Question
+from tdegnn.nodes.baselines import Outputs
+from tdegnn.nodes.fitted import FittedNodes, NodeTrainer, OnLook, PreparedNodes, Question
 from tdegnn.nodes.inputs import NodeInput, align, as_node_input
 from tdegnn.nodes.settings import FAMILIES, NodeConfig, rule_of, upgrade_settings
+from tdegnn.nodes.usual_networks import (
+    FEW_NODES,
+    FEW_TRIAL_STEPS,
+    MANY_NODES,
+    NETWORK_SETTINGS,
+    NUM_STARTS,
+    TRIAL_PATIENCE,
+    TRIAL_STEPS,
+    USUAL_NETWORKS,
+    ChosenNetwork,
+    NetworkName,
+    choose_network,
+    suitable_networks,
+)
 from tdegnn.parts import Part, PartLike, parts_from_record, parts_to_record
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import DeviceName, Precision, choose_placement
 from tdegnn.training.members import GroupDescent, OptimizerName
 from tdegnn.training.node_training import SelectBy
-from tdegnn.training.order_choice import AUTO, ChosenOrder, Order, order_by_score
+from tdegnn.training.order_choice import AUTO, USUAL_ORDER, ChosenOrder, Order, order_by_score
 
 # Deviation: the paper's maps start at random, without batch norm (docs/deviations.md).
 USUAL_OPERATOR = Part("near-identity", batch_norm=True)
@@ -106,15 +129,24 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         self_loops: Whether nodes also receive from themselves.
         averaging: Weight of the past in the running mean of the weights that are kept. 0 keeps the last ones.
         optimizer: `"adam"`, with weight decay in the gradient, or `"adamw"`, with weight decay apart from it.
-        select_by: Whether the step is chosen by the `"accuracy"` on validation (of numbers: the squared error), or by
-            the `"loss"`.
-        num_steps: Maximum number of optimizer steps.
+        select_by: By what the step is chosen on validation, and what is reported: `"roc-auc"`, the area under the ROC
+            curve, or `"accuracy"`. `"auto"` takes ROC-AUC for two classes, accuracy for more, and the squared error for
+            numbers; of equal ones, the step with the lowest loss. `"loss"` chooses by the loss only.
+        num_steps: Maximum number of optimizer steps. A note says if more of them might help.
         validate_every: Steps between two validations.
         patience: Steps without improvement on validation after which training ends. If None, it ends after `num_steps`.
+        baselines: Whether to compare the result with answers that need no network: the most frequent class (or the
+            mean), a linear model of the features alone, and a kernel ridge of the link lists alone. Their scores are in
+            `summary_`, and `notes_` says which of them do as well as the network.
         seed: Seed of weights, dropout, and the nodes held out for validation.
         device: `"auto"`, `"cpu"` or `"cuda"`.
         precision: `"32-true"` or `"64-true"`: numbers of 32 or of 64 bits.
         direction: Whose states a node receives, see `Graph`. If None, that of a `Graph`, else `"both"`.
+        network: `"auto"` tries up to three usual networks for some steps, and trains the best one on validation
+            (`network_choice_` says which and why); on small graphs, from several first weights, of which the best are
+            kept. If any setting of the network is given, that is used instead. Or the name of one: `"diffusion"`;
+            `"links"`, which is for graphs with a direction and predicts only the nodes of the training; `"deep"`. If
+            None, the settings as they are.
     """
 
     system: System | None = None
@@ -145,14 +177,17 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     self_loops: bool = False
     averaging: float = 0.0
     optimizer: OptimizerName = "adam"
-    select_by: SelectBy = "accuracy"
-    num_steps: int = 300
+    select_by: SelectBy = "auto"
+    # Deviation: the paper trains for a fixed number of steps (docs/deviations.md).
+    num_steps: int = 3000
     validate_every: int = 3
-    patience: int | None = None
+    patience: int | None = 200
+    baselines: bool = True
     seed: int = 0
     device: DeviceName = "auto"
     precision: Precision = "32-true"
     direction: Direction | None = None
+    network: NetworkName | None = "auto"
 
     fitted_: FittedNodes = field(init=False)
     # An entry of what is learned before training, by which a run folder is known to be one of this class.
@@ -188,25 +223,28 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             run: Folder to write to: settings, metrics, weights, checkpoints. A finished one can be loaded.
             resume: Whether to continue the training in `run`. If there is none, a new one begins.
             source: Where the data came from, stored in the settings of the run folder.
-            on_look: Called with the result of each validation.
+            on_look: Called with the result of each validation, also while networks or orders are tried.
         """
         self.check_settings()
         prepared = self._prepare(X, y, graph, split, (train, validation, test))
         if run is not None:
             RunFolder.check_free(run, resume=resume)
         placement = choose_placement(self.device, self.precision)
-        trainer = NodeTrainer(prepared, placement, self.seed, self.validate_every, on_look)
+        trainer = NodeTrainer(prepared, placement, self.seed, self.validate_every, self.baselines, on_look)
+        network = self._choose_network(trainer, run, resume=resume)
+        built = self._built(network)
         kept = ChosenOrder.kept_by(run, resume=resume) if self.order == AUTO else None
-        order_choice = kept or self._given_order() or self._search_order(trainer)
-        settings = self._node_config(order_choice.order)
+        order_choice = kept or built._given_order() or built._search_order(trainer)
+        settings = built._node_config(order_choice.order)
         config = {
             "kind": type(self).__name__,
             "settings": self._settings(),
             **prepared.describe(copy.deepcopy(dict(source or {}))),
             **(order_choice.to_config() if self.order == AUTO else {}),
+            **({} if network is None else network.to_config()),
         }
         # Before the folder is created: a mistake should not leave one behind.
-        training = trainer.start(settings)
+        training = trainer.start(settings, 1 if network is None else network.num_starts)
         if run is None:
             fitted = trainer.train(training, settings, config, order_choice, None)
         else:
@@ -223,12 +261,16 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     def check_settings(self) -> None:
         """Raise an `InputError` for a setting that is wrong whatever the data, and that no network checks."""
         check_count_or_auto(order=self.order)
+        check_choice(get_args(SelectBy), select_by=self.select_by)
+        if self.network is not None:
+            check_choice(get_args(NetworkName), network=self.network)
         check_count(minimum=0, seed=self.seed)
         check_truth(
             standardized_features=self.standardized_features,
             normalized_features=self.normalized_features,
             adjacency_features=self.adjacency_features,
             self_loops=self.self_loops,
+            baselines=self.baselines,
         )
         for group in ("embedding", "temporal", "spatial"):
             for name in (f"{group}_learning_rate", f"{group}_weight_decay"):
@@ -291,9 +333,10 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         config = cls._check_config(folder)
         loaded = cls(**cls._settings_of(config["settings"], own))
         loaded.check_settings()
-        order_choice = ChosenOrder.kept_in(config) or loaded._given_order()
+        built = loaded._built(ChosenNetwork.kept_in(config))
+        order_choice = ChosenOrder.kept_in(config) or built._given_order()
         assert order_choice is not None  # a checked configuration has one
-        fitted = FittedNodes.read(folder, config, loaded._node_config(order_choice.order), order_choice)
+        fitted = FittedNodes.read(folder, config, built._node_config(order_choice.order), order_choice)
         # The folder may have the settings of an earlier version.
         loaded.fitted_ = replace(fitted, config={**fitted.config, "settings": loaded._settings()})
         return loaded
@@ -315,13 +358,24 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
     @property
     def summary_(self) -> dict[str, Any]:
-        """Best step, scores on validation and test at it, order."""
+        """Best step, which score it is, scores on validation and test at it, those of baselines, order, notes."""
         return copy.deepcopy(self._checked().summary)
+
+    @property
+    def notes_(self) -> list[str]:
+        """Remarks for the user: a training that ended too early, baselines that do as well."""
+        notes: list[str] = self.summary_["notes"]
+        return notes
 
     @property
     def history_(self) -> list[dict[str, Any]]:
         """Step, loss and score of each validation."""
         return copy.deepcopy(self._checked().history)
+
+    @property
+    def network_choice_(self) -> ChosenNetwork | None:
+        """Which of the usual networks it is, and why. None if the settings of the network were given."""
+        return ChosenNetwork.kept_in(self._checked().config)
 
     @property
     def order_choice_(self) -> ChosenOrder:
@@ -371,6 +425,40 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         settings = parts_from_record(FAMILIES, upgrade_settings(record, RULE_OF_SYSTEM), own)
         # An earlier version could say both.
         return settings | ({} if settings.get("coefficients") is None else {"system": None})
+
+    def _choose_network(self, trainer: NodeTrainer, run: str | Path | None, *, resume: bool) -> ChosenNetwork | None:
+        """Return the usual network to train, given, kept by a run folder or chosen. None for the settings as given."""
+        given = {each.name for each in fields(NodeEstimator) if each.init and getattr(self, each.name) != each.default}
+        if self.network is None or (self.network == AUTO and given & {*NETWORK_SETTINGS}):
+            return None
+        networks = {
+            name: {setting: value for setting, value in settings.items() if setting not in given}
+            for name, settings in USUAL_NETWORKS.items()
+        }
+        if self.network != AUTO:
+            return ChosenNetwork(self.network, networks[self.network])
+        kept = ChosenNetwork.kept_by(run, resume=resume)
+        if kept is not None:
+            return kept
+        nodes, question = trainer.prepared.nodes, trainer.prepared.question
+        num_starts = NUM_STARTS if nodes.num_nodes < FEW_NODES else 1
+        num_steps = min(self.num_steps, FEW_TRIAL_STEPS if nodes.num_nodes > MANY_NODES else TRIAL_STEPS)
+        num_training = int(question.subsets[0].sum())
+        names = suitable_networks(nodes.graph, num_training, has_classes=question.score != "squared error")
+
+        def score(name: str) -> float:
+            tried = self._built(ChosenNetwork(name, networks[name]))
+            settings = tried._node_config(USUAL_ORDER if self.order == AUTO else self.order)
+            patience = min(settings.patience or TRIAL_PATIENCE, TRIAL_PATIENCE)
+            return trainer.score(replace(settings, num_steps=num_steps, patience=patience), num_starts)
+
+        return choose_network({name: networks[name] for name in names}, score, num_starts)
+
+    def _built(self, network: ChosenNetwork | None) -> Self:
+        """Return an estimator with the settings of a usual network. If None, with its own."""
+        if network is None:
+            return self
+        return type(self)(**self.get_params(deep=False) | parts_from_record(FAMILIES, network.settings, {}))
 
     def _given_order(self) -> ChosenOrder | None:
         """Return the order that the rule or the user decides. None if it is to be searched for."""

@@ -7,10 +7,10 @@ a prediction needs: settings that the user changes after `fit` do not change wha
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -19,20 +19,32 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from tdegnn.data.nodes import FeatureScaling, NodeDataset
-from tdegnn.errors import LARGEST_SCALED, InputError, TrainingError, find_too_large
+from tdegnn.errors import LARGEST_SCALED, Argument, InputError, Message, TrainingError, find_too_large
+from tdegnn.files import finite_or_null
 from tdegnn.nets.stationary import StationaryNetwork
+from tdegnn.nodes.baselines import BaselineTask, Measured, Outputs, measure_baselines
 from tdegnn.nodes.inputs import NodeInput
 from tdegnn.nodes.settings import NodeConfig
+from tdegnn.nodes.usual_networks import ChosenNetwork
 from tdegnn.parts import parts_must_fit
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import DeviceName, Placement, choose_placement, place, threads_for
 from tdegnn.training.loop import FitResult, Look, fit
-from tdegnn.training.node_training import NodeSubsets, NodeTask, TaskTraining, as_input, show_training_nodes
+from tdegnn.training.node_training import (
+    ClassScore,
+    NodeSubsets,
+    NodeTask,
+    TaskTraining,
+    as_input,
+    show_training_nodes,
+)
 from tdegnn.training.order_choice import ChosenOrder
 from tdegnn.training.stored_weights import check_coefficients, check_members, making_what_is_stored, take_weights
 
-Outputs = Float[np.ndarray, "nodes outputs"]
 OnLook = Callable[[Look], None]
+ScoreName = ClassScore | Literal["squared error"]
+# A training whose best step is in this last share of its steps was still improving.
+LAST_SHARE = 0.1
 
 
 class Question(NamedTuple):
@@ -40,6 +52,7 @@ class Question(NamedTuple):
 
     Attributes:
         task: Computes losses and scores from the outputs of the network.
+        score: What the score is. Squared errors count negative.
         num_outputs: Outputs per node.
         subsets: Masks of the training, validation and test nodes.
         answers: The known labels or numbers of the nodes, for the checksum.
@@ -47,6 +60,7 @@ class Question(NamedTuple):
     """
 
     task: NodeTask
+    score: ScoreName
     num_outputs: int
     subsets: tuple[Bool[np.ndarray, " nodes"], ...]
     answers: Shaped[np.ndarray, "nodes ..."]
@@ -114,7 +128,7 @@ class FittedNodes:
         config: The settings of the run folder: those of the estimator, and the data.
         coefficients: The learned c, layers x order.
         history: Step, loss and score of each validation.
-        summary: Best step, scores at it, order.
+        summary: Best step, which score it is, scores at that step, those of baselines, order, notes.
         order_choice: The order, and the reason for it.
         nodes: The nodes of the training, scaled. None after `load`: data are not saved.
     """
@@ -164,6 +178,7 @@ class FittedNodes:
         weights, coefficients = folder.read_weights(), folder.read_coefficients()["coefficients"]
         check_members(weights, 1, folder.path)
         check_coefficients(coefficients, settings.num_layers, order_choice.order, folder.path)
+        summary = read_summary(folder)
         with making_what_is_stored(weights, folder.path):
             network = settings.build_network(num_features, config["num_outputs"], estimator["seed"], data["nodes"])
         place(network, choose_placement("cpu", estimator["precision"]))
@@ -174,8 +189,8 @@ class FittedNodes:
             settings,
             config,
             coefficients,
-            folder.read_history(),
-            read_summary(folder),
+            _history_of(folder.read_history(), summary["start"]),
+            summary,
             order_choice,
         )
 
@@ -229,7 +244,11 @@ class FittedNodes:
         if self.settings.adjacency_features:
             reason = "whose adjacency is a feature", "without adjacency_features"
         elif self.settings.is_for_its_nodes or self.network.sees_training_nodes:
-            reason = "which the network knows one by one", "with other parts"
+            is_chosen = self.config.get("chosen_network") is not None
+            reason = (
+                "which the network knows one by one",
+                "with network='diffusion'" if is_chosen else "with other parts",
+            )
         else:
             return
         raise InputError(
@@ -269,6 +288,7 @@ class NodeTrainer:
         placement: Where to compute.
         seed: Seed of weights and dropout.
         validate_every: Steps between two validations.
+        has_baselines: Whether the result is compared with baselines.
         on_look: Called with the result of each validation.
     """
 
@@ -276,17 +296,26 @@ class NodeTrainer:
     placement: Placement
     seed: int
     validate_every: int
+    has_baselines: bool = True
     on_look: OnLook | None = None
 
-    def start(self, settings: NodeConfig) -> TaskTraining:
-        """Return a training before its first step. Raise an `InputError` if a part does not fit."""
+    def start(self, settings: NodeConfig, num_starts: int = 1) -> TaskTraining:
+        """Return a training before its first step. Raise an `InputError` if a part does not fit.
+
+        Args:
+            settings: The settings of the network.
+            num_starts: Number of networks with other first weights, as members of the training.
+        """
         nodes, question = settings.prepare(self.prepared.nodes), self.prepared.question
         inputs = as_input(nodes, self.placement), nodes.graph
-        subsets = NodeSubsets(*(mask[None] for mask in question.subsets))
-        network = settings.build_network(nodes.num_features, question.num_outputs, self.seed, nodes.num_nodes)
+        subsets = NodeSubsets(*(np.tile(mask, (num_starts, 1)) for mask in question.subsets))
+        networks = [
+            settings.build_network(nodes.num_features, question.num_outputs, self.seed + start, nodes.num_nodes)
+            for start in range(num_starts)
+        ]
         training = TaskTraining(
-            show_training_nodes([network], nodes, question.task, subsets),
-            [settings.descent],
+            show_training_nodes(networks, nodes, question.task, subsets),
+            [settings.descent] * num_starts,
             inputs,
             question.task,
             subsets,
@@ -297,11 +326,11 @@ class NodeTrainer:
             training.members.evaluate(*inputs)
         return training
 
-    def score(self, settings: NodeConfig) -> float:
-        """Train, and return the best score on validation."""
-        training = self.start(settings)
-        self._run(training, settings, self.on_look, None)
-        return float(training.best_scores)
+    def score(self, settings: NodeConfig, num_starts: int = 1) -> float:
+        """Train, and return the best score on validation. With several starts, that of the best one."""
+        training = self.start(settings, num_starts)
+        best = _best_start(self._run(training, settings, self.on_look, None))
+        return float(training.best_scores[best])
 
     def train(
         self,
@@ -328,26 +357,33 @@ class NodeTrainer:
                 self.on_look(look)
 
         result = self._run(training, settings, see, folder)
-        if not result.best_scores.isfinite().all():
+        best = _best_start(result)
+        if not bool(result.best_scores[best].isfinite()):
             raise TrainingError(
                 "Expected outputs that are numbers, got none from the first validation on. "
                 "Lower the learning rates or the step size, or take an operator with batch_norm=True."
             )
-        network = training.members.network(0)
+        network = training.members.network(best)
         assert isinstance(network, StationaryNetwork)
+        measured = self._measure_baselines(network, settings) if self.has_baselines else Measured({}, ())
         fitted = FittedNodes(
             network,
-            {name: tensor.cpu() for name, tensor in training.best_weights().items()},
+            {name: tensor[best : best + 1].cpu() for name, tensor in training.best_weights().items()},
             settings,
             config,
             _coefficients_of(network, settings.prepare(self.prepared.nodes), self.placement),
-            history,
+            _history_of(history, best),
             {
-                "best_step": int(result.best_steps),
-                "validation_score": float(training.best_scores),
-                "test_score": float(training.best_test_scores) if self.prepared.question.subsets[2].any() else None,
-                "is_diverged": bool(result.is_diverged),
+                "best_step": int(result.best_steps[best]),
+                "score": self.prepared.question.score,
+                "validation_score": float(training.best_scores[best]),
+                # NaN if there is no test node, or none of a class that ROC-AUC needs.
+                "test_score": finite_or_null(float(training.best_test_scores[best])),
+                "is_diverged": bool(result.is_diverged[best]),
                 "order": network.coefficients.order,
+                "start": best,
+                "baselines": measured.scores,
+                "notes": [*_notes_of_network(config), *_notes_of_end(result, best, settings), *measured.notes],
             },
             order_choice,
             self.prepared.nodes,
@@ -355,6 +391,17 @@ class NodeTrainer:
         if folder is not None:
             fitted.write(folder)
         return fitted
+
+    def _measure_baselines(self, network: StationaryNetwork, settings: NodeConfig) -> Measured:
+        question, nodes = self.prepared.question, settings.prepare(self.prepared.nodes)
+        with torch.no_grad(), threads_for(nodes.num_nodes * settings.hidden_channels):
+            outputs = network(as_input(nodes, self.placement), nodes.graph).double().cpu().numpy()
+        # Without the features and edges that only the network gets.
+        plain = replace(settings, adjacency_features=False, self_loops=False).prepare(self.prepared.nodes)
+        training, validation, test = question.subsets
+        targets = question.task.targets(question.num_outputs)
+        seen = BaselineTask(plain, targets, question.score == "squared error", training)
+        return measure_baselines(question.task, seen, validation, test, outputs)
 
     def _run(
         self, training: TaskTraining, settings: NodeConfig, on_look: OnLook | None, folder: RunFolder | None
@@ -368,6 +415,38 @@ class NodeTrainer:
                 on_look=on_look,
                 run=folder,
             )
+
+
+def _best_start(result: FitResult) -> int:
+    """Return the member with the highest score; of several, the first."""
+    return int(result.best_scores.nan_to_num(nan=-torch.inf).argmax())
+
+
+def _history_of(history: list[dict[str, Any]], start: int) -> list[dict[str, Any]]:
+    """Return the history of one of several starts."""
+    return [
+        {name: value[start] if isinstance(value, list) else value for name, value in line.items()} for line in history
+    ]
+
+
+def _notes_of_network(config: dict[str, Any]) -> Iterator[str]:
+    """Yield why the network was chosen, and what it cannot do."""
+    chosen = ChosenNetwork.kept_in(config)
+    if chosen is not None and chosen.reason:
+        yield chosen.reason
+        if chosen.name == "links":
+            text = "This network predicts only the nodes of its training. To predict others, pass "
+            yield Message(text, Argument("network", "diffusion"), ".")
+
+
+def _notes_of_end(result: FitResult, start: int, settings: NodeConfig) -> Iterator[str]:
+    """Yield a note if the training was still improving when it ended."""
+    last, best, patience = result.steps[-1], int(result.best_steps[start]), settings.patience
+    is_late = best > (1 - LAST_SHARE) * settings.num_steps
+    has_patience_left = patience is not None and last - best < patience
+    if last == settings.num_steps and not bool(result.is_diverged[start]) and (is_late or has_patience_left):
+        text = f"The training ended after {last} steps while it might still improve: its best step was {best}. Pass "
+        yield Message(text, Argument("num_steps", option="steps"), " for more steps.")
 
 
 def _coefficients_of(

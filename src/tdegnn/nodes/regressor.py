@@ -11,8 +11,9 @@ from jaxtyping import Float
 from sklearn.base import RegressorMixin
 
 from tdegnn.errors import InputError
+from tdegnn.nodes.baselines import Outputs
 from tdegnn.nodes.estimator import NodeEstimator
-from tdegnn.nodes.fitted import Outputs, Question
+from tdegnn.nodes.fitted import Question
 from tdegnn.nodes.inputs import NodeInput, as_targets, choose_subsets, counted_nodes, labels_to_score
 from tdegnn.training.node_training import Regression
 
@@ -50,10 +51,14 @@ class NodeRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc] # scik
         return float(np.mean(1 - errors / np.where(spread > 0, spread, 1.0)))
 
     def _ask(self, given: NodeInput, labels: Any, split: int, subsets: tuple[Any, Any, Any]) -> Question:
+        if self.select_by == "roc-auc":
+            raise InputError(
+                "Expected select_by to be 'auto' or 'loss' for numbers, got 'roc-auc', which is of classes."
+            )
         targets = as_targets(labels, given.nodes.num_nodes)
         masks = choose_subsets(given, np.isfinite(targets).all(axis=1), split, subsets, self.seed, None)
         center, spread = targets[masks[0]].mean(axis=0), targets[masks[0]].std(axis=0)
         scale = np.where(spread > 0, spread, 1.0)
         task = Regression(torch.as_tensor((targets - center) / scale))
         learned = {"center": center.tolist(), "scale": scale.tolist(), "is_vector": np.ndim(labels) == 1}
-        return Question(task, targets.shape[1], masks, targets, learned)
+        return Question(task, "squared error", targets.shape[1], masks, targets, learned)

@@ -27,17 +27,9 @@ from tdegnn.runs.schema import (
     refusal,
 )
 
-# Settings that folders of any format may lack: they were added later. Each then has its default.
-ADDED_SETTINGS = (
-    "input_map",
-    "state_norm",
-    "readout",
-    "skip",
-    "readout_dropout",
-    "self_loops",
-    "optimizer",
-    "select_by",
-)
+# Settings that folders of any format may lack: they were added later. Each then has its default, or what was done.
+ADDED_SETTINGS = ("input_map", "state_norm", "readout", "skip", "readout_dropout", "self_loops", "optimizer")
+AS_IT_WAS: dict[str, Any] = {"select_by": "accuracy", "baselines": False, "network": None}
 Label = str | bool | int | float
 ClassWeights = None | Literal["balanced"] | list[Annotated[list[Label], Field(min_length=2, max_length=2)]]
 
@@ -74,6 +66,20 @@ class LearnedUnits(Stored):
     is_vector: bool
 
 
+class StoredNetwork(Stored):
+    """The network that was chosen."""
+
+    name: str
+    settings: dict[str, Any]
+    num_starts: Size
+    reason: str
+    scores: dict[str, float | None]
+
+
+class _WithNetwork(StoredWithOthers):
+    chosen_network: StoredNetwork | None = None
+
+
 class NodesConfig(EstimatorConfig):
     """The entries of config.json."""
 
@@ -82,6 +88,7 @@ class NodesConfig(EstimatorConfig):
     learned: LearnedClasses | LearnedUnits
     feature_names: list[str] | None = None
     feature_scaling: Scaling | None = None
+    chosen_network: StoredNetwork | None = None
 
 
 class _OldSettings(StoredWithOthers):
@@ -95,14 +102,25 @@ class _OldConfig(StoredWithOthers):
     settings: _OldSettings
 
 
+class BaselineScores(Stored):
+    """The scores of a baseline."""
+
+    validation: float | None
+    test: float | None
+
+
 class NodesSummary(Stored):
     """The entries of summary.json."""
 
     best_step: Whole
+    score: Literal["accuracy", "roc-auc", "squared error"]
     validation_score: float | None
     test_score: float | None
     is_diverged: bool
     order: Order
+    start: Whole
+    baselines: dict[str, BaselineScores]
+    notes: list[str]
 
 
 def check_config(folder: RunFolder, kind: type[BaseEstimator], learned: str) -> dict[str, Any]:
@@ -118,8 +136,8 @@ def check_config(folder: RunFolder, kind: type[BaseEstimator], learned: str) -> 
     settings = config["settings"]
     if folder.format == 1:
         checked(_OldConfig, config, file)
-        settings = kind()._settings() | upgrade_settings(settings, RULE_OF_SYSTEM)
-    settings = {name: getattr(kind, name) for name in ADDED_SETTINGS} | settings
+        settings = kind()._settings() | AS_IT_WAS | upgrade_settings(settings, RULE_OF_SYSTEM)
+    settings = {name: getattr(kind, name) for name in ADDED_SETTINGS} | AS_IT_WAS | settings
     checked(config_schema(kind, tuple(FAMILIES), class_weight=ClassWeights), {"settings": settings}, file)
     num_features, values = found.data.features, config["learned"]
     lengths = [
@@ -132,6 +150,9 @@ def check_config(folder: RunFolder, kind: type[BaseEstimator], learned: str) -> 
             raise refusal(file, entry, f"{length} values", config[entry])
     classes = values.get("classes", [])
     check_chosen_order(found, settings, file)
+    if found.chosen_network is not None:
+        chosen = settings | found.chosen_network.settings
+        checked(config_schema(kind, tuple(FAMILIES), class_weight=ClassWeights), {"settings": chosen}, file)
     expected = [
         ("learned", learned in values, f"an entry {learned}", values),
         ("learned.classes", len(set(classes)) == len(classes), "distinct classes", classes),
@@ -148,8 +169,20 @@ def check_config(folder: RunFolder, kind: type[BaseEstimator], learned: str) -> 
     return {**config, "settings": settings, **added}
 
 
+def check_chosen_network(folder: RunFolder) -> None:
+    """Raise an `InputError` unless a run folder keeps a chosen network as it should, or none."""
+    checked(_WithNetwork, folder.config, folder.path / CONFIG)
+
+
 def read_summary(folder: RunFolder) -> dict[str, Any]:
     """Return the summary of a finished training."""
-    summary = folder.read_summary()
+    is_classes = "classes" in folder.config["learned"]
+    added: dict[str, Any] = {
+        "score": "accuracy" if is_classes else "squared error",
+        "start": 0,
+        "baselines": {},
+        "notes": [],
+    }
+    summary = added | folder.read_summary()
     checked(NodesSummary, summary, folder.path / SUMMARY)
     return summary

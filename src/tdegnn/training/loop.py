@@ -46,6 +46,10 @@ class Trainee(ABC):
     def validate(self) -> Float[Tensor, " members"]:
         """Return the current score of each member. Higher is better; NaN means that it has diverged."""
 
+    def tie_breaks(self) -> Float[Tensor, " members"] | None:
+        """Return what decides between equal scores, measured by the last `validate`. If None, the earlier step wins."""
+        return None
+
     @abstractmethod
     def keep(self, is_better: Bool[Tensor, " members"]) -> None:
         """Store the current weights of these members as their best ones."""
@@ -85,11 +89,13 @@ class Look:
         step: Number of finished steps.
         losses: The training losses of the last step, one per member.
         scores: The validation scores.
+        tie_breaks: What decides between equal scores, if anything does. Higher is better.
     """
 
     step: int
     losses: Float[Tensor, " members"]
     scores: Float[Tensor, " members"]
+    tie_breaks: Float[Tensor, " members"] | None = None
 
     def to_record(self) -> dict[str, Any]:
         """Return a line of metrics, with lists if there are several members."""
@@ -108,6 +114,7 @@ class FitResult:
         lowest_losses: Lowest training loss.
         steps: The steps after which validation was measured.
         scores: The validation scores after each of `steps`.
+        best_tie_breaks: What decided between scores that equal the best, if anything does.
     """
 
     best_scores: Float[Tensor, " members"]
@@ -116,10 +123,14 @@ class FitResult:
     lowest_losses: Float[Tensor, " members"]
     steps: list[int] = field(default_factory=list)
     scores: list[Float[Tensor, " members"]] = field(default_factory=list)
+    best_tie_breaks: Float[Tensor, " members"] | None = None
 
     def add(self, look: Look) -> Bool[Tensor, " members"]:
         """Add the result of a validation. Return which members are better than ever before."""
         is_better = look.scores > self.best_scores
+        if look.tie_breaks is not None and self.best_tie_breaks is not None:
+            is_better = is_better | ((look.scores == self.best_scores) & (look.tie_breaks > self.best_tie_breaks))
+            self.best_tie_breaks = torch.where(is_better, look.tie_breaks, self.best_tie_breaks)
         self.best_scores = torch.where(is_better, look.scores, self.best_scores)
         self.best_steps = torch.where(is_better, look.step, self.best_steps)
         self.lowest_losses = torch.fmin(self.lowest_losses, look.losses)
@@ -144,6 +155,7 @@ class FitResult:
             "lowest_losses": self.lowest_losses,
             "steps": torch.tensor(self.steps),
             "scores": torch.stack(self.scores),
+            **({} if self.best_tie_breaks is None else {"best_tie_breaks": self.best_tie_breaks}),
         }
 
     @classmethod
@@ -166,6 +178,7 @@ def _check_result(state: Mapping[str, Tensor]) -> None:
         "lowest_losses": (num_members, True),
         "steps": (num_steps, False),
         "scores": (num_steps + num_members, True),
+        **({"best_tie_breaks": (num_members, True)} if "best_tie_breaks" in state else {}),
     }
     found = {name: (tensor.shape, tensor.is_floating_point()) for name, tensor in state.items()}
     if found != expected or len(num_members) != 1 or len(num_steps) != 1 or 0 in num_steps:
@@ -205,7 +218,7 @@ def fit(
             break
         trainee.step()
         if step % validate_every == 0 or step == num_steps:
-            look = Look(step, trainee.last_losses().clone(), trainee.validate())
+            look = Look(step, trainee.last_losses().clone(), trainee.validate(), trainee.tie_breaks())
             if result is None:
                 result = _start(look)
             is_better = result.add(look)
@@ -232,6 +245,7 @@ def _start(look: Look) -> FitResult:
         torch.zeros(len(scores), dtype=torch.int64, device=scores.device),
         torch.zeros(len(scores), dtype=torch.bool, device=scores.device),
         torch.full_like(look.losses, math.inf),
+        best_tie_breaks=None if look.tie_breaks is None else torch.full_like(look.tie_breaks, -math.inf),
     )
 
 

@@ -28,8 +28,9 @@ from tdegnn.training.members import OPTIMIZERS, GroupedAdam, MembersTraining, Op
 from tdegnn.training.replay import Replayed
 from tdegnn.training_nodes import TrainingNodes
 
-# By which measure on the validation nodes a step is chosen.
-SelectBy = Literal["accuracy", "loss"]
+# What the score of classes may be, and by which measure on the validation nodes a step is chosen.
+ClassScore = Literal["accuracy", "roc-auc"]
+SelectBy = Literal["auto", "accuracy", "roc-auc", "loss"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +41,8 @@ class TrainingRegime:
         num_steps: Maximum number of optimizer steps.
         patience: Steps without improvement on validation after which training ends. If None, it ends after `num_steps`.
         optimizer: `"adam"`, with weight decay in the gradient, or `"adamw"`, with weight decay apart from it.
-        select_by: Whether the step is chosen by the `"accuracy"` or by the `"loss"` on validation.
+        select_by: Whether the step is chosen by the `"accuracy"`, the `"roc-auc"` (two classes) or the `"loss"` on
+            validation. `"auto"` chooses by the accuracy, and by the loss among steps of equal accuracy.
         direction: Whose states a node receives, see `Graph`. If None, that of the dataset.
         self_loops: Whether nodes also receive from themselves.
         normalized_features: Whether the features of each node are scaled to sum to one.
@@ -111,21 +113,28 @@ class NodeTask(ABC):
 
 
 class Classification(NodeTask):
-    """Classes: the loss is cross-entropy, the score accuracy.
+    """Classes: the loss is cross-entropy, the score accuracy, or the area under the ROC curve of two classes.
 
     Args:
         labels: The class of each node, from 0 on. A node of unknown class must be in no mask.
         class_weights: How much a node of each class counts in the loss. If None, all count the same.
+        score: `"accuracy"` or `"roc-auc"`. Default: `"accuracy"`.
     """
 
-    def __init__(self, labels: Int[Tensor, " nodes"], class_weights: Float[Tensor, " classes"] | None = None) -> None:
-        self._labels, self._class_weights = labels, class_weights
+    def __init__(
+        self,
+        labels: Int[Tensor, " nodes"],
+        class_weights: Float[Tensor, " classes"] | None = None,
+        score: ClassScore = "accuracy",
+    ) -> None:
+        self._labels, self._class_weights, self._score = labels, class_weights, score
         self._known = labels.clamp(min=0)  # unknown classes never count, but -1 cannot be an index
 
     def to(self, device: torch.device, dtype: torch.dtype) -> Classification:
         """Return the task on another device, with its weights in another type."""
         weights = self._class_weights
-        return Classification(self._labels.to(device), None if weights is None else weights.to(device, dtype))
+        weights = None if weights is None else weights.to(device, dtype)
+        return Classification(self._labels.to(device), weights, self._score)
 
     def targets(self, num_outputs: int) -> Float[np.ndarray, "nodes outputs"]:
         """Return one-hot classes."""
@@ -143,10 +152,35 @@ class Classification(NodeTask):
     def scores(
         self, outputs: Float[Tensor, "members nodes classes"], mask: Bool[Tensor, "members nodes"]
     ) -> Float[Tensor, " members"]:
-        """Return the share of nodes whose class is right."""
+        """Return the share of nodes whose class is right, or the area under the ROC curve."""
+        if self._score == "roc-auc":
+            return areas_under_roc(outputs[..., 1] - outputs[..., 0], self._labels == 1, mask)
         is_right = outputs.argmax(dim=-1) == self._labels
         # Whole numbers would be divided in the default type of the process.
         return (is_right & mask).sum(dim=1).float() / mask.sum(dim=1).float()
+
+
+def areas_under_roc(
+    scores: Float[Tensor, "members nodes"], is_positive: Bool[Tensor, " nodes"], mask: Bool[Tensor, "members nodes"]
+) -> Float[Tensor, " members"]:
+    """Return how often a positive node has a higher score than a negative one, of each member, in float64.
+
+    A tie counts one half. NaN if there is no positive or no negative node. Computed from ranks, without a loop and
+    without reading a number back, so that a training on a device can be recorded.
+
+    Args:
+        scores: The higher, the more likely positive.
+        is_positive: The nodes of the positive class.
+        mask: The nodes that count for each member.
+    """
+    # Nodes that do not count come last: they change no rank of the others.
+    ordered = scores.masked_fill(~mask, torch.inf).sort(dim=1).values
+    low, high = (torch.searchsorted(ordered, scores.contiguous(), right=right) for right in (False, True))
+    num_positive, num_all = (mask & is_positive).sum(dim=1).double(), mask.sum(dim=1).double()
+    # The mean of the ranks that equal scores share, from 1 on.
+    ranks = (low + high + 1).double() / 2
+    sums = torch.where(mask & is_positive, ranks, 0.0).sum(dim=1)
+    return (sums - num_positive * (num_positive + 1) / 2) / (num_positive * (num_all - num_positive))
 
 
 class Regression(NodeTask):
@@ -200,8 +234,8 @@ class TaskTraining(MembersTraining):
         task: Computes losses and scores.
         subsets: Which nodes each member is trained, validated and tested on.
         placement: Where to compute. Default: on the CPU.
-        select_by: Whether the step is chosen by the score of the task (`"accuracy"`), or by the `"loss"`, on the
-            validation nodes. The scores at that step are reported in both cases.
+        select_by: Whether the step is chosen by the score of the task, or by the `"loss"`, on the validation nodes.
+            `"auto"`: by the score, and by the loss among equal scores. The score at that step is reported in all cases.
     """
 
     def __init__(
@@ -225,8 +259,9 @@ class TaskTraining(MembersTraining):
         self.best_scores, self.best_test_scores, self._scores, self._test_scores = (
             torch.zeros(len(networks), dtype=dtype, device=device) for _ in range(4)
         )
-        # By which the step is chosen: higher is better.
-        self._ranks = self._scores if select_by == "accuracy" else torch.zeros_like(self._scores)
+        self._select_by = select_by
+        # Minus the losses on validation, if they are needed.
+        self._negative_losses = torch.zeros_like(self._scores) if select_by in ("auto", "loss") else None
         self._step = Replayed(self._train, device)
         self._look = Replayed(self._measure, device)
 
@@ -237,7 +272,13 @@ class TaskTraining(MembersTraining):
     def validate(self) -> Float[Tensor, " members"]:
         """Return the scores on the validation nodes, or minus the losses. NaN if the outputs are not finite."""
         self._look()
-        return self._ranks.clone()
+        chosen_by = self._negative_losses if self._select_by == "loss" else self._scores
+        assert chosen_by is not None
+        return chosen_by.clone()
+
+    def tie_breaks(self) -> Float[Tensor, " members"] | None:
+        """Return minus the losses on the validation nodes, if they decide between equal scores."""
+        return None if self._select_by != "auto" or self._negative_losses is None else self._negative_losses.clone()
 
     def keep(self, is_better: Bool[Tensor, " members"]) -> None:
         """Keep the weights, and the scores that go with them."""
@@ -259,8 +300,9 @@ class TaskTraining(MembersTraining):
         is_finite = outputs.isfinite().flatten(1).all(dim=1)
         self._scores.copy_(torch.where(is_finite, self._task.scores(outputs, self._validation), torch.nan))
         self._test_scores.copy_(self._task.scores(outputs, self._test))
-        if self._ranks is not self._scores:
-            self._ranks.copy_(torch.where(is_finite, -self._task.losses(outputs, self._validation), torch.nan))
+        if self._negative_losses is not None:
+            losses = self._task.losses(outputs, self._validation)
+            self._negative_losses.copy_(torch.where(is_finite, -losses, torch.nan))
 
 
 class NodeTraining(TaskTraining):
@@ -272,7 +314,8 @@ class NodeTraining(TaskTraining):
         dataset: The nodes.
         splits: Which split each member is trained, validated and tested on.
         placement: Where to compute. Default: on the CPU.
-        select_by: Whether the step is chosen by the accuracy or by the loss on validation.
+        select_by: Whether the step is chosen by the accuracy, by the area under the ROC curve (which is then the score
+            that is reported), or by the loss on validation. `"auto"`: by the accuracy, then by the loss.
     """
 
     def __init__(
@@ -288,7 +331,8 @@ class NodeTraining(TaskTraining):
         rows = np.asarray(splits)
         masks = (dataset.training_masks, dataset.validation_masks, dataset.test_masks)
         subsets = NodeSubsets(*(mask[rows] for mask in masks))
-        task = Classification(torch.as_tensor(dataset.labels))
+        score: ClassScore = "roc-auc" if select_by == "roc-auc" else "accuracy"
+        task = Classification(torch.as_tensor(dataset.labels), score=score)
         super().__init__(
             show_training_nodes(networks, dataset, task, subsets),
             descents,
@@ -301,12 +345,12 @@ class NodeTraining(TaskTraining):
 
     @property
     def validation_accuracy(self) -> Float[Tensor, " members"]:
-        """The accuracy on the validation nodes at the step that validation chose."""
+        """The score on the validation nodes, usually the accuracy, at the step that validation chose."""
         return self.best_scores
 
     @property
     def test_accuracy(self) -> Float[Tensor, " members"]:
-        """The accuracy on the test nodes at the step that validation chose."""
+        """The score on the test nodes, usually the accuracy, at the step that validation chose."""
         return self.best_test_scores
 
 

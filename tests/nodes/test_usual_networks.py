@@ -1,0 +1,115 @@
+"""Without a word about the network, one of the usual ones is chosen by validation, and kept with its settings."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tdegnn import Graph, InputError, NodeClassifier, NodeRegressor
+from tdegnn.nodes import usual_networks
+from tdegnn.nodes.usual_networks import NETWORK_SETTINGS, NUM_STARTS, USUAL_NETWORKS, choose_network, suitable_networks
+from tdegnn.runs.run_folder import CONFIG
+from tdegnn.training.devices import single_thread
+
+NODES = 40
+draw = np.random.default_rng(0)
+CODES = np.arange(NODES) % 2
+FEATURES = (CODES[:, None] + 0.5 * draw.standard_normal((NODES, 3))).astype(np.float32)
+EDGES = draw.integers(0, NODES, (2, 120))
+QUICK = dict(num_steps=6, device="cpu")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    with single_thread():
+        yield
+
+
+def fit(kind=NodeClassifier, y=CODES, direction="out", **settings):
+    return kind(**QUICK | settings).fit(FEATURES, y, graph=Graph(EDGES, NODES, direction=direction))
+
+
+@pytest.mark.slow
+def test_the_choice_is_explained_saved_and_loaded(tmp_path):
+    model = fit()
+    choice = model.network_choice_
+    assert choice.scores[choice.name] == max(choice.scores.values())
+    assert list(choice.scores) == list(USUAL_NETWORKS)
+    assert choice.num_starts == NUM_STARTS
+    assert model.notes_[0] == choice.reason
+    assert choice.reason.startswith(f"The network '{choice.name}' was chosen by its score on validation")
+    assert model.summary_["start"] in range(NUM_STARTS)
+    assert isinstance(model.history_[0]["score"], float)
+    assert max(line["score"] for line in model.history_) == pytest.approx(model.summary_["validation_score"], abs=0.5)
+    model.save(tmp_path / "saved")
+    loaded = NodeClassifier.load(tmp_path / "saved")
+    assert (loaded.network_choice_, loaded.get_params()) == (choice, model.get_params())
+    assert (loaded.summary_, loaded.history_) == (model.summary_, model.history_)
+    np.testing.assert_array_equal(loaded.predict(FEATURES, graph=Graph(EDGES, NODES, direction="out")), model.predict())
+
+
+@pytest.mark.slow
+def test_a_training_goes_on_with_the_network_that_was_chosen(tmp_path, monkeypatch):
+    def stop(look):
+        if len(seen) == 3 * 2 + 1:  # after the trials, two looks each
+            raise KeyboardInterrupt
+        seen.append(look)
+
+    graph = Graph(EDGES, NODES, direction="out")
+    whole = NodeClassifier(**QUICK).fit(FEATURES, CODES, graph=graph, run=tmp_path / "whole")
+    seen = []
+    with pytest.raises(KeyboardInterrupt):
+        NodeClassifier(**QUICK).fit(FEATURES, CODES, graph=graph, run=tmp_path / "parts", on_look=stop)
+    monkeypatch.setattr("tdegnn.nodes.estimator.choose_network", None)  # it is not chosen again
+    resumed = NodeClassifier(**QUICK).fit(FEATURES, CODES, graph=graph, run=tmp_path / "parts", resume=True)
+    for model in (resumed, NodeClassifier.load(tmp_path / "parts"), NodeClassifier.load(tmp_path / "whole")):
+        assert (model.summary_, model.history_) == (whole.summary_, whole.history_)
+    config = json.loads((tmp_path / "parts" / CONFIG).read_text())
+    assert config["chosen_network"]["name"] == whole.network_choice_.name
+    assert config["settings"]["network"] == "auto"
+
+
+@pytest.mark.slow
+def test_a_network_may_be_named_and_keeps_what_else_is_given():
+    deep = fit(network="deep", num_layers=3)
+    assert (deep.network_choice_.name, deep.network_.num_layers, deep.summary_["start"]) == ("deep", 3, 0)
+    assert type(deep.network_.operator).__name__ != type(fit(network="diffusion").network_.operator).__name__
+    links = fit(network="links")
+    with pytest.raises(InputError, match="which the network knows one by one, got 10. Train with network='diffusion'"):
+        links.predict(FEATURES[:10], graph=np.zeros((2, 0), dtype=int))
+    with pytest.raises(InputError, match="network to be one of auto, diffusion, links, deep, got 'wide'"):
+        fit(network="wide")
+
+
+@pytest.mark.slow
+def test_settings_of_a_network_are_used_as_given():
+    for settings in (dict(network=None), dict(hidden_channels=8), dict(operator="diffusion")):
+        assert fit(**settings).network_choice_ is None
+    assert fit(network="deep").network_choice_.settings["select_by"] == "loss"
+    assert "select_by" not in fit(network="deep", select_by="accuracy").network_choice_.settings
+
+
+def test_every_network_sets_settings_of_networks():
+    settings = {name for network in USUAL_NETWORKS.values() for name in network} - {"select_by"}
+    assert settings <= {*NETWORK_SETTINGS} <= {*NodeClassifier().get_params()}
+
+
+def test_networks_are_tried_where_they_suit(monkeypatch):
+    directed, undirected = (Graph(EDGES, NODES, direction=direction) for direction in ("out", "both"))
+    assert suitable_networks(directed, 20, has_classes=True) == ["diffusion", "links", "deep"]
+    assert suitable_networks(undirected, 20, has_classes=True) == ["diffusion", "deep"]
+    assert suitable_networks(directed, 20, has_classes=False) == ["diffusion", "deep"]
+    monkeypatch.setattr(usual_networks, "MOST_TRAINING", 10)
+    assert suitable_networks(directed, 20, has_classes=True) == ["diffusion", "deep"]
+
+
+def test_the_first_of_the_best_is_chosen_and_no_number_is_never_best():
+    scores = {"diffusion": float("nan"), "links": 0.5, "deep": 0.5}
+    chosen = choose_network({name: {} for name in scores}, scores.get, 1)
+    assert (chosen.name, chosen.scores["diffusion"]) == ("links", None)
+
+
+@pytest.mark.slow
+def test_numbers_get_a_network_too():
+    model = fit(NodeRegressor, FEATURES[:, 0])
+    assert list(model.network_choice_.scores) == ["diffusion", "deep"]
