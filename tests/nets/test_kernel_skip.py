@@ -5,10 +5,11 @@ import pytest
 import torch
 
 from tdegnn import Graph, InputError
-from tdegnn.kernel_ridge import VIEW_SETS, KernelSetting
+from tdegnn.kernel_ridge import VIEW_SETS
 from tdegnn.nets import kernel_skip
 from tdegnn.nets.kernel_skip import KernelRidgeSkip
 from tdegnn.nets.node_skips import SKIPS
+from tdegnn.node_views import KernelSetting
 from tdegnn.parts import Part
 from tdegnn.training.members import GroupDescent, GroupedAdam, Members
 from tdegnn.training_nodes import TrainingNodes

@@ -5,7 +5,8 @@ import torch
 
 from tdegnn import Graph, InputError
 from tdegnn.files import set_memory_limit
-from tdegnn.kernel_ridge import RIDGES, SHARPNESSES, VIEW_SETS, VIEWS, KernelSetting, NodeViews, candidates
+from tdegnn.kernel_ridge import RIDGES, SHARPNESSES, VIEW_SETS, candidates
+from tdegnn.node_views import VIEWS, KernelSetting, NodeViews
 from tdegnn.rivals.nodes.kernel_ridge import fit_kernel_ridge
 from tests.core.checkers import NUM_NODES, weighted_graph
 
@@ -72,8 +73,8 @@ def test_it_is_the_equation(direction, views):
 
 def test_rows_are_multiplied_in_blocks_and_as_sparse_ones(monkeypatch):
     expected = fit().scores
-    monkeypatch.setattr("tdegnn.kernel_ridge.ROWS_AT_ONCE", 2)
-    monkeypatch.setattr("tdegnn.kernel_ridge.MOST_FILLED", 1.0)
+    monkeypatch.setattr("tdegnn.node_views.ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("tdegnn.node_views.MOST_FILLED", 1.0)
     np.testing.assert_allclose(fit(scipy.sparse.csr_array(FEATURES)).scores, expected, atol=1e-12)
 
 
@@ -130,6 +131,6 @@ def test_a_kernel_that_is_too_large_is_refused():
     set_memory_limit("500B")
     try:
         with pytest.raises(InputError, match="Expected a kernel of 7 by 5 nodes to take at most 500 B of memory"):
-            next(views.kernels(np.flatnonzero(TRAINING), [SETTING]))
+            views.cosines(SETTING.views, np.arange(NUM_NODES), np.flatnonzero(TRAINING))
     finally:
         set_memory_limit(None)
