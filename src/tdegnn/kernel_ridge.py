@@ -62,10 +62,8 @@ class Limit(NamedTuple):
         """Return the landmarks, or None if all training nodes are used."""
         if len(training) <= self.num_training:
             return None
-        drawn = np.random.default_rng(LANDMARK_SEED).choice(
-            training, min(self.num_landmarks, len(training)), replace=False
-        )
-        return np.sort(drawn)
+        num_drawn = min(self.num_landmarks, len(training))
+        return np.sort(np.random.default_rng(LANDMARK_SEED).choice(training, num_drawn, replace=False))
 
 
 # From about 10,000 training nodes on, sums for 4,000 landmarks take less time than exact factors. To choose among some
@@ -110,9 +108,8 @@ def ridge_scores(
     training: Int[np.ndarray, " training"],
     targets: Float[Tensor, "training outputs"],
     settings: Sequence[KernelSetting],
-    *,
+    limit: Limit,
     nodes: Int[np.ndarray, " nodes"] | None = None,
-    limit: Limit = TO_SOLVE,
 ) -> Iterator[tuple[KernelSetting, Float[Tensor, "nodes outputs"]]]:
     """Yield each setting with the scores of nodes, in the precision of the targets.
 
@@ -121,12 +118,12 @@ def ridge_scores(
         training: The training nodes.
         targets: Their targets, in float64, on the device of the views: one-hot classes, or numbers.
         settings: The settings. Much is computed once for neighbors with the same views, or also the same sharpness.
+        limit: Up to how many training nodes the ridge is exact, and how many landmarks there are beyond.
         nodes: The nodes to score. If None, all of them.
-        limit: Up to how many training nodes the ridge is exact.
     """
     nothing = np.empty(0, dtype=np.int64)
     part = _Part(nothing, np.arange(views.num_nodes) if nodes is None else nodes)
-    for setting, (scores,) in _scores_of_parts(views, training, targets, settings, [part], limit):
+    for setting, (scores,) in _scores_of_parts(views, training, targets, settings, limit, [part]):
         yield setting, scores
 
 
@@ -135,9 +132,9 @@ def out_of_fold_scores(
     training: Int[np.ndarray, " training"],
     targets: Float[Tensor, "training outputs"],
     settings: Sequence[KernelSetting],
+    limit: Limit,
     num_folds: int,
     *,
-    limit: Limit = TO_SOLVE,
     with_others: bool = False,
 ) -> Iterator[tuple[KernelSetting, Float[Tensor, "nodes outputs"]]]:
     """Yield each setting with the scores of the training nodes, each from a ridge that has not seen its target.
@@ -150,8 +147,8 @@ def out_of_fold_scores(
         training: The training nodes. At least two.
         targets: As in `ridge_scores`.
         settings: As in `ridge_scores`.
-        num_folds: Number of folds, at most that of training nodes.
         limit: As in `ridge_scores`.
+        num_folds: Number of folds, at most that of training nodes.
         with_others: Yield the scores of all nodes instead, those of other nodes being from all training nodes.
     """
     folds = [np.arange(first, len(training), num_folds) for first in range(num_folds)]
@@ -160,7 +157,7 @@ def out_of_fold_scores(
         parts.append(_Part(parts[0].left_out[:0], np.setdiff1d(np.arange(views.num_nodes), training)))
     # Where the scored nodes of all parts, one after the other, belong.
     order = np.concatenate([part.nodes if with_others else part.left_out for part in parts])
-    for setting, scores in _scores_of_parts(views, training, targets, settings, parts, limit):
+    for setting, scores in _scores_of_parts(views, training, targets, settings, limit, parts):
         yield setting, torch.cat(scores)[np.argsort(order)]
 
 
@@ -169,8 +166,8 @@ def _scores_of_parts(
     training: Int[np.ndarray, " training"],
     targets: Float[Tensor, "training outputs"],
     settings: Sequence[KernelSetting],
-    parts: Sequence[_Part],
     limit: Limit,
+    parts: Sequence[_Part],
 ) -> Iterator[tuple[KernelSetting, list[Float[Tensor, "nodes outputs"]]]]:
     """Yield each setting with the scores of each part."""
     landmarks = limit.landmarks(training)
@@ -286,7 +283,7 @@ def _kernels(
 ) -> Iterator[tuple[Float[Tensor, "rows columns"], tuple[KernelSetting, ...]]]:
     """Yield each kernel with the settings that share it."""
     for sharpness, same_kernel in _same_kernel(same_views):
-        yield (sharpness * (cosines - 1)).exp_(), same_kernel
+        yield cosines.sub(1).mul_(sharpness).exp_(), same_kernel
 
 
 def _same_kernel(same_views: Sequence[KernelSetting]) -> list[tuple[float, tuple[KernelSetting, ...]]]:

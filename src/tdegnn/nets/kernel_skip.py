@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from tdegnn.adjacency import keep
 from tdegnn.errors import InputError, check_count, check_finite
 from tdegnn.graph import Graph
-from tdegnn.kernel_ridge import VIEW_SETS, Auto, candidates, out_of_fold_scores
+from tdegnn.kernel_ridge import TO_CHOOSE, TO_SOLVE, VIEW_SETS, Auto, candidates, out_of_fold_scores
 from tdegnn.nets.node_parts import NodeSkip
 from tdegnn.node_views import KernelSetting, NodeViews
 from tdegnn.training_nodes import TrainingNodes
@@ -140,7 +140,7 @@ def _solve(
     views = NodeViews(nodes.features, nodes.graph, settings, device=like.device, dtype=like.dtype)
     targets = torch.as_tensor(nodes.targets, dtype=torch.float64, device=like.device)
     setting = settings[0] if len(settings) == 1 else _choose(views, training, targets, settings, num_folds)
-    solved = out_of_fold_scores(views, training, targets[training], [setting], num_folds, with_others=True)
+    solved = out_of_fold_scores(views, training, targets[training], [setting], TO_SOLVE, num_folds, with_others=True)
     ((_, scores),) = solved
     return scores.to(like.dtype)
 
@@ -157,7 +157,7 @@ def _choose(
     wanted = targets[judged]
     errors = [
         float((scores - wanted).square().mean())
-        for _, scores in out_of_fold_scores(views, judged, wanted, settings, num_folds)
+        for _, scores in out_of_fold_scores(views, judged, wanted, settings, TO_CHOOSE, num_folds)
     ]
     return settings[int(np.argmin(errors))]
 

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 
 from tdegnn.graph import Graph
-from tdegnn.kernel_ridge import TO_CHOOSE, candidates, ridge_scores
+from tdegnn.kernel_ridge import TO_CHOOSE, TO_SOLVE, candidates, ridge_scores
 from tdegnn.metrics import accuracy
 from tdegnn.node_views import KernelSetting, NodeViews
 from tdegnn.rivals.nodes.link_ridge import check_labels
@@ -98,7 +98,7 @@ def judge_settings(
     check_labels(labels, training_mask=training_mask, validation_mask=validation_mask)
     training, validation = np.flatnonzero(training_mask), np.flatnonzero(validation_mask)
     targets = _one_hot(labels[training], views.device)
-    scored = ridge_scores(views, training, targets, settings, nodes=validation, limit=TO_CHOOSE)
+    scored = ridge_scores(views, training, targets, settings, TO_CHOOSE, validation)
     return np.array([np.mean(scores.argmax(dim=1).cpu().numpy() == labels[validation]) for _, scores in scored])
 
 
@@ -118,7 +118,7 @@ def score_nodes(
     """
     check_labels(labels, training_mask=training_mask)
     training = np.flatnonzero(training_mask)
-    ((_, scores),) = ridge_scores(views, training, _one_hot(labels[training], views.device), [setting])
+    ((_, scores),) = ridge_scores(views, training, _one_hot(labels[training], views.device), [setting], TO_SOLVE)
     return scores.cpu().numpy()
 
 
