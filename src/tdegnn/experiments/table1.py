@@ -62,7 +62,8 @@ def solve_link_ridge(dataset_name: str, path: Path) -> None:
 def solve_kernel_ridge(dataset_name: str, path: Path, device: torch.device | None = None) -> None:
     """Solve the kernel ridge on all splits of one dataset, and add the lines that are not in `path` yet.
 
-    One setting for all splits is chosen: that of the highest mean accuracy on validation. Of several, the first.
+    One setting for all splits is chosen: that of the highest mean accuracy on validation. Of several, the first. It is
+    then solved on each split. With many training nodes, only the choice is an approximation (`judge_settings`).
 
     Args:
         dataset_name: The dataset.

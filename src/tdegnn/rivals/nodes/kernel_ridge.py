@@ -3,6 +3,8 @@
 `scores = K (K_tt + lambda m I)^-1 (Y - y) + y` of `tdegnn.kernel_ridge`, Y being one-hot labels: no network and no
 randomness. On Chameleon and Squirrel it is a soft look-up of twins, pages with the same list of links, which the
 filtered versions of these graphs do not have. Views, sharpness and lambda are chosen on validation.
+Deviation: with many training nodes, settings are judged by an approximation, and with even more, the chosen one is
+solved by one, too (`tdegnn.kernel_ridge.Limit`).
 """
 
 from __future__ import annotations
