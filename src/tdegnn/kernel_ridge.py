@@ -139,8 +139,8 @@ def out_of_fold_scores(
 ) -> Iterator[tuple[KernelSetting, Float[Tensor, "nodes outputs"]]]:
     """Yield each setting with the scores of the training nodes, each from a ridge that has not seen its target.
 
-    The k-th training node is in the fold k modulo `num_folds`. The other folds score it. If landmarks are needed, they
-    are the same for all folds: a fold then takes one more solution, but not one more sum over all nodes.
+    The k-th training node is in the fold k modulo `num_folds`. The other folds score it. If landmarks are needed, a
+    fold is scored by those of the other folds. It takes one more solution, but not one more sum over all nodes.
 
     Args:
         views: As in `ridge_scores`.
@@ -225,12 +225,15 @@ def _solve_by_landmarks(
         for rows in (*(part.left_out for part in parts), never_left_out)
     ]
     totals = [sum(of_kernel[1:], start=of_kernel[0]) for of_kernel in zip(*sums, strict=True)]
-    for left_out in sums[:-1]:
+    for part, left_out in zip(parts, sums[:-1], strict=True):
         solutions = []
+        # Otherwise a landmark that is left out would get a worse score than other nodes: no target is near the part of
+        # the kernel that is its own.
+        own = np.flatnonzero(np.isin(landmarks, training[part.left_out]))
         for (_, same_kernel), of_kernel, total, out in zip(
             _same_kernel(same_views), features, totals, left_out, strict=True
         ):
-            seen = total - out
+            seen = (total - out).without(of_kernel.directions_of(own))
             for setting in same_kernel:
                 weights, mean = seen.solve(setting.ridge)
                 solutions.append(_Solution(of_kernel.weights(weights), mean))

@@ -9,10 +9,11 @@ in space, which changes no ridge.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from tdegnn.ridge import ROUNDING, solve_refined_ridge
@@ -44,6 +45,17 @@ class NystromFeatures:
         """Return weights of the kernel, `L^-T w`, which predict the same as weights w of the features."""
         weights: Tensor = torch.linalg.solve_triangular(self._factor.mT, on_features, upper=True)
         return weights
+
+    def directions_of(self, positions: Int[np.ndarray, " some"]) -> Float[Tensor, "landmarks some"]:
+        """Return an orthonormal basis of the features' directions that only some landmarks, by position, add.
+
+        Weights orthogonal to it are those that a ridge on the other landmarks may have.
+        """
+        columns = torch.zeros(len(self._factor), len(positions), dtype=torch.float64, device=self._factor.device)
+        columns[positions, np.arange(len(positions))] = 1.0
+        added = torch.linalg.solve_triangular(self._factor, columns, upper=False)
+        basis: Tensor = torch.linalg.qr(added).Q.to(self._upper.dtype)
+        return basis
 
 
 @dataclass
@@ -88,6 +100,18 @@ class RidgeSums:
     def __sub__(self, other: RidgeSums) -> RidgeSums:
         """Return the sums over the rows that are not in the other."""
         return RidgeSums(*(own - others for own, others in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+    def without(self, directions: Float[Tensor, "landmarks some"]) -> RidgeSums:
+        """Return the sums of features that have no part in some directions, given by an orthonormal basis N.
+
+        The matrix is `(I - N N^T) gram (I - N N^T)`.
+        """
+        left = self.gram @ directions
+        half = left - directions @ (directions.mT @ left) / 2
+        gram = self.gram - half @ directions.mT - directions @ half.mT
+        features = self.features - directions @ (directions.mT @ self.features)
+        products = self.products - directions @ (directions.mT @ self.products)
+        return replace(self, gram=gram, features=features, products=products)
 
     def solve(self, ridge: float) -> tuple[Float[Tensor, "landmarks outputs"], Float[Tensor, " outputs"]]:
         """Return the weights of the features, and the mean of the targets, which predictions add.

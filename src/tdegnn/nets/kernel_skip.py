@@ -44,8 +44,8 @@ class KernelRidgeSkip(NodeSkip):
     it is not in. Folds go by the order of the nodes: relabelling nodes may change f, but only on training nodes. What
     is `"auto"` is chosen by the squared error between out-of-fold scores and targets. So only training nodes decide.
 
-    Deviation: with more than 10,000 training nodes, K is approximated by 4,000 landmarks among them, the same for all
-    folds (`tdegnn.kernel_ridge.TO_SOLVE`).
+    Deviation: with more than 10,000 training nodes, K is approximated by 4,000 landmarks among them
+    (`tdegnn.kernel_ridge.TO_SOLVE`), and relabelling nodes draws others.
 
     Args:
         num_nodes: Nodes of the graph.
