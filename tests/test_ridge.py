@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tdegnn.errors import InputError
-from tdegnn.ridge import LARGE, solve_ridge
+from tdegnn.ridge import LARGE, solve_refined_ridge, solve_ridge
 
 INPUTS = torch.randn(20, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 TARGETS = torch.randn(20, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
@@ -47,3 +47,18 @@ def test_large_systems_are_solved_as_small_ones_are():
 def test_penalties_that_are_none_are_refused(penalty):
     with pytest.raises(InputError, match="Expected a penalty that is finite and not negative"):
         solve_ridge(torch.eye(1), torch.eye(1), penalty)
+
+
+@pytest.mark.parametrize(("num_inputs", "penalty"), [(300, 0.1), (300, 1e-9), (20, 0.1)])
+def test_float32_with_a_refinement_is_as_good_as_float64(num_inputs, penalty):
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(num_inputs, num_inputs + 5, dtype=torch.float64, generator=generator)
+    products = torch.randn(num_inputs, 2, dtype=torch.float64, generator=generator)
+    gram = (rows @ rows.T / num_inputs).float()
+    expected = solve_ridge(gram.double(), products, penalty)
+    found = solve_refined_ridge(gram, products, penalty)
+    torch.testing.assert_close(gram.double() @ found, gram.double() @ expected, atol=1e-7, rtol=0)
+    assert found.dtype == torch.float64
+    assert torch.equal(solve_refined_ridge(gram.double(), products, penalty), expected)
+    with pytest.raises(InputError, match="penalty that is finite and not negative, got nan"):
+        solve_refined_ridge(gram, products, float("nan"))

@@ -1,38 +1,27 @@
 """Kernel ridge on nodes: `f = K (K_tt + lambda m I)^-1 (Y - y) + y`, solved in closed form from the training nodes t.
 
-`K_ij = exp(g (mean_v cos(u_i^v, u_j^v) - 1))` compares nodes by views v, rows that are scaled to unit length: which
-nodes a node receives from, its features, and features that were passed along the edges. m is the mean of the diagonal
-of `K_tt`, y the mean of the targets Y. g (`sharpness`), lambda (`ridge`) and the views make a `KernelSetting`. Only the
-columns of K that belong to training nodes are computed. Who chooses the setting, and by which nodes, is left to others.
+K compares nodes by their links and features (`tdegnn.node_views`), m is the mean of the diagonal of `K_tt`, y the mean
+of the targets Y. With more training nodes than a `Limit` allows, `K_il K_ll^-1 K_lj` stands for `K_ij`, l being some of
+the training nodes, the landmarks (`tdegnn.nystrom`). Kernels with other nodes are computed in blocks of rows. So memory
+grows with the square of the number of training nodes up to the limit, and with that of landmarks beyond it. Who chooses
+views, sharpness and lambda, and by which nodes, is left to others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby, product
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from tdegnn.adjacency import convolution_array, scaled_array
-from tdegnn.errors import InputError, check_finite
-from tdegnn.files import check_memory
 from tdegnn.graph import Graph
-from tdegnn.ridge import solve_ridge
-
-# Exponents of the in-degree of the columns, by link list. Degrees of the rows make no difference to a cosine.
-LINK_LISTS = {"links": 0.0, "scaled-links": -0.25}
-MOST_HOPS = 4
-# Along the direction of the graph, and along both directions.
-HOPS, UNDIRECTED_HOPS = (
-    tuple(f"{prefix}-{number}" for number in range(1, MOST_HOPS + 1)) for prefix in ("hop", "undirected-hop")
-)
-FEATURES = "features"
-VIEWS = (*LINK_LISTS, FEATURES, *HOPS, *UNDIRECTED_HOPS)
+from tdegnn.node_views import HOPS, UNDIRECTED_HOPS, KernelSetting, NodeViews
+from tdegnn.nystrom import NystromFeatures, RidgeSums
+from tdegnn.ridge import solve_refined_ridge
 
 # What `candidates` combines. The last two differ from others only in graphs with a direction.
 VIEW_SETS = (
@@ -50,37 +39,37 @@ VIEW_SETS = (
 SHARPNESSES = (1.0, 2.0, 3.0, 6.0)
 RIDGES = (0.01, 0.1, 0.3, 1.0, 3.0)
 
-# Rows of which a larger share is filled are multiplied as dense ones.
-MOST_FILLED = 0.05
-ROWS_AT_ONCE = 1024
+# Rows whose kernels are computed at once.
+ROWS_AT_ONCE = 4096
+LANDMARK_SEED = 0
 
 Auto = Literal["auto"]
 
 
-class KernelSetting(NamedTuple):
-    """What determines a kernel ridge, besides the nodes.
+class Limit(NamedTuple):
+    """Up to how many training nodes a kernel ridge is exact.
 
     Attributes:
-        views: The views whose cosines are averaged, names of `VIEWS`.
-        sharpness: g. The larger it is, the more alike two nodes must be to count.
-        ridge: lambda, relative to the mean of the diagonal of the kernel.
+        num_training: The most training nodes that are all used as columns of the kernel.
+        num_landmarks: If there are more, how many of them are, drawn evenly and always in the same way. Targets play no
+            part, so that out-of-fold scores do not depend on the target that they leave out.
     """
 
-    views: tuple[str, ...]
-    sharpness: float
-    ridge: float
+    num_training: int
+    num_landmarks: int
 
-    def check(self) -> None:
-        """Raise an `InputError` unless views are known, and sharpness and ridge positive."""
-        unknown = [name for name in self.views if name not in VIEWS]
-        if unknown or not self.views:
-            came = repr(unknown[0]) if unknown else "none"
-            raise InputError(f"Expected views among {', '.join(VIEWS)}, at least one, got {came}.")
-        check_finite(sharpness=self.sharpness, ridge=self.ridge)
-        if min(self.sharpness, self.ridge) <= 0:
-            raise InputError(
-                f"Expected a positive sharpness and ridge, got {self.sharpness:g} and {self.ridge:g}. Increase them."
-            )
+    def landmarks(self, training: Int[np.ndarray, " training"]) -> Int[np.ndarray, " landmarks"] | None:
+        """Return the landmarks, or None if all training nodes are used."""
+        if len(training) <= self.num_training:
+            return None
+        num_drawn = min(self.num_landmarks, len(training))
+        return np.sort(np.random.default_rng(LANDMARK_SEED).choice(training, num_drawn, replace=False))
+
+
+# From about 10,000 training nodes on, sums for 4,000 landmarks take less time than exact factors. To choose among some
+# hundred settings, less has to do. On one split of PubMed with four settings, 4,000, 2,000 and 1,000 landmarks were
+# about 0.2, 0.8 and 1.2 points of test accuracy behind exact scores. The best of these settings was the same.
+TO_SOLVE, TO_CHOOSE = Limit(10_000, 4_000), Limit(4_000, 1_000)
 
 
 def candidates(
@@ -100,149 +89,210 @@ def candidates(
     return tuple(KernelSetting(*combination) for combination in product(view_sets, sharpnesses, ridges))
 
 
-class NodeViews:
-    """Nodes as views see them: rows of unit length. A node without features, or without links, has a row of zeros.
+class _Solution(NamedTuple):
+    """A solved ridge: what the columns of the kernel are multiplied by, and what is added."""
 
-    Edge weights are used.
+    weights: Float[Tensor, "columns outputs"]
+    mean: Float[Tensor, " outputs"]
 
-    Args:
-        features: One row per node.
-        graph: The graph. Its direction counts, except for views that ignore it.
-        settings: The settings for which kernels will be needed, at least one.
-        device: Where to compute. If None, the CPU.
-        dtype: Precision of the cosines. Default: float32. The ridge is solved in float64 in any case.
-    """
 
-    def __init__(
-        self,
-        features: scipy.sparse.csr_array | Float[np.ndarray, "nodes features"],
-        graph: Graph,
-        settings: Sequence[KernelSetting],
-        *,
-        device: torch.device | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> None:
-        if features.shape[0] != graph.num_nodes:
-            raise InputError(f"Expected features of the {graph.num_nodes} nodes of the graph, got {features.shape[0]}.")
-        if not settings:
-            raise InputError("Expected at least one setting to choose from, got none.")
-        for setting in settings:
-            setting.check()
-        names = {name for setting in settings for name in setting.views}
-        self.num_nodes = graph.num_nodes
-        self._device, self._dtype = device or torch.device("cpu"), dtype
-        self._rows = {name: self._place(_unit(rows)) for name, rows in _view_rows(features, graph, names).items()}
+class _Part(NamedTuple):
+    """Nodes to score, by a ridge that leaves out some of the training nodes, given by their positions."""
 
-    def kernels(
-        self, columns: Int[np.ndarray, " columns"], settings: Sequence[KernelSetting]
-    ) -> Iterator[tuple[KernelSetting, Float[Tensor, "nodes columns"]]]:
-        """Yield each setting with its kernel between all nodes and the nodes `columns`.
-
-        Cosines are computed once for neighboring settings with the same views, kernels once for those that differ in
-        the ridge only.
-        """
-        for views, same_views in groupby(settings, key=lambda setting: setting.views):
-            cosines = self._cosines(views, columns)
-            for sharpness, same_kernel in groupby(same_views, key=lambda setting: setting.sharpness):
-                kernel = (sharpness * (cosines - 1)).exp_()
-                for setting in same_kernel:
-                    yield setting, kernel
-
-    def _cosines(self, views: Sequence[str], columns: Int[np.ndarray, " columns"]) -> Float[Tensor, "nodes columns"]:
-        """Return the mean of the cosines of the views, computed in blocks of rows."""
-        itemsize = torch.empty((), dtype=self._dtype).element_size()
-        # Cosines and kernel, and three matrices in float64 while the ridge is solved.
-        size = 2 * itemsize * self.num_nodes * len(columns) + 3 * 8 * len(columns) ** 2
-        if self._device.type == "cpu":
-            check_memory(size, f"a kernel of {self.num_nodes:,} by {len(columns):,} nodes")
-        mean = torch.zeros(self.num_nodes, len(columns), dtype=self._dtype, device=self._device)
-        for rows in (self._rows[name] for name in views):
-            others = rows[columns].T
-            for first in range(0, self.num_nodes, ROWS_AT_ONCE):
-                block = slice(first, first + ROWS_AT_ONCE)
-                products = rows[block] @ others
-                dense = products if isinstance(products, Tensor) else torch.from_numpy(products.toarray())
-                mean[block] += dense.to(mean)
-        return mean.div_(len(views))
-
-    def _place(self, rows: Any) -> Any:
-        """Return the rows as they are multiplied: a tensor on the device, or sparse on the CPU."""
-        is_sparse = scipy.sparse.issparse(rows)
-        if is_sparse and rows.nnz <= MOST_FILLED * rows.shape[0] * rows.shape[1]:
-            return rows
-        dense = rows.toarray() if is_sparse else rows
-        return torch.as_tensor(dense, dtype=self._dtype, device=self._device)
+    left_out: Int[np.ndarray, " left_out"]
+    nodes: Int[np.ndarray, " nodes"]
 
 
 def ridge_scores(
-    kernel: Float[Tensor, "nodes training"],
+    views: NodeViews,
     training: Int[np.ndarray, " training"],
     targets: Float[Tensor, "training outputs"],
-    ridge: float,
-) -> Float[Tensor, "nodes outputs"]:
-    """Return the scores of all nodes, in the precision of the targets.
+    settings: Sequence[KernelSetting],
+    limit: Limit,
+    nodes: Int[np.ndarray, " nodes"] | None = None,
+) -> Iterator[tuple[KernelSetting, Float[Tensor, "nodes outputs"]]]:
+    """Yield each setting with the scores of nodes, in the precision of the targets.
 
     Args:
-        kernel: Kernel between all nodes and the training nodes.
-        training: The training nodes, in the order of the columns of the kernel.
-        targets: Their targets, in float64: one-hot classes, or numbers.
-        ridge: lambda, relative to the mean of the diagonal of the kernel.
+        views: All nodes, made for these settings.
+        training: The training nodes.
+        targets: Their targets, in float64, on the device of the views: one-hot classes, or numbers.
+        settings: The settings. Much is computed once for neighbors with the same views, or also the same sharpness.
+        limit: Up to how many training nodes the ridge is exact, and how many landmarks there are beyond.
+        nodes: The nodes to score. If None, all of them.
     """
-    gram = kernel[training].to(targets.dtype)
-    mean = targets.mean(dim=0)
-    weights = solve_ridge(gram, targets - mean, ridge * float(gram.diagonal().mean()))
-    return (kernel @ weights.to(kernel.dtype)).to(targets.dtype) + mean
+    nothing = np.empty(0, dtype=np.int64)
+    part = _Part(nothing, np.arange(views.num_nodes) if nodes is None else nodes)
+    for setting, (scores,) in _scores_of_parts(views, training, targets, settings, limit, [part]):
+        yield setting, scores
 
 
 def out_of_fold_scores(
-    kernel: Float[Tensor, "nodes training"],
+    views: NodeViews,
     training: Int[np.ndarray, " training"],
     targets: Float[Tensor, "training outputs"],
-    ridge: float,
+    settings: Sequence[KernelSetting],
+    limit: Limit,
     num_folds: int,
-) -> Float[Tensor, "training outputs"]:
-    """Return the scores of the training nodes, each from a ridge that has not seen its target.
+    *,
+    with_others: bool = False,
+) -> Iterator[tuple[KernelSetting, Float[Tensor, "nodes outputs"]]]:
+    """Yield each setting with the scores of the training nodes, each from a ridge that has not seen its target.
 
-    The k-th training node is in the fold k modulo `num_folds`. The other folds score it.
+    The k-th training node is in the fold k modulo `num_folds`. The other folds score it. If landmarks are needed, a
+    fold is scored by those of the other folds. It takes one more solution, but not one more sum over all nodes.
 
     Args:
-        kernel: Kernel between all nodes and the training nodes.
-        training: The training nodes, in the order of the columns of the kernel. At least two.
-        targets: Their targets, in float64.
-        ridge: As in `ridge_scores`.
+        views: As in `ridge_scores`.
+        training: The training nodes. At least two.
+        targets: As in `ridge_scores`.
+        settings: As in `ridge_scores`.
+        limit: As in `ridge_scores`.
         num_folds: Number of folds, at most that of training nodes.
+        with_others: Yield the scores of all nodes instead, those of other nodes being from all training nodes.
     """
-    among_training = kernel[training]
-    fold_of = np.arange(len(training)) % num_folds
-    scores = torch.empty_like(targets)
-    for fold in range(num_folds):
-        seen, held_out = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
-        scores[held_out] = ridge_scores(among_training[:, seen], seen, targets[seen], ridge)[held_out]
+    folds = [np.arange(first, len(training), num_folds) for first in range(num_folds)]
+    parts = [_Part(fold, training[fold]) for fold in folds]
+    if with_others:
+        parts.append(_Part(parts[0].left_out[:0], np.setdiff1d(np.arange(views.num_nodes), training)))
+    # Where the scored nodes of all parts, one after the other, belong.
+    order = np.concatenate([part.nodes if with_others else part.left_out for part in parts])
+    for setting, scores in _scores_of_parts(views, training, targets, settings, limit, parts):
+        yield setting, torch.cat(scores)[np.argsort(order)]
+
+
+def _scores_of_parts(
+    views: NodeViews,
+    training: Int[np.ndarray, " training"],
+    targets: Float[Tensor, "training outputs"],
+    settings: Sequence[KernelSetting],
+    limit: Limit,
+    parts: Sequence[_Part],
+) -> Iterator[tuple[KernelSetting, list[Float[Tensor, "nodes outputs"]]]]:
+    """Yield each setting with the scores of each part."""
+    landmarks = limit.landmarks(training)
+    for _, group in groupby(settings, key=lambda setting: setting.views):
+        same_views = tuple(group)
+        if landmarks is None:
+            solved = _solve_exactly(views, training, targets, same_views, parts)
+        else:
+            solved = _solve_by_landmarks(views, training, targets, same_views, parts, landmarks)
+        scores = [
+            _scores(views, part.nodes, columns, same_views, solutions)
+            for part, (columns, solutions) in zip(parts, solved, strict=True)
+        ]
+        for number, setting in enumerate(same_views):
+            yield setting, [of_part[number] for of_part in scores]
+
+
+def _solve_exactly(
+    views: NodeViews,
+    training: Int[np.ndarray, " training"],
+    targets: Float[Tensor, "training outputs"],
+    same_views: Sequence[KernelSetting],
+    parts: Sequence[_Part],
+) -> Iterator[tuple[Int[np.ndarray, " columns"], list[_Solution]]]:
+    """Yield the columns of the kernel, the training nodes that are not left out, and a solution per setting."""
+    for part in parts:
+        seen = np.delete(np.arange(len(training)), part.left_out)
+        columns, mean = training[seen], targets[seen].mean(dim=0)
+        solutions = []
+        for kernel, same_kernel in _kernels(views.cosines(same_views[0].views, columns, columns), same_views):
+            # One factorization per ridge: eigenvectors, which would do for all, take as long as some 30 of them.
+            unit = float(kernel.diagonal().to(targets.dtype).mean())
+            for setting in same_kernel:
+                weights = solve_refined_ridge(kernel, targets[seen] - mean, setting.ridge * unit)
+                solutions.append(_Solution(weights, mean))
+        yield columns, solutions
+
+
+def _solve_by_landmarks(
+    views: NodeViews,
+    training: Int[np.ndarray, " training"],
+    targets: Float[Tensor, "training outputs"],
+    same_views: Sequence[KernelSetting],
+    parts: Sequence[_Part],
+    landmarks: Int[np.ndarray, " landmarks"],
+) -> Iterator[tuple[Int[np.ndarray, " landmarks"], list[_Solution]]]:
+    """Yield the columns of the kernel, the landmarks, and a solution per setting."""
+    among_landmarks = views.cosines(same_views[0].views, landmarks, landmarks)
+    features = [NystromFeatures(kernel) for kernel, _ in _kernels(among_landmarks, same_views)]
+    del among_landmarks
+    never_left_out = np.setdiff1d(np.arange(len(training)), np.concatenate([part.left_out for part in parts]))
+    # A list per group of rows, with the sums of each kernel.
+    sums = [
+        _sums(views, training, targets, same_views, rows, landmarks, features)
+        for rows in (*(part.left_out for part in parts), never_left_out)
+    ]
+    totals = [sum(of_kernel[1:], start=of_kernel[0]) for of_kernel in zip(*sums, strict=True)]
+    for part, left_out in zip(parts, sums[:-1], strict=True):
+        solutions = []
+        # Otherwise a landmark that is left out would get a worse score than other nodes: no target is near the part of
+        # the kernel that is its own.
+        own = np.flatnonzero(np.isin(landmarks, training[part.left_out]))
+        for (_, same_kernel), of_kernel, total, out in zip(
+            _same_kernel(same_views), features, totals, left_out, strict=True
+        ):
+            seen = (total - out).without(of_kernel.directions_of(own))
+            for setting in same_kernel:
+                weights, mean = seen.solve(setting.ridge)
+                solutions.append(_Solution(of_kernel.weights(weights), mean))
+        yield landmarks, solutions
+
+
+def _sums(
+    views: NodeViews,
+    training: Int[np.ndarray, " training"],
+    targets: Float[Tensor, "training outputs"],
+    same_views: Sequence[KernelSetting],
+    rows: Int[np.ndarray, " rows"],
+    landmarks: Int[np.ndarray, " landmarks"],
+    features: Sequence[NystromFeatures],
+) -> list[RidgeSums]:
+    """Return the sums of each kernel over some of the training nodes, which are given by their positions."""
+    sums = [RidgeSums.zeros(len(landmarks), targets, views.dtype) for _ in features]
+    for block in _blocks(rows):
+        cosines = views.cosines(same_views[0].views, training[block], landmarks)
+        for number, (kernel, (setting, *_)) in enumerate(_kernels(cosines, same_views)):
+            diagonal = float(views.diagonal(setting, training[block]).sum())
+            sums[number] += RidgeSums.of(features[number].of(kernel), targets[block], diagonal)
+    return sums
+
+
+def _scores(
+    views: NodeViews,
+    nodes: Int[np.ndarray, " nodes"],
+    columns: Int[np.ndarray, " columns"],
+    same_views: Sequence[KernelSetting],
+    solutions: Sequence[_Solution],
+) -> Float[Tensor, "settings nodes outputs"]:
+    """Return the scores of nodes with each setting."""
+    means = torch.stack([solution.mean for solution in solutions])[:, None, :]
+    scores = means.repeat(1, len(nodes), 1)
+    for block in _blocks(np.arange(len(nodes))):
+        cosines = views.cosines(same_views[0].views, nodes[block], columns)
+        first = 0
+        for kernel, same_kernel in _kernels(cosines, same_views):
+            of_kernel = slice(first, first + len(same_kernel))
+            weights = torch.cat([solution.weights for solution in solutions[of_kernel]], dim=1)
+            products = (kernel @ weights.to(kernel.dtype)).to(scores.dtype)
+            scores[of_kernel, block] += products.unflatten(1, (len(same_kernel), -1)).movedim(1, 0)
+            first += len(same_kernel)
     return scores
 
 
-def _view_rows(features: Any, graph: Graph, names: set[str]) -> dict[str, Any]:
-    """Return the rows of each view, before they are scaled to unit length."""
-    sparse = scipy.sparse.issparse(features)
-    given = scipy.sparse.csr_array(features, dtype=np.float64) if sparse else np.asarray(features, dtype=np.float64)
-    rows: dict[str, Any] = {
-        name: scaled_array(graph, 0.0, exponent) for name, exponent in LINK_LISTS.items() if name in names
-    }
-    rows[FEATURES] = given
-    for hops, is_undirected in ((HOPS, False), (UNDIRECTED_HOPS, True)):
-        needed = [number for number, name in enumerate(hops, 1) if name in names]
-        if needed:
-            passed = given
-            passing = convolution_array(graph.with_direction("both") if is_undirected else graph)
-            for name in hops[: max(needed)]:
-                passed = passing @ passed
-                rows[name] = passed
-    return {name: kept for name, kept in rows.items() if name in names}
+def _kernels(
+    cosines: Float[Tensor, "rows columns"], same_views: Sequence[KernelSetting]
+) -> Iterator[tuple[Float[Tensor, "rows columns"], tuple[KernelSetting, ...]]]:
+    """Yield each kernel with the settings that share it."""
+    for sharpness, same_kernel in _same_kernel(same_views):
+        yield cosines.sub(1).mul_(sharpness).exp_(), same_kernel
 
 
-def _unit(rows: Any) -> Any:
-    """Scale rows to unit length. Rows of zeros stay zero."""
-    is_sparse = scipy.sparse.issparse(rows)
-    lengths = np.sqrt((rows.multiply(rows) if is_sparse else rows**2).sum(axis=1))
-    scales = scipy.sparse.diags_array(1.0 / np.where(lengths > 0, lengths, 1.0))
-    return (scales @ rows).tocsr() if is_sparse else scales @ rows
+def _same_kernel(same_views: Sequence[KernelSetting]) -> list[tuple[float, tuple[KernelSetting, ...]]]:
+    groups = groupby(same_views, key=lambda setting: setting.sharpness)
+    return [(sharpness, tuple(group)) for sharpness, group in groups]
+
+
+def _blocks(rows: Int[np.ndarray, " rows"]) -> list[Int[np.ndarray, " block"]]:
+    return [rows[first : first + ROWS_AT_ONCE] for first in range(0, len(rows), ROWS_AT_ONCE)]

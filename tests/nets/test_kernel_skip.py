@@ -5,10 +5,11 @@ import pytest
 import torch
 
 from tdegnn import Graph, InputError
-from tdegnn.kernel_ridge import VIEW_SETS, KernelSetting
+from tdegnn.kernel_ridge import TO_SOLVE, VIEW_SETS, Limit
 from tdegnn.nets import kernel_skip
 from tdegnn.nets.kernel_skip import KernelRidgeSkip
 from tdegnn.nets.node_skips import SKIPS
+from tdegnn.node_views import KernelSetting
 from tdegnn.parts import Part
 from tdegnn.training.members import GroupDescent, GroupedAdam, Members
 from tdegnn.training_nodes import TrainingNodes
@@ -51,7 +52,9 @@ def test_scores_are_the_equation_and_out_of_fold_on_training_nodes():
 
 @pytest.mark.parametrize("node", np.flatnonzero(MASK))
 @pytest.mark.parametrize("given", [{}, dict(num_folds=99)])
-def test_a_training_node_does_not_see_its_own_label(node, given):
+@pytest.mark.parametrize("limit", [TO_SOLVE, Limit(0, 3)], ids=["exact", "landmarks"])
+def test_a_training_node_does_not_see_its_own_label(monkeypatch, node, given, limit):
+    monkeypatch.setattr(kernel_skip, "TO_SOLVE", limit)
     other = LABELS.copy()
     other[node] = (other[node] + 1) % 3
     before, after = (make(some_nodes(labels), **given).scores for labels in (LABELS, other))
@@ -111,7 +114,9 @@ def test_only_the_scale_learns_and_members_have_scores_of_their_own():
         torch.testing.assert_close(answer, scale * skip.scores)
 
 
-def test_it_is_made_by_name_and_saved():
+@pytest.mark.parametrize("limit", [TO_SOLVE, Limit(0, 3)], ids=["exact", "landmarks"])
+def test_it_is_made_by_name_and_saved(monkeypatch, limit):
+    monkeypatch.setattr(kernel_skip, "TO_SOLVE", limit)
     nodes = some_nodes()
     part = Part("kernel-ridge", views=["features"], ridge=1.0, first_scale=1.0)
     skip, other = (SKIPS.make(part, num_nodes=NUM_NODES, num_outputs=3).double() for _ in range(2))

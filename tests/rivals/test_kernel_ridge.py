@@ -5,8 +5,9 @@ import torch
 
 from tdegnn import Graph, InputError
 from tdegnn.files import set_memory_limit
-from tdegnn.kernel_ridge import RIDGES, SHARPNESSES, VIEW_SETS, VIEWS, KernelSetting, NodeViews, candidates
-from tdegnn.rivals.nodes.kernel_ridge import fit_kernel_ridge
+from tdegnn.kernel_ridge import RIDGES, SHARPNESSES, VIEW_SETS, Limit, candidates
+from tdegnn.node_views import VIEWS, KernelSetting, NodeViews
+from tdegnn.rivals.nodes.kernel_ridge import fit_kernel_ridge, judge_settings
 from tests.core.checkers import NUM_NODES, weighted_graph
 
 LABELS = np.array([0, 1, 2, 0, 1, 2, 0])
@@ -72,8 +73,8 @@ def test_it_is_the_equation(direction, views):
 
 def test_rows_are_multiplied_in_blocks_and_as_sparse_ones(monkeypatch):
     expected = fit().scores
-    monkeypatch.setattr("tdegnn.kernel_ridge.ROWS_AT_ONCE", 2)
-    monkeypatch.setattr("tdegnn.kernel_ridge.MOST_FILLED", 1.0)
+    monkeypatch.setattr("tdegnn.node_views.ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("tdegnn.node_views.MOST_FILLED", 1.0)
     np.testing.assert_allclose(fit(scipy.sparse.csr_array(FEATURES)).scores, expected, atol=1e-12)
 
 
@@ -97,6 +98,23 @@ def test_the_setting_is_chosen_on_validation_and_other_labels_are_not_looked_at(
     assert (found.setting, found.validation_accuracy) == (best.setting, best.validation_accuracy)
     np.testing.assert_allclose(found.scores, best.scores, atol=1e-12)
     np.testing.assert_array_equal(found.predicted, best.scores.argmax(axis=1))
+
+
+def test_with_many_training_nodes_settings_are_judged_by_landmarks_and_the_chosen_one_is_solved(monkeypatch):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, size=90)
+    features, graph = np.eye(3)[labels] + 0.3 * rng.normal(size=(90, 3)), Graph(np.empty((2, 0), int), 90)
+    training = np.arange(90) % 2 == 0
+    settings = [KernelSetting(("features",), sharpness, 0.1) for sharpness in (1.0, 6.0)]
+    views = NodeViews(features, graph, settings)
+    exact = judge_settings(views, labels, training, ~training, settings)
+    monkeypatch.setattr("tdegnn.rivals.nodes.kernel_ridge.TO_CHOOSE", Limit(44, 1))
+    judged = judge_settings(views, labels, training, ~training, settings)
+    assert (judged < exact - 0.1).all()
+    given = dict(training_mask=training, validation_mask=~training)
+    found = fit(features, graph, labels, settings=settings, **given)
+    assert found.setting == settings[judged.argmax()]
+    assert found.validation_accuracy == exact[judged.argmax()]
 
 
 def test_candidates_that_differ_by_direction_only_are_left_out_if_there_is_none():
@@ -130,6 +148,6 @@ def test_a_kernel_that_is_too_large_is_refused():
     set_memory_limit("500B")
     try:
         with pytest.raises(InputError, match="Expected a kernel of 7 by 5 nodes to take at most 500 B of memory"):
-            next(views.kernels(np.flatnonzero(TRAINING), [SETTING]))
+            views.cosines(SETTING.views, np.arange(NUM_NODES), np.flatnonzero(TRAINING))
     finally:
         set_memory_limit(None)

@@ -18,9 +18,10 @@ from tdegnn.experiments.node_results import NODE_LINES, Cell
 from tdegnn.experiments.recipe_files import config_from_record, read_recipes
 from tdegnn.experiments.records import append_lines, describe_environment, read_lines
 from tdegnn.experiments.row_search import read_row_searches
-from tdegnn.kernel_ridge import NodeViews, candidates
+from tdegnn.kernel_ridge import candidates
 from tdegnn.metrics import accuracy
-from tdegnn.rivals.nodes.kernel_ridge import score_settings
+from tdegnn.node_views import NodeViews
+from tdegnn.rivals.nodes.kernel_ridge import judge_settings, score_nodes
 from tdegnn.rivals.nodes.link_ridge import fit_link_ridge
 from tdegnn.rivals.nodes.registry import NODE_NETWORKS
 
@@ -63,7 +64,8 @@ def solve_link_ridge(dataset_name: str, path: Path) -> None:
 def solve_kernel_ridge(dataset_name: str, path: Path, device: torch.device | None = None) -> None:
     """Solve the kernel ridge on all splits of one dataset, and add the lines that are not in `path` yet.
 
-    One setting for all splits is chosen: that of the highest mean accuracy on validation. Of several, the first.
+    One setting for all splits is chosen: that of the highest mean accuracy on validation. Of several, the first. It is
+    then solved on each split. With many training nodes, only the choice is an approximation (`judge_settings`).
 
     Args:
         dataset_name: The dataset.
@@ -77,28 +79,22 @@ def solve_kernel_ridge(dataset_name: str, path: Path, device: torch.device | Non
         return
     settings = candidates(dataset.graph)
     views = NodeViews(dataset.features, dataset.graph, settings, device=device)
-    # Accuracy on validation and on test. Shape (splits, settings, 2).
-    accuracies = np.array(
-        [
-            [
-                [accuracy(scores.argmax(axis=1), dataset.labels, mask) for mask in (validation, test)]
-                for _, scores in score_settings(views, dataset.labels, training, settings)
-            ]
-            for training, validation, test in zip(
-                dataset.training_masks, dataset.validation_masks, dataset.test_masks, strict=True
-            )
-        ]
-    )
-    chosen = int(accuracies[..., 0].mean(axis=0).argmax())
-    views_of, sharpness, ridge = settings[chosen]
+    judged = [
+        judge_settings(views, dataset.labels, training, validation, settings)
+        for training, validation in zip(dataset.training_masks, dataset.validation_masks, strict=True)
+    ]
+    chosen = settings[int(np.mean(judged, axis=0).argmax())]
+    views_of, sharpness, ridge = chosen
     configuration = {"system": KERNEL_RIDGE, "views": [*views_of], "sharpness": sharpness, "lambda": ridge}
     environment = describe_environment(device)
-    lines = [
-        _solved_line(dataset_name, split, float(on_validation), float(on_test), configuration) | environment
-        for split, (on_validation, on_test) in enumerate(accuracies[:, chosen])
-        if split not in done
-    ]
-    append_lines(path, lines, NODE_LINES)
+    for split in sorted({*range(dataset.num_splits)} - done):
+        predicted = score_nodes(views, dataset.labels, dataset.training_masks[split], chosen).argmax(axis=1)
+        on_validation, on_test = (
+            float(accuracy(predicted, dataset.labels, masks[split]))
+            for masks in (dataset.validation_masks, dataset.test_masks)
+        )
+        line = _solved_line(dataset_name, split, on_validation, on_test, configuration)
+        append_lines(path, [line | environment], NODE_LINES)
 
 
 def _solved_splits(dataset_name: str, system: str, path: Path) -> set[int]:

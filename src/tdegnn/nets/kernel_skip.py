@@ -24,16 +24,9 @@ from tdegnn.adjacency import keep
 from tdegnn.errors import InputError, check_count, check_finite
 from tdegnn.files import read_arrays, write_arrays
 from tdegnn.graph import Graph
-from tdegnn.kernel_ridge import (
-    VIEW_SETS,
-    Auto,
-    KernelSetting,
-    NodeViews,
-    candidates,
-    out_of_fold_scores,
-    ridge_scores,
-)
+from tdegnn.kernel_ridge import TO_CHOOSE, TO_SOLVE, VIEW_SETS, Auto, candidates, out_of_fold_scores
 from tdegnn.nets.node_parts import NodeSkip
+from tdegnn.node_views import KernelSetting, NodeViews
 from tdegnn.training_nodes import TrainingNodes
 
 # Settings are chosen on at most this many of the training nodes, evenly spaced: some hundred ridges take seconds then.
@@ -70,10 +63,13 @@ class KernelRidgeSkip(NodeSkip):
     it is not in. Folds go by the order of the nodes: relabelling nodes may change f, but only on training nodes. What
     is `"auto"` is chosen by the squared error between out-of-fold scores and targets. So only training nodes decide.
 
+    Deviation: with more than 10,000 training nodes, K is approximated by 4,000 landmarks among them
+    (`tdegnn.kernel_ridge.TO_SOLVE`), and relabelling nodes draws others.
+
     Args:
         num_nodes: Nodes of the graph.
         num_outputs: Outputs per node: classes, or targets of a regression.
-        views: Names of `tdegnn.kernel_ridge.VIEWS`, whose cosines are averaged, or one name. Default:
+        views: Names of `tdegnn.node_views.VIEWS`, whose cosines are averaged, or one name. Default:
             `"auto"`.
         sharpness: g of the kernel `exp(g (cos - 1))`. Default: `"auto"`.
         ridge: lambda, relative to the mean of the diagonal of the kernel. Default: `"auto"`.
@@ -190,9 +186,8 @@ def _solve(
     views = NodeViews(nodes.features, nodes.graph, settings, device=like.device, dtype=like.dtype)
     targets = torch.as_tensor(nodes.targets, dtype=torch.float64, device=like.device)
     setting = settings[0] if len(settings) == 1 else _choose(views, training, targets, settings, num_folds)
-    ((_, kernel),) = views.kernels(training, [setting])
-    scores = ridge_scores(kernel, training, targets[training], setting.ridge)
-    scores[training] = out_of_fold_scores(kernel, training, targets[training], setting.ridge, num_folds)
+    solved = out_of_fold_scores(views, training, targets[training], [setting], TO_SOLVE, num_folds, with_others=True)
+    ((_, scores),) = solved
     return scores.to(like.dtype)
 
 
@@ -207,8 +202,8 @@ def _choose(
     judged = training[:: -(-len(training) // MOST_TO_CHOOSE_ON)]
     wanted = targets[judged]
     errors = [
-        float((out_of_fold_scores(kernel, judged, wanted, setting.ridge, num_folds) - wanted).square().mean())
-        for setting, kernel in views.kernels(judged, settings)
+        float((scores - wanted).square().mean())
+        for _, scores in out_of_fold_scores(views, judged, wanted, settings, TO_CHOOSE, num_folds)
     ]
     return settings[int(np.argmin(errors))]
 
