@@ -22,7 +22,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.files import finite_or_null
-from tdegnn.kernel_ridge import KernelSetting, NodeViews, ridge_scores
+from tdegnn.kernel_ridge import TO_CHOOSE, ridge_scores
+from tdegnn.node_views import KernelSetting, NodeViews
 from tdegnn.training.node_training import NodeTask
 
 Outputs = Float[np.ndarray, "nodes outputs"]
@@ -171,16 +172,17 @@ def _fit_ridge(seen: BaselineTask) -> Iterator[Outputs]:
 
 
 def _is_small_kernel(seen: BaselineTask) -> bool:
-    num_training = int(seen.training.sum())
-    return num_training <= MOST_TRAINING and num_training * seen.nodes.num_nodes <= MOST_KERNEL
+    landmarks = TO_CHOOSE.landmarks(np.flatnonzero(seen.training))
+    num_columns = int(seen.training.sum()) if landmarks is None else len(landmarks)
+    return num_columns * seen.nodes.num_nodes <= MOST_KERNEL
 
 
 def _fit_kernel(seen: BaselineTask) -> Iterator[Outputs]:
     training = np.flatnonzero(seen.training)
     views = NodeViews(seen.nodes.features, seen.nodes.graph, KERNELS)
     targets = torch.as_tensor(seen.targets[training], dtype=torch.float64)
-    for setting, kernel in views.kernels(training, KERNELS):
-        yield ridge_scores(kernel, training, targets, setting.ridge).numpy()
+    for _, scores in ridge_scores(views, training, targets, KERNELS, TO_CHOOSE):
+        yield scores.numpy()
 
 
 def _score(task: NodeTask, outputs: Outputs, mask: Bool[np.ndarray, " nodes"]) -> float:

@@ -9,8 +9,8 @@ from tdegnn.cli.reproduce.audit import audit
 from tdegnn.cli.reproduce.best import best
 from tdegnn.cli.reproduce.coefficients import coefficients
 from tdegnn.cli.reproduce.coverage import coverage
-from tdegnn.cli.reproduce.direction import direction
 from tdegnn.cli.reproduce.defaults import defaults
+from tdegnn.cli.reproduce.direction import direction
 from tdegnn.cli.reproduce.known_orders import known_orders
 from tdegnn.cli.reproduce.operators import operators, rows
 from tdegnn.cli.reproduce.order_found import order_found
