@@ -80,7 +80,7 @@ def test_a_standard_error_is_that_of_the_formula():
 
 def test_large_graphs_leave_out_what_would_take_long(monkeypatch):
     monkeypatch.setattr(baselines, "MOST_ENTRIES", 10)
-    monkeypatch.setattr(baselines, "MOST_TRAINING", 10)
+    monkeypatch.setattr(baselines, "MOST_KERNEL", 10)
     found = measure(NOISE)
     assert list(found.scores) == ["the most frequent class"]
     assert found.notes[:2] == (
