@@ -21,7 +21,15 @@ from tdegnn.experiments.node_results import NODE_LINES
 from tdegnn.experiments.paper import NODE_ACCURACY, Accuracy
 from tdegnn.experiments.records import read_lines
 from tdegnn.experiments.row_search import RowSearch, read_row_searches
-from tdegnn.experiments.table1 import DATASETS, KERNEL_RIDGE, LINK_RIDGE, SYSTEMS, summarize
+from tdegnn.experiments.table1 import (
+    BEST_FIXED,
+    BEST_LEARNED,
+    DATASETS,
+    KERNEL_RIDGE,
+    LINK_RIDGE,
+    SYSTEMS,
+    summarize,
+)
 from tdegnn.files import write_whole
 from tdegnn.operators.diffusion import PAPER
 from tdegnn.operators.registry import OPERATORS
@@ -49,6 +57,11 @@ OTHERS = {
     "TDE-GNN_S": (
         "F[l+1] = sum_p c_p F[l-p+1] + h s(F[l]; G), c learned, all roots in the unit circle",
         "this library: docs/stability.md",
+    ),
+    BEST_FIXED: ("F[l+1] = F[l] + h s(F[l]; G), s chosen on validation", "this library: tdegnn reproduce best"),
+    BEST_LEARNED: (
+        "F[l+1] = sum_p c_p F[l-p+1] + h s(F[l]; G), s and the rule for c chosen on validation",
+        "this library: tdegnn reproduce best",
     ),
     LINK_RIDGE: (
         "scores = A' W, W = argmin |A'_train W - Y_train|^2 + lambda |W|^2",
