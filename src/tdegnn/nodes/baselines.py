@@ -37,7 +37,7 @@ KERNELS = tuple(
 MOST_ITERATIONS = 100
 # Sizes up to which a baseline takes a few seconds on one core.
 MOST_ENTRIES = 20_000_000  # entries of the features of the training nodes, times outputs
-MOST_TRAINING = 4000  # training nodes of a kernel
+MOST_TRAINING = 4000  # rows of a system of equations
 MOST_KERNEL = 10**8  # entries of a kernel
 # Groups of nodes that are left out, one after the other, to find out how certain a score is.
 NUM_GROUPS = 20

@@ -71,13 +71,8 @@ def direction(
         )
         return
     if not quiet:
+        texts = {key: f"{cell.mean:.2f} ± {cell.deviation:.2f}" for key, cell in cells.items()}
         pairs = list(dict.fromkeys((name, row) for name, row, _ in cells))
-        rows = [[name, row, *(_text(cells.get((name, row, way))) for way in DIRECTIONS)] for name, row in pairs]
+        rows = [[name, row, *(texts.get((name, row, way), "-") for way in DIRECTIONS)] for name, row in pairs]
         print_table("Test accuracy by whose states a node receives", ["dataset", "system", *DIRECTIONS], rows)
     typer.echo(f"{len(cells)} rows in {out}.")
-
-
-def _text(cell: object) -> str:
-    from tdegnn.experiments.node_results import Cell
-
-    return f"{cell.mean:.2f} ± {cell.deviation:.2f}" if isinstance(cell, Cell) else "-"
