@@ -15,6 +15,7 @@ from tdegnn.forecasting.backtest import OURS
 from tdegnn.forecasting.forecaster import Forecaster
 from tdegnn.forecasting.held_out import choose_window, fewest_steps, split_for_forecast
 from tdegnn.forecasting.intervals import measure_coverage
+from tdegnn.parts import Part
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import single_thread
 
@@ -281,7 +282,7 @@ def test_without_a_graph_there_is_a_note_and_nodes_do_not_reach_each_other():
 
 @pytest.mark.slow
 def test_with_a_graph_neighbors_reach_each_other():
-    model = Forecaster(**SMALL, skip="none").fit(PANEL)
+    model = Forecaster(**SMALL, skip="none", operator=Part("walks", num_hops=1)).fit(PANEL)
     assert not any("no graph" in note for note in model.notes_)
     moved = PANEL.values.copy()
     moved[-1, 1] += 50
@@ -299,7 +300,7 @@ def with_weather(num_steps=STEPS):
 @pytest.mark.slow
 def test_what_is_known_ahead_helps_where_it_decides():
     panel = with_weather(90)
-    settings = SMALL | dict(learning_rate=0.1, num_steps=40, validate_every=5, dropout=0.0, horizon=2)
+    settings = SMALL | dict(learning_rate=0.1, num_steps=40, validate_every=5, dropout=0.0, horizon=2, skip="linear")
     without = Forecaster(**settings).fit(panel[:80])
     model = Forecaster(**settings, known=["weather"]).fit(panel[:80])
     errors = [each.summary_["held_out"]["forecaster"]["mse"] for each in (model, without)]
@@ -461,8 +462,11 @@ def test_the_step_is_the_best_on_the_held_out_windows(fitted):
 @pytest.mark.slow
 def test_the_training_on_everything_tells_its_steps():
     told = []
-    model = Forecaster(**SMALL).fit(PANEL, on_refit=lambda *steps: told.append(steps))
-    assert told == [(step, model.best_step_) for step in range(1, model.best_step_ + 1)]
+    model = Forecaster(**SMALL).fit(PANEL, on_progress=told.append)
+    num_steps, best_step = SMALL["num_steps"], model.best_step_
+    assert told[:num_steps] == [("training", step, num_steps) for step in range(1, num_steps + 1)]
+    again = "again, with the held-out steps"
+    assert told[num_steps:] == [(again, step, best_step) for step in range(1, best_step + 1)]
 
 
 # Going on.
@@ -714,7 +718,7 @@ def test_before_fit_there_is_nothing(call):
         (dict(season=2), "a season of more than two steps, got 2"),
         (dict(known=["rain"]), "known ahead among channels that are not forecast .there are none., got 'rain'"),
         (dict(system="GCN"), "system to be one of DE-GNN, TDE-GNN_D, TDE-GNN_A, TDE-GNN_S, got 'GCN'"),
-        (dict(skip="yes"), "skip to be one of none, linear, by-node, or a class of your own, got 'yes'"),
+        (dict(skip="yes"), "skip to be one of none, last, season, linear, by-node, or a class of your own, got 'yes'"),
         (dict(dropout=1.0), "dropout to be at least 0 and below 1"),
         (dict(coverage=90), "a coverage between 0 and 1, got 90. 0.9 stands for 90 %"),
         (dict(device="tpu"), "Expected device to be"),
@@ -722,7 +726,7 @@ def test_before_fit_there_is_nothing(call):
         (dict(hidden_channels=0), "hidden_channels to be at least 1, got 0"),
         (dict(num_layers=0), "num_layers to be at least 1, got 0"),
         (dict(step_size=float("nan")), "step_size to be finite, got nan"),
-        (dict(states="liquid"), "states to be one of latent, physical, got 'liquid'"),
+        (dict(states="liquid"), "states to be one of windows, latent, physical, got 'liquid'"),
         (dict(coefficients="keen"), "coefficients to be one of euler, .*, or a class of your own, got 'keen'"),
         (
             dict(coefficients="direct", system="TDE-GNN_D"),
@@ -834,10 +838,10 @@ def test_another_folder_is_refused(tmp_path):
 def test_weights_of_other_settings_are_refused(one_step, tmp_path):
     one_step.save(tmp_path / "model")
     config = RunFolder.open(tmp_path / "model").config
-    config["settings"]["skip"] = "none"
+    config["settings"]["readout"] = "last"
     with RunFolder.create(tmp_path / "other", config) as folder:
         one_step.fitted_.write(folder)
-    with pytest.raises(InputError, match="weights of the settings in .*, got others .skip.*. Pass the classes"):
+    with pytest.raises(InputError, match="weights of the settings in .*, got others .readout.*. Pass the classes"):
         Forecaster.load(tmp_path / "other")
 
 

@@ -156,6 +156,7 @@ class FrameMaker:
             num_known=len(self.known) + self.num_waves,
             num_targets=self.num_targets,
             num_waves=self.num_waves,
+            period=min((round(season.period) for season in self.seasons), default=0),
         )
 
     def windows(
