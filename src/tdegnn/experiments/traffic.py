@@ -1,8 +1,8 @@
 """A week of traffic in Los Angeles: default forecasts with and without edges, and with other rules for c.
 
-A forecaster is fitted to the first 80 % of the steps. From each later step it forecasts the next twelve, an hour. Errors
-are measured over all steps up to 15, 30, 45 and 60 minutes. Differences between two forecasters are paired by origin,
-with intervals from blocks of origins: forecasts that overlap are not independent.
+A forecaster is fitted to the first 80 % of the steps. From each later step it forecasts the next twelve, an hour.
+Errors are measured over all steps up to 15, 30, 45 and 60 minutes. Differences between two forecasters are paired by
+origin, with intervals from blocks of origins: forecasts that overlap are not independent.
 """
 
 from __future__ import annotations
