@@ -28,6 +28,7 @@ from tdegnn.experiments.table1 import BEST
 from tdegnn.nodes.settings import NodeConfig
 from tdegnn.parts import Part
 from tdegnn.training.devices import choose_placement
+from tests.best_page import renew_best, show
 from tests.cli.test_commands import run
 from tests.node_datasets import make_dataset
 
@@ -117,6 +118,14 @@ def test_a_dataset_is_searched_once_and_its_best_rows_are_adopted(small, tmp_pat
     write_records(tmp_path / "poisoned.jsonl", [{**line, "test_accuracy": 0.0} for line in lines])
     poisoned = summarize_best(read_lines(tmp_path / "poisoned.jsonl"), "citeseer", SMALL)
     assert (poisoned.best, poisoned.configs) == (result.best, result.configs)
+
+    page = renew_best("", lines, SMALL)
+    assert f"**{show(result.rows[result.best])}**" in page
+    texts = [show(result.mean_of_seeds), str(result.nested.gain), *map(str, result.ablation.values())]
+    assert all(text in page for text in texts)
+    assert "| Citeseer, without empty nodes |" in page
+    assert page.count("| near-identity | ") == 1  # among the families
+    assert "Without all rows yet: Squirrel, Film, Chameleon, PubMed, Cora, " in page
 
     monkeypatch.setattr("tdegnn.experiments.best_tables.read_families", lambda: SMALL)
     options = ["--dataset", "citeseer", "--report", "--out", str(path)]
