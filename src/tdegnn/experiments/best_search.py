@@ -131,19 +131,28 @@ class Candidate:
     shape: int
     numbers: Mapping[str, float]
 
+    @property
+    def group(self) -> str:
+        """The name of its family and shape: what networks share that are trained together."""
+        return f"{self.family.name}, shape {self.shape}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All settings, written flat."""
+        return {**USUAL, **self.family.base, **self.family.shapes[self.shape], **self.numbers}
+
     @cache  # noqa: B019 (candidates of rung 1 live as long as the process)
     def config(self, rung: Rung) -> NodeConfig:
         """Return the configuration as it is trained in a rung."""
-        settings = {**USUAL, **self.family.base, **self.family.shapes[self.shape], **self.numbers}
-        config = config_of(SYSTEM, settings)
+        config = config_of(SYSTEM, self.settings)
         assert isinstance(config, NodeConfig)  # no rival has this name
         return replace(config, num_steps=min(config.num_steps, rung.num_steps))
 
     def trainings(self, rung: Rung, num_splits: int) -> Iterator[Training]:
         """Yield the trainings of a rung."""
-        group, config = f"{self.family.name}, shape {self.shape}", self.config(rung)
+        config = self.config(rung)
         for split in splits_of(rung, num_splits):
-            yield Training(rung.name, group, config, split, seed_of(split))
+            yield Training(rung.name, self.group, config, split, seed_of(split))
 
 
 def splits_of(rung: Rung, num_splits: int) -> range:
