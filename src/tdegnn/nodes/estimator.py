@@ -135,8 +135,8 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         validate_every: Steps between two validations.
         patience: Steps without improvement on validation after which training ends. If None, it ends after `num_steps`.
         baselines: Whether to compare the result with answers that need no network: the most frequent class (or the
-            mean), a linear model of the features alone, and a kernel ridge of the link lists alone. Their scores are in
-            `summary_`, and `notes_` says which of them do as well as the network.
+            mean), a linear model of the features alone, for classes also a perceptron, and a kernel ridge of the link
+            lists alone. Their scores are in `summary_`, and `notes_` says which of them do as well as the network.
         seed: Seed of weights, dropout, and the nodes held out for validation.
         device: `"auto"`, `"cpu"` or `"cuda"`.
         precision: `"32-true"` or `"64-true"`: numbers of 32 or of 64 bits.
