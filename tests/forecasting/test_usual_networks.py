@@ -29,7 +29,7 @@ QUICK = dict(window=3, order=2, num_members=1, num_steps=4, validate_every=2, de
         ({"walks": 2.0, "alone": 1.0, "walks-unnamed": 0.0, "frames": 0.0}, 4, ["walks", "alone", "walks-unnamed"]),
         ({"walks": 1.0, "alone": 2.0, "alone-unnamed": 0.0, "frames": 0.0}, 4, ["walks", "alone", "alone-unnamed"]),
         (
-            {"walks": math.nan, "alone": 1.0, "alone-unnamed": 0.0, "frames": 0.0},
+            {"walks": math.nan, "alone": 1, "alone-unnamed": 0, "frames": 0},
             4,
             ["walks", "alone", "alone-unnamed"],
         ),
@@ -130,9 +130,7 @@ def test_counts_are_whole_numbers_of_at_least_zero():
 # Time budgets.
 
 
-@pytest.mark.parametrize(
-    ("budget", "seconds"), [(90, 90.0), (1.5, 1.5), ("2min", 120.0), ("90s", 90.0), ("1h", 3600.0)]
-)
+@pytest.mark.parametrize(("budget", "seconds"), [(90, 90), (1.5, 1.5), ("2min", 120), ("90s", 90), ("1h", 3600)])
 def test_budgets_are_seconds_or_texts(budget, seconds):
     assert parse_seconds(budget) == seconds
 
