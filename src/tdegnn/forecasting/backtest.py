@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -142,9 +142,7 @@ def _forecast(trained: Forecaster, panel: Panel, firsts: range, fit_seconds: flo
     return _Block(values, low, high, fit_seconds, perf_counter() - started)
 
 
-def _compete(
-    contender: Contender, task: ContenderTask, panel: Panel, firsts: range, trained: Forecaster
-) -> _Block:
+def _compete(contender: Contender, task: ContenderTask, panel: Panel, firsts: range, trained: Forecaster) -> _Block:
     """Return the forecasts of a contender from all origins, with intervals as the forecaster makes them."""
     started = perf_counter()
     fitted = contender.fit(task)
@@ -164,13 +162,13 @@ def _compete(
 
 
 def _join(parts: list[_Block]) -> MethodForecasts:
-    arrays = [np.concatenate([getattr(part, name) for part in parts]) for name in ("values", "low", "high")]
-    seconds = [float(sum(getattr(part, name) for part in parts)) for name in ("fit_seconds", "predict_seconds")]
-    return MethodForecasts(*arrays, *seconds)
+    values, low, high, fit_seconds, predict_seconds = zip(*parts, strict=True)
+    ends = np.concatenate(low), np.concatenate(high)
+    return MethodForecasts(np.concatenate(values), *ends, sum(fit_seconds), sum(predict_seconds))
 
 
 def _notes(judge: Judge, panel: Panel) -> list[str]:
-    notes: list[Any] = []
+    notes = []
     num_constant = int((~judge.has_scale).any(axis=1).sum())
     if num_constant:
         notes.append(f"MASE leaves out {num_constant} of {panel.num_nodes} nodes: the naive forecast of it is exact.")

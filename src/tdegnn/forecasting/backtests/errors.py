@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from tdegnn.forecasting.baselines.naive import Predictions
 from tdegnn.metrics import (
@@ -77,9 +77,9 @@ class Judge:
         }
 
     @property
-    def has_scale(self) -> np.ndarray:
+    def has_scale(self) -> Bool[np.ndarray, "nodes targets"]:
         """Whether the naive forecast had errors in training, per node and target: else there is no unit."""
-        return np.isfinite(self.scale) & (self.scale > 0)
+        return np.asarray(np.isfinite(self.scale) & (self.scale > 0))
 
     def _scaled(self, forecasts: Predictions, per: Per | None, shape: tuple[int, ...]) -> Float[np.ndarray, "*kept"]:
         is_observed = ~np.isnan(self.observed) & self.has_scale

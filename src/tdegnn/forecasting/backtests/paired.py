@@ -48,7 +48,7 @@ class OriginErrors(NamedTuple):
 
 def block_length(num_origins: int, horizon: int, stride: int) -> int:
     """Return the number of origins in a block."""
-    return min(num_origins, max(ceil(horizon / stride), round(num_origins ** (1 / 3))))
+    return min(num_origins, max(ceil(horizon / stride), round(float(num_origins ** (1 / 3)))))
 
 
 def draw_origins(num_origins: int, block: int, seed: int = 0) -> Int[np.ndarray, "resamples origins"]:

@@ -43,7 +43,14 @@ def _draw_steps(panel: Axes, backtest: Backtest, names: list[str], look: dict[st
         rows, (color, marker) = table[table["method"] == name], look[name]
         width, order = (2.6, 3) if name == OURS else (1.3, 2)
         panel.plot(
-            rows["step"], rows["mae"], color=color, marker=marker, markersize=4, linewidth=width, zorder=order, label=name
+            rows["step"],
+            rows["mae"],
+            color=color,
+            marker=marker,
+            markersize=4,
+            linewidth=width,
+            zorder=order,
+            label=name,
         )
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     panel.set_xlabel("steps ahead")

@@ -79,7 +79,7 @@ class Backtest:
     @property
     def horizon(self) -> int:
         """Number of steps that are forecast from an origin."""
-        return self.judge.observed.shape[1]
+        return int(self.judge.observed.shape[1])
 
     @property
     def aimed_coverage(self) -> float:
@@ -93,9 +93,7 @@ class Backtest:
 
     def means(self) -> dict[str, dict[str, float]]:
         """Return the errors of each method over all origins, steps and nodes, lowest mean absolute error first."""
-        errors = {
-            name: {error: float(value) for error, value in self._measure(name).items()} for name in self.methods
-        }
+        errors = {name: {error: float(value) for error, value in self._measure(name).items()} for name in self.methods}
         # NaN sorts last.
         return dict(sorted(errors.items(), key=lambda item: (np.isnan(item[1]["mae"]), item[1]["mae"])))
 
@@ -177,7 +175,9 @@ class Backtest:
 
     def to_record(self) -> dict[str, Any]:
         """Return everything but the forecasts, for JSON."""
-        seconds = {name: {"fit": each.fit_seconds, "predict": each.predict_seconds} for name, each in self.methods.items()}
+        seconds = {
+            name: {"fit": each.fit_seconds, "predict": each.predict_seconds} for name, each in self.methods.items()
+        }
         differences = {
             name: {error: each._asdict() for error, each in of_method.items()}
             for name, of_method in self.differences().items()

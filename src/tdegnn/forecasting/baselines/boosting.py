@@ -19,7 +19,7 @@ from tdegnn.forecasting.baselines.naive import Predictions, SeriesInputs
 from tdegnn.forecasting.baselines.ridge import CenteredSeries, Feature
 
 # Maximum number of rows (origins times nodes) that a model learns from.
-MOST_ROWS = 2**17
+MOST_ROWS = 2**16
 # Maximum number of rows that are forecast at once.
 ROWS_AT_ONCE = 2**18
 # Training ends when the validation error has not improved for this many trees.
@@ -42,7 +42,7 @@ class BoostedTrees:
 
     features: tuple[Feature, ...]
     num_rounds: int = 300
-    learning_rate: float = 0.05
+    learning_rate: float = 0.1
     num_leaves: int = 31
     seed: int = 0
 
@@ -58,14 +58,15 @@ class BoostedTrees:
         """Number of steps a forecast looks at."""
         return max(1, *(feature.num_seen for feature in self.features))
 
-    def fit(self, series: SeriesInputs, training_steps: range, validation_steps: range, horizon: int = 1) -> FittedTrees:
+    def fit(
+        self, series: SeriesInputs, training_steps: range, validation_steps: range, horizon: int = 1
+    ) -> FittedTrees:
         """See `ForecastMethod`. Training steps with too few steps before them are left out."""
         check_count(horizon=horizon)
         series.check_steps(training_steps, validation_steps)
-        trees = []
-        for target in range(series.num_targets):
-            frames = _frames(series, target)
-            trees.append([self._fit(frames, training_steps, validation_steps, ahead) for ahead in range(1, horizon + 1)])
+        frames = [_frames(series, target) for target in range(series.num_targets)]
+        aheads = range(1, horizon + 1)
+        trees = [[self._fit(each, training_steps, validation_steps, ahead) for ahead in aheads] for each in frames]
         return FittedTrees(self, trees)
 
     def rows(self, series: CenteredSeries, origins: range, ahead: int) -> Float[np.ndarray, "rows columns"]:

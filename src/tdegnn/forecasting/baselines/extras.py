@@ -21,7 +21,7 @@ def import_extra(module: str, extra: str) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        package = module.split(".")[0]
+        package = module.split(".", maxsplit=1)[0]
         raise InputError(
             f"Expected the package {package}, got none ({error}). Install it: pip install 'tdegnn[{extra}]'"
         ) from error

@@ -7,7 +7,7 @@ waves of the seasons and the channels known ahead.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -157,17 +157,17 @@ class BoostedContender(ClassicalContender):
 
     Args:
         num_rounds: Maximum number of trees per step ahead. Default: 300.
-        learning_rate: How much of its forecast each tree adds. Default: 0.05.
+        learning_rate: How much of its forecast each tree adds. Default: 0.1.
         num_leaves: Maximum number of leaves of a tree. Default: 31.
     """
 
-    def __init__(self, num_rounds: int = 300, learning_rate: float = 0.05, num_leaves: int = 31) -> None:
-        self.make = lambda features, seed: BoostedTrees(features, num_rounds, learning_rate, num_leaves, seed)
-        self.make((OwnLags(1),), 0)  # refuses wrong settings, and a missing package
+    def __init__(self, num_rounds: int = 300, learning_rate: float = 0.1, num_leaves: int = 31) -> None:
+        # Refuses wrong settings, and a missing package.
+        self.trees = BoostedTrees((OwnLags(1),), num_rounds, learning_rate, num_leaves)
 
     def method(self, task: ContenderTask) -> ForecastMethod:
         """See `ClassicalContender`."""
-        return self.make(_features(task), task.seed)
+        return replace(self.trees, features=_features(task), seed=task.seed)
 
 
 class StatisticalContender(ClassicalContender):

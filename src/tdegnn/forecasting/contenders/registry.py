@@ -89,7 +89,8 @@ def make_contenders(against: Sequence[PartLike]) -> dict[str, Contender]:
 
     if isinstance(against, str):
         raise InputError(f"Expected a list of methods, got the text {against!r}. Pass [{against!r}].")
-    family, made = contender_family(), {}
+    family = contender_family()
+    made: dict[str, Contender] = {}
     for given in against:
         part = given if isinstance(given, Part) else Part(given)
         kinds = expand_name(part.kind) if isinstance(part.kind, str) else (part.kind,)

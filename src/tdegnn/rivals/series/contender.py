@@ -6,7 +6,7 @@ many steps one after the other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tdegnn.data.panel import Panel
 from tdegnn.data.tables.node_features import NodeFeatures
@@ -26,10 +26,10 @@ from tdegnn.training.members import GroupDescent
 # Maximum number of steps that a recurrent network sees.
 MOST_FRAMES = 24
 # Maximum number of rows (windows times nodes) and of windows of a training step: a few hundredths of a second of work.
-ROWS_PER_STEP, WINDOWS_PER_STEP = 2**13, 64
-NUM_LOOKS = 40
+ROWS_PER_STEP, WINDOWS_PER_STEP = 2**12, 64
+NUM_LOOKS = 25
 # Training ends when the validation error has not improved for this share of all steps.
-PATIENCE = 0.25
+PATIENCE = 0.3
 
 
 class CellContender(Contender):
@@ -41,7 +41,7 @@ class CellContender(Contender):
         dropout: Fraction of the states that is dropped in training. Default: 0.1.
         learning_rate: Learning rate of all weights. Default: 0.005.
         weight_decay: How strongly weights are pulled to zero. Default: 0.0001.
-        num_steps: Maximum number of optimizer steps. Default: 1000.
+        num_steps: Maximum number of optimizer steps. Default: 500.
         batch_size: Windows per step. If None, as many as make a quick step.
     """
 
@@ -52,14 +52,11 @@ class CellContender(Contender):
         dropout: float = 0.1,
         learning_rate: float = 0.005,
         weight_decay: float = 0.0001,
-        num_steps: int = 1000,
+        num_steps: int = 500,
         batch_size: int | None = None,
     ) -> None:
         descent = GroupDescent(learning_rate, weight_decay)
-        self.make_config = lambda usual: SeriesRivalConfig(
-            system, hidden_channels, dropout, descent, num_steps, usual if batch_size is None else batch_size
-        )
-        self.make_config(1)  # refuses an unknown name
+        self.config = SeriesRivalConfig(system, hidden_channels, dropout, descent, num_steps, batch_size)
 
     def fit(self, task: ContenderTask) -> FittedCell:
         """See `Contender`. The held-out steps choose the number of steps; then everything is learned from."""
@@ -71,7 +68,8 @@ class CellContender(Contender):
             maker = maker.with_node_features(task.node_features)
         placement = choose_placement(task.device)
         frames = _Frames(maker, task.node_features, placement)
-        config = self.make_config(max(1, min(WINDOWS_PER_STEP, ROWS_PER_STEP // panel.num_nodes)))
+        usual = max(1, min(WINDOWS_PER_STEP, ROWS_PER_STEP // panel.num_nodes))
+        config = replace(self.config, batch_size=self.config.batch_size or usual)
         with threads_for(panel):
             series = WindowedSeries(graph_of(panel), maker, frames.windows(panel), placement)
             trained = series.train_twice(
