@@ -20,6 +20,7 @@ from tdegnn.data.times.seasons import Season, seasons_of
 from tdegnn.errors import Argument, InputError
 from tdegnn.forecasting.backtests.errors import Judge
 from tdegnn.forecasting.backtests.origins import choose_origins
+from tdegnn.forecasting.backtests.paired import FEWEST_BLOCKS, block_length
 from tdegnn.forecasting.backtests.result import Backtest, MethodForecasts
 from tdegnn.forecasting.baselines.naive import Predictions
 from tdegnn.forecasting.contenders.classical import observed_windows
@@ -115,7 +116,7 @@ def run_backtest(
         period,
         tuple(orders),
         refit,
-        tuple(_notes(judge, panel)),
+        tuple(_notes(judge, origins.firsts.step)),
     )
 
 
@@ -167,9 +168,12 @@ def _join(parts: list[_Block]) -> MethodForecasts:
     return MethodForecasts(np.concatenate(values), *ends, sum(fit_seconds), sum(predict_seconds))
 
 
-def _notes(judge: Judge, panel: Panel) -> list[str]:
+def _notes(judge: Judge, stride: int) -> list[str]:
     notes = []
+    num_origins, horizon, num_nodes, _ = judge.observed.shape
     num_constant = int((~judge.has_scale).any(axis=1).sum())
     if num_constant:
-        notes.append(f"MASE leaves out {num_constant} of {panel.num_nodes} nodes: the naive forecast of it is exact.")
+        notes.append(f"MASE leaves out {num_constant} of {num_nodes} nodes, which never changed before the origins.")
+    if num_origins < FEWEST_BLOCKS * block_length(num_origins, horizon, stride):
+        notes.append(f"{num_origins} origins are too few for intervals of differences. Take more.")
     return notes
