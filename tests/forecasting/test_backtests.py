@@ -1,5 +1,8 @@
 """Origins, errors and paired differences of a backtest, and its tables."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,9 +13,11 @@ from tdegnn.forecasting.backtests.errors import ERRORS, Judge
 from tdegnn.forecasting.backtests.origins import MOST_ORIGINS, choose_origins
 from tdegnn.forecasting.backtests.paired import OriginErrors, block_length, compare, draw_origins
 from tdegnn.forecasting.contenders.contender import Contender
+from tdegnn.forecasting.contenders.registry import CONTENDERS, GROUPS
 from tdegnn.forecasting.forecaster import Forecaster
 from tdegnn.training.devices import single_thread
 
+ROOT = Path(__file__).parent.parent.parent
 NAMES = ("ant", "bee", "cat")
 SMALL = dict(window=3, order=2, hidden_channels=4, num_layers=1, num_members=1, num_steps=4, horizon=2, device="cpu")
 
@@ -165,6 +170,7 @@ def test_methods_are_trained_once_and_forecast_from_every_origin(backtest):
         np.testing.assert_array_equal(backtest.judge.observed[place], panel.values[64 + place : 66 + place])
 
 
+@pytest.mark.slow
 def test_methods_without_residuals_have_no_intervals(backtest):
     means = backtest.means()
     assert np.isnan(means["Repeated"]["coverage"])
@@ -176,6 +182,7 @@ def test_methods_without_residuals_have_no_intervals(backtest):
     )
 
 
+@pytest.mark.slow
 def test_tables_name_their_rows(backtest):
     frame = backtest.to_frame()
     assert len(frame) == 4 * 15 * 2 * 3
@@ -187,6 +194,17 @@ def test_tables_name_their_rows(backtest):
     found = by_both[(by_both["method"] == "ridge") & (by_both["node"] == "cat") & (by_both["step"] == 1)]
     assert found["mae"].item() == pytest.approx(rows["error"].abs().mean())
     assert backtest.by_node().shape == (12, 2 + len(ERRORS))
+
+
+@pytest.mark.slow
+def test_the_page_on_backtests_is_true(monkeypatch):
+    page = (ROOT / "docs" / "backtests.md").read_text()
+    monkeypatch.chdir(ROOT)
+    said = {}
+    exec(re.search(r"```python\n(.*?)```", page, flags=re.DOTALL)[1], said)
+    assert list(said["backtest"].methods) == ["forecaster", "mean", "last", "season", "ridge", "gconvgru"]
+    assert len(said["figure"].axes) == 2
+    assert all(f"`{name}`" in page for name in (*CONTENDERS, *GROUPS))
 
 
 def test_wrong_requests_are_explained():

@@ -70,7 +70,7 @@ def step_numbers(times: pd.Index, length: float) -> Float[np.ndarray, " time"]:
     return np.asarray(times, dtype=np.float64) / length
 
 
-def seasons_of(times: pd.Index, given: float | None = None) -> tuple[Season, ...]:
+def seasons_of(times: pd.Index, given: float | int | None = None) -> tuple[Season, ...]:
     """Return the seasons that dates of this step can show, if they span enough cycles.
 
     Args:
