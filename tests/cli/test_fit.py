@@ -454,6 +454,23 @@ def test_a_backtest_compares_with_naive_forecasts(run, tmp_path):
     np.testing.assert_allclose(rows["error"], rows["observed"] - rows["forecast"], rtol=1e-4, atol=1e-5)
 
 
+def test_options_of_a_backtest_come_through(monkeypatch, run):
+    asked = []
+
+    def stop(model, panel, **options):
+        asked.append(options)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(Forecaster, "backtest", stop)
+    assert run("backtest", SERIES)[0] == 0
+    assert run("backtest", SERIES, "--refit", "--folds", "5", "--stride", "2", "--against", "last,cells")[0] == 0
+    names = ("against", "num_folds", "stride", "refit")
+    assert [tuple(options[name] for name in names) for options in asked] == [
+        (None, None, None, False),
+        (["last", "cells"], 5, 2, True),
+    ]
+
+
 @pytest.mark.slow
 def test_a_backtest_names_its_rivals(run):
     options = ("--window", "4", "--horizon", "2", "--against", "Ridge,season", "--against", "last", "--json")

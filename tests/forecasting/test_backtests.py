@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tdegnn import Graph, InputError
+from tdegnn import Graph, InputError, TrainingError
 from tdegnn.data.panel import Panel
 from tdegnn.forecasting.backtests.errors import ERRORS, Judge
 from tdegnn.forecasting.backtests.origins import MOST_ORIGINS, choose_origins
@@ -205,6 +205,39 @@ def test_the_page_on_backtests_is_true(monkeypatch):
     assert list(said["backtest"].methods) == ["forecaster", "mean", "last", "season", "ridge", "gconvgru"]
     assert len(said["figure"].axes) == 2
     assert all(f"`{name}`" in page for name in (*CONTENDERS, *GROUPS))
+
+
+class Short(Repeated):
+    """Forecasts one step only."""
+
+    def predict(self, panel, first_target_steps):
+        return super().predict(panel, first_target_steps)[:, :1]
+
+
+class Diverged(Repeated):
+    """Cannot be trained."""
+
+    def fit(self, task):
+        raise TrainingError("Expected numbers, got none.")
+
+
+@pytest.mark.slow
+def test_a_method_that_cannot_be_trained_does_not_stop_the_others():
+    model = Forecaster(**SMALL | dict(num_steps=1))
+    backtest = model.backtest(make_panel(), against=[Diverged, "last"], num_folds=2)
+    assert backtest.notes[0] == "Diverged could not be trained: Expected numbers, got none."
+    means = backtest.means()
+    assert list(means)[-1] == "Diverged"
+    assert np.isnan(means["Diverged"]["mae"])
+    assert np.isfinite(means["last"]["mae"])
+    assert np.isnan(backtest.differences()["Diverged"]["mae"].difference)
+    assert len(backtest.plot().axes) == 2
+
+
+@pytest.mark.slow
+def test_forecasts_of_another_shape_are_refused():
+    with pytest.raises(InputError, match=r"forecasts of Short of shape \(1, 2, 3, 1\), got \(1, 1, 3, 1\)"):
+        Forecaster(**SMALL | dict(num_steps=1)).backtest(make_panel(), against=[Short], num_folds=1)
 
 
 def test_wrong_requests_are_explained():

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from tdegnn.data.panel import Panel
 from tdegnn.data.tables.node_features import NodeFeatures
 from tdegnn.data.times.seasons import Season, seasons_of
-from tdegnn.errors import Argument, InputError
+from tdegnn.errors import Argument, InputError, TrainingError
 from tdegnn.forecasting.backtests.errors import Judge
 from tdegnn.forecasting.backtests.origins import choose_origins
 from tdegnn.forecasting.backtests.paired import FEWEST_BLOCKS, block_length
@@ -82,7 +82,7 @@ def run_backtest(
     seasons = seasons_of(before.times, forecaster.season)
     contenders = _make_contenders(against, seasons)
     blocks: dict[str, list[_Block]] = {name: [] for name in (OURS, *contenders)}
-    orders = []
+    orders, failures = [], {}
     for firsts in origins.trainings:
         seen = panel[: firsts.start]
         on_method(OURS)
@@ -102,7 +102,13 @@ def run_backtest(
         )
         for name, contender in contenders.items():
             on_method(name)
-            blocks[name].append(_compete(contender, task, panel, firsts, trained))
+            try:
+                block = _compete(contender, task, panel, firsts, trained)
+            except TrainingError as error:
+                # The others are still worth comparing.
+                failures[name] = f"{name} could not be trained: {error}"
+                block = _nothing(len(firsts), task)
+            blocks[name].append(block)
     period = shortest_period(seasons) if len(before.times) > shortest_period(seasons) else 1
     scale = seasonal_naive_scale(before.values[..., : panel.num_targets], period).numpy()
     judge = Judge(observed_windows(panel, origins.firsts, horizon), scale, forecaster.coverage)
@@ -116,7 +122,7 @@ def run_backtest(
         period,
         tuple(orders),
         refit,
-        tuple(_notes(judge, origins.firsts.step)),
+        (*failures.values(), *_notes(judge, origins.firsts.step)),
     )
 
 
@@ -160,6 +166,12 @@ def _compete(contender: Contender, task: ContenderTask, panel: Panel, firsts: ra
     if trained.lowest is not None:
         values, low = np.maximum(values, trained.lowest), np.maximum(low, trained.lowest)
     return _Block(values, low, high, fit_seconds, perf_counter() - started)
+
+
+def _nothing(num_origins: int, task: ContenderTask) -> _Block:
+    """Return forecasts of a method that failed."""
+    missing = np.full((num_origins, task.horizon, task.panel.num_nodes, task.panel.num_targets), np.nan)
+    return _Block(missing, missing, missing, 0.0, 0.0)
 
 
 def _join(parts: list[_Block]) -> MethodForecasts:

@@ -11,7 +11,10 @@ import pytest
 from tdegnn import Graph, InputError, Part
 from tdegnn.data.panel import Panel
 from tdegnn.data.times.seasons import seasons_of
+from tdegnn.forecasting.baselines.boosting import BoostedTrees
 from tdegnn.forecasting.baselines.extras import import_extra
+from tdegnn.forecasting.baselines.ridge import OwnLags
+from tdegnn.forecasting.baselines.statistical import StatisticalForecast
 from tdegnn.forecasting.contenders.contender import ContenderTask
 from tdegnn.forecasting.contenders.registry import CELLS, CONTENDERS, GROUPS, expand_name, make_contenders
 from tdegnn.rivals.series.registry import SERIES_NETWORKS
@@ -99,6 +102,15 @@ def test_a_missing_package_names_its_extra(monkeypatch):
             make_contenders([name])
     with pytest.raises(InputError, match=r"pip install 'tdegnn\[stats\]'"):
         import_extra("nosuchpackage.models", "stats")
+
+
+def test_wrong_settings_are_refused(as_a_user):
+    for make, message in (
+        (lambda: StatisticalForecast("AutoCES"), "Expected a model among AutoARIMA, AutoETS, AutoTheta, got 'AutoCES'"),
+        (lambda: BoostedTrees((OwnLags(1),), learning_rate=2.0), "Expected a learning_rate between 0 and 1, got 2.0"),
+    ):
+        with pytest.raises(InputError, match=message):
+            make()
 
 
 class FakeModel:
