@@ -22,7 +22,8 @@ from tdegnn.data.scalers import Per
 from tdegnn.data.tables.node_features import NodeFeatures, NodeFeaturesSource, read_node_features
 from tdegnn.data.times.seasons import Season, seasons_of
 from tdegnn.errors import Argument, InputError, NotFittedError, check_count
-from tdegnn.forecasting.backtest import Backtest, run_backtest
+from tdegnn.forecasting.backtest import run_backtest
+from tdegnn.forecasting.backtests.result import Backtest
 from tdegnn.forecasting.fitted import FittedForecaster, describe_data, graph_of
 from tdegnn.forecasting.forecast import Forecast
 from tdegnn.forecasting.frames import FrameMaker
@@ -54,9 +55,6 @@ from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.loop import Look
 from tdegnn.training.network_choice import ChosenNetwork, choose_network, given_settings
 from tdegnn.training.order_choice import AUTO, ChosenOrder
-
-# Number of waves of a season that the user gives: enough for its shape, too few to follow its noise.
-NUM_WAVES = 3
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -173,24 +171,44 @@ class Forecaster(ForecasterSettings):
         panel: Panel,
         *,
         node_features: NodeFeaturesSource = None,
-        num_folds: int = 3,
+        against: Sequence[PartLike] | None = None,
+        num_folds: int | None = None,
         stride: int | None = None,
-        on_fold: Callable[[], object] = lambda: None,
+        refit: bool = False,
+        on_method: Callable[[str], object] = lambda _: None,
     ) -> Backtest:
         """Measure the forecasts of these settings as if the series had ended earlier. `fitted_` does not change.
+
+        All methods are trained on the steps before the first origin, and forecast from each origin with the data up to
+        there.
 
         Args:
             panel: The series.
             node_features: Features of the nodes, as in `fit`.
-            num_folds: Number of origins. The last one is `horizon` steps before the end.
-            stride: Steps from one origin to the next. Defaults to the horizon.
-            on_fold: Called after each fold, for a progress bar.
+            against: What to compare with: names such as `"ridge"` or `"dcrnn"` (see
+                `forecasting/contenders/registry.py`), your own classes of `Contender`, or a `Part` of these with
+                settings. If None, the naive forecasts.
+            num_folds: Number of origins. The last one is `horizon` steps before the end. If None, as many as there are
+                in the last fifth of the series; 3 with `refit`.
+            stride: Steps from one origin to the next. If None, the horizon if `num_folds` or `refit` is given, else 1,
+                or more to keep to 500 origins.
+            refit: Whether to train anew for each origin.
+            on_method: Called with the name of each method before it is trained, for a progress bar.
         """
         check_is_panel(panel)
         if self.is_fitted:
             panel = in_steps_of(panel, self.fitted_.tail)
         features = self._read_features(node_features, panel)
-        return run_backtest(self, panel, features, num_folds=num_folds, stride=stride, on_fold=on_fold)
+        return run_backtest(
+            self,
+            panel,
+            features,
+            against=against,
+            num_folds=num_folds,
+            stride=stride,
+            refit=refit,
+            on_method=on_method,
+        )
 
     def plot(
         self,
@@ -401,12 +419,7 @@ class Forecaster(ForecasterSettings):
         """Return the season that the user gave, or the seasons of the dates. Physical states have none."""
         if self.states == "physical":
             return ()
-        if self.season is None:
-            return seasons_of(panel.times)
-        num_waves = min(NUM_WAVES, int((self.season - 1e-9) // 2))
-        if num_waves < 1:
-            raise InputError(f"Expected a season of more than two steps, got {self.season:g}.")
-        return (Season(float(self.season), num_waves),)
+        return seasons_of(panel.times, self.season)
 
     def _read_features(self, source: NodeFeaturesSource, panel: Panel) -> NodeFeatures | None:
         if source is None:
