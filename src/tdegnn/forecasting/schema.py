@@ -87,6 +87,19 @@ class HeldOutSteps(StoredWithOthers):
     steps: Whole
 
 
+class HeldOutCoverage(Stored):
+    """The method of the intervals, and the coverage that it has on held-out windows that it did not learn from."""
+
+    method: str
+    aimed: float
+    reached: float
+    width: float
+    pinball: float
+    by_step: list[float | None]
+    by_hour: dict[str, float | None]
+    by_node: dict[str, float | None]
+
+
 class ForecasterSummary(Stored):
     """The entries of summary.json."""
 
@@ -94,6 +107,8 @@ class ForecasterSummary(Stored):
     window: Size
     order: Order
     held_out: HeldOutSteps
+    # Missing in earlier versions.
+    intervals: HeldOutCoverage | None = None
     notes: list[str]
 
 

@@ -47,7 +47,9 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
         skip: The forecast that is added to that of the layers: `"none"`, `"linear"`, `"by-node"` (linear, with weights
             per node as far as they help on the held-out steps), or your own module `skip(frames, graph) -> forecast`,
             which learns as embeddings do. If None, `"by-node"` if that fits into memory, else `"linear"`.
-        intervals: How intervals are learned: `"conformal"`, or your own `Intervals`.
+        intervals: How intervals are learned: `"auto"` chooses by the held-out steps, `"conformal"` (fixed widths),
+            `"normalized"` (wide where forecasts are difficult), `"counts"`, `"adaptive"` (they follow newer steps), or
+            your own `Intervals`.
         window: Number of steps a forecast sees. If None, chosen on the held-out steps.
         horizon: Number of steps that are forecast at once. `predict` goes further by forecasting from its forecasts.
         order: Number of frames that become states, at most the window. `"auto"` takes the order in time of the series
@@ -82,7 +84,7 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
     coefficients: PartLike | None = None
     operator: PartLike | None = None
     skip: PartLike | None = None
-    intervals: PartLike = "conformal"
+    intervals: PartLike = "auto"
     window: int | None = None
     horizon: int = 1
     order: Order = 4
