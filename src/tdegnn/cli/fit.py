@@ -117,6 +117,9 @@ def _print_result(model: Forecaster, rule: str) -> None:
         ["c (mean over layers)", vector(model.coefficients_.mean(axis=0).tolist())],
         ["largest root", number(model.explain().max_root_modulus)],
     ]
+    intervals = summary.get("intervals")
+    if intervals is not None:
+        facts.append(["intervals", f"{intervals['method']}; {100 * intervals['reached']:.0f} % of the last steps held"])
     if model.states == "physical":
         facts.append(["what c says", model.explain().verdict])
     print_table(rule, ["", "value"], facts)

@@ -252,9 +252,8 @@ def _notes_of_intervals(
     if intervals is None:
         return ["There are too few held-out steps for intervals. Take a longer series."]
     lowest_seen = np.nanmin(panel.values[..., : panel.num_targets])
-    if settings.lowest is None and lowest_seen >= 0 > np.nanmin(
-        apply_intervals(intervals, context.forecasts, context)[0]
-    ):
+    lowest_end = np.nanmin(apply_intervals(intervals, context.forecasts, context)[0])
+    if settings.lowest is None and lowest_seen >= 0 > lowest_end:
         text = "Nothing below 0 was observed, but intervals reach below it. If there can be nothing below 0, pass "
         return [Message(text, Argument("lowest", 0), ".")]
     return []

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from tdegnn.errors import LARGEST_VALUE
+from tdegnn.forecasting.intervals.auto import FIXED
 from tdegnn.forecasting.settings import FAMILIES, ForecasterSettings, upgrade_settings
 from tdegnn.graph import Direction
 from tdegnn.runs.run_folder import CONFIG, SUMMARY, RunFolder
@@ -124,7 +125,7 @@ def check_config(folder: RunFolder, kind: type[ForecasterSettings]) -> dict[str,
     settings = config["settings"]
     if folder.format == 1:
         checked(_OldConfig, config, file)
-        settings = kind().to_record() | upgrade_settings(settings)
+        settings = kind().to_record() | {"intervals": FIXED} | upgrade_settings(settings)
     checked(config_schema(kind, tuple(FAMILIES)), {"settings": settings}, file)
     data, frames = found.data, found.frames
     lowest = settings["lowest"]

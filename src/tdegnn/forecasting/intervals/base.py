@@ -133,7 +133,7 @@ class Intervals(ABC):
     def apply(self, forecast: Forecast) -> tuple[Forecast, Forecast]:
         """Return the lower and the upper end of the interval around each forecast."""
 
-    def follow(self, forecasts: Residuals, observed: Residuals, context: Context) -> Intervals:
+    def follow(self, forecasts: Residuals, observed: Residuals, context: Context) -> Intervals:  # noqa: ARG002
         """Return the intervals after newer steps were observed. By default they do not change.
 
         Args:
@@ -153,7 +153,11 @@ class Intervals(ABC):
         """Make the intervals from the arrays of `to_arrays`."""
 
     @classmethod
-    def stored_as(cls, arrays: Mapping[str, np.ndarray], sizes: tuple[int, int, int]) -> dict[str, Stored] | None:
+    def stored_as(
+        cls,
+        arrays: Mapping[str, np.ndarray],  # noqa: ARG003
+        sizes: tuple[int, int, int],  # noqa: ARG003
+    ) -> dict[str, Stored] | None:
         """Return what the arrays of `to_arrays` must be, to check a run folder. None if anything may be there.
 
         Args:

@@ -61,7 +61,7 @@ class CountIntervals(Intervals):
         residuals: Residuals,
         coverage: float = 0.9,
         *,
-        scale: Scales | None = None,
+        scale: Scales | None = None,  # noqa: ARG003 (counts have a unit)
         context: Context | None = None,
     ) -> CountIntervals:
         """Learn from forecasts of steps that the forecaster was not trained on.
@@ -126,7 +126,11 @@ class CountIntervals(Intervals):
         return cls(arrays["limits"], arrays["powers"], arrays["quantiles"], arrays["smallest"], coverage)
 
     @classmethod
-    def stored_as(cls, arrays: Mapping[str, np.ndarray], sizes: tuple[int, int, int]) -> dict[str, Stored]:
+    def stored_as(
+        cls,
+        arrays: Mapping[str, np.ndarray],  # noqa: ARG003
+        sizes: tuple[int, int, int],
+    ) -> dict[str, Stored]:
         """Return what each array must be."""
         horizon, _, num_targets = sizes
         return {
