@@ -123,8 +123,8 @@ class ForecasterOptions:
     intervals: Annotated[
         str | None,
         typer.Option(
-            help="How intervals are learned: [bold]conformal[/bold] (fixed widths), [bold]normalized[/bold] (wide where "
-            "forecasts are difficult), [bold]counts[/bold], or [bold]adaptive[/bold] (they follow newer steps).",
+            help="How intervals are learned: [bold]conformal[/bold] (fixed widths), [bold]normalized[/bold] (wide "
+            "where forecasts are difficult), [bold]counts[/bold], or [bold]adaptive[/bold] (they follow newer steps).",
             show_default="auto: chosen by held-out steps",
         ),
     ] = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -30,14 +31,19 @@ from tdegnn.forecasting.intervals.base import (
     finite_sample_quantile,
     need_context,
 )
-from tdegnn.forecasting.intervals.scale import Difficulty, FeatureRange, fit_log_linear
+from tdegnn.forecasting.intervals.scale import Difficulty, FeatureRange, fit_log_linear, scale_loss
 
 # Blocks of held-out windows, and how many of them at least for intervals of this kind.
 NUM_BLOCKS, FEWEST_PER_BLOCK = 8, 2
 # Rows to learn the weights of one step from at most: more take time and change nothing.
-MOST_ROWS = 6000
+MOST_ROWS = 4000
 # Residuals below, and above the forecast.
 SIGNS = (-1, 1)
+# Weights of the penalty to choose from.
+PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01)
+
+# Standardized features, and sizes of residuals on one side. NaN if not observed.
+Task: TypeAlias = tuple[Float[np.ndarray, "windows nodes columns"], Float[np.ndarray, "windows nodes"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,16 +90,20 @@ class NormalizedIntervals(Intervals):
         ranges = np.empty((4, horizon, num_targets, num_features))
         weights = np.empty((2, horizon, num_targets, num_features + 1))
         quantiles = np.empty((2, horizon, num_targets))
-        for step in range(horizon):
-            features = difficulty.features(step, known.forecasts, known)
-            for target in range(num_targets):
-                fitted = FeatureRange.of(features[:, :, target])
-                ranges[:, step, target] = fitted
-                rows = fitted.standardize(features[:, :, target])
-                for side, sign in enumerate(SIGNS):
-                    sizes = np.maximum(sign * residuals[:, step, :, target] / units[:, target], 0)
-                    weights[side, step, target] = _learn(rows, sizes)
-                    scores = _cross_scores(rows, sizes, horizon)
+
+        def tasks_of(step: int, target: int) -> list[Task]:
+            features = difficulty.features(step, known.forecasts, known)[:, :, target]
+            ranges[:, step, target] = FeatureRange.of(features)
+            rows = FeatureRange(*ranges[:, step, target]).standardize(features)
+            errors = residuals[:, step, :, target] / units[:, target]
+            return [(rows, np.maximum(sign * errors, 0)) for sign in SIGNS]
+
+        for target in range(num_targets):
+            penalty = _choose_penalty([task for step in {0, horizon - 1} for task in tasks_of(step, target)], horizon)
+            for step in range(horizon):
+                for side, (rows, sizes) in enumerate(tasks_of(step, target)):
+                    weights[side, step, target] = _learn(rows, sizes, penalty)
+                    scores = _cross_scores(rows, sizes, horizon, penalty)
                     quantiles[side, step, target] = finite_sample_quantile(scores.reshape(-1), each_side(coverage))
         if np.isinf(quantiles).any():
             raise InputError(
@@ -154,27 +164,67 @@ class NormalizedIntervals(Intervals):
         return fewest_residuals(each_side(coverage))
 
 
-def _learn(rows: Float[np.ndarray, "windows nodes columns"], sizes: Float[np.ndarray, "windows nodes"]) -> np.ndarray:
+class _Block(NamedTuple):
+    """Some of the held-out windows, and the others that their scale is learned from."""
+
+    windows: Int[np.ndarray, " block"]
+    others: Int[np.ndarray, " others"]
+
+
+def _learn(
+    rows: Float[np.ndarray, "windows nodes columns"], sizes: Float[np.ndarray, "windows nodes"], penalty: float
+) -> Float[np.ndarray, " columns"]:
     """Return weights learned from the observed sizes, of some windows and nodes if there are many."""
+    return fit_log_linear(*_known(rows, sizes), penalty)
+
+
+def _known(
+    rows: Float[np.ndarray, "windows nodes columns"], sizes: Float[np.ndarray, "windows nodes"]
+) -> tuple[Float[np.ndarray, "rows columns"], Float[np.ndarray, " rows"]]:
     is_known = ~np.isnan(sizes)
-    every = -(-int(is_known.sum()) // MOST_ROWS)
-    return fit_log_linear(rows[is_known][:: max(every, 1)], sizes[is_known][:: max(every, 1)])
+    every = max(1, -(-int(is_known.sum()) // MOST_ROWS))
+    return rows[is_known][::every], sizes[is_known][::every]
+
+
+def _choose_penalty(tasks: list[Task], horizon: int) -> float:
+    """Return the penalty whose scales fit windows best that they were not learned from."""
+    losses = dict.fromkeys(PENALTIES, 0.0)
+    for rows, sizes in tasks:
+        for block in _blocks(sizes, horizon):
+            if np.isnan(sizes[block.windows]).all():
+                continue
+            for penalty in PENALTIES:
+                weights = _learn(rows[block.others], sizes[block.others], penalty)
+                losses[penalty] += scale_loss(weights, *_known(rows[block.windows], sizes[block.windows]))
+    return min(losses, key=lambda penalty: losses[penalty])
 
 
 def _cross_scores(
-    rows: Float[np.ndarray, "windows nodes columns"], sizes: Float[np.ndarray, "windows nodes"], horizon: int
+    rows: Float[np.ndarray, "windows nodes columns"],
+    sizes: Float[np.ndarray, "windows nodes"],
+    horizon: int,
+    penalty: float,
 ) -> Float[np.ndarray, "windows nodes"]:
-    """Return sizes in units of a scale that was learned from other windows, without steps in common if possible."""
+    """Return sizes in units of a scale that was learned from other windows."""
+    scores = np.full(sizes.shape, np.nan)
+    for windows, others in _blocks(sizes, horizon):
+        scores[windows] = sizes[windows] / np.exp(rows[windows] @ _learn(rows[others], sizes[others], penalty))
+    return scores
+
+
+def _blocks(sizes: Float[np.ndarray, "windows nodes"], horizon: int) -> list[_Block]:
+    """Return blocks of windows, each with others that have no step in common with it, if these are enough."""
     num_windows = len(sizes)
     num_blocks = min(NUM_BLOCKS, num_windows // FEWEST_PER_BLOCK)
+    everything = np.arange(num_windows)
     if num_blocks < 2:
-        return np.asarray(sizes / np.exp(rows @ _learn(rows, sizes)))
-    scores = np.empty(sizes.shape)
-    for block in np.array_split(np.arange(num_windows), num_blocks):
-        choices = [_apart_from(block, num_windows, gap) for gap in (horizon - 1, 0)] + [np.arange(num_windows)]
+        return [_Block(everything, everything)]
+    blocks = []
+    for windows in np.array_split(everything, num_blocks):
+        choices = [_apart_from(windows, num_windows, gap) for gap in (horizon - 1, 0)] + [everything]
         others = next(each for each in choices if len(each) >= num_windows / 3 and not np.isnan(sizes[each]).all())
-        scores[block] = sizes[block] / np.exp(rows[block] @ _learn(rows[others], sizes[others]))
-    return scores
+        blocks.append(_Block(windows, others))
+    return blocks
 
 
 def _apart_from(block: Int[np.ndarray, " block"], num_windows: int, gap: int) -> Int[np.ndarray, " others"]:

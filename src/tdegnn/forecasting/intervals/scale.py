@@ -22,9 +22,11 @@ FLOOR = 0.05
 MOST_PHASES, PRIOR_COUNT = 48, 4.0
 # Share of the values of a feature that are cut at either end.
 CUT = 0.005
-# Weight of the squared weights: few held-out steps must not say much.
-PENALTY = 0.8
 MOST_ROUNDS, ENOUGH = 30, 1e-8
+# Mean sizes below this are no sizes: forecasts are never too low, or never too high.
+SMALLEST = 1e-12
+# Far from overflow, whatever it is multiplied by.
+LARGEST_EXPONENT = 300.0
 
 Rows = Float[np.ndarray, "*rows features"]
 
@@ -108,41 +110,45 @@ class FeatureRange(NamedTuple):
 
 
 def fit_log_linear(
-    rows: Float[np.ndarray, "rows columns"], sizes: Float[np.ndarray, " rows"]
+    rows: Float[np.ndarray, "rows columns"], sizes: Float[np.ndarray, " rows"], penalty: float = 0.0
 ) -> Float[np.ndarray, " columns"]:
     """Return the weights b that minimize the mean of `size exp(-x b) + x b` by Newton steps.
 
     Args:
         rows: Standardized features x, the first of which is one.
         sizes: Sizes that are not negative.
+        penalty: Weight of the squares of all weights but the first, which keeps them small if little is known.
     """
-    penalties = np.full(rows.shape[1], PENALTY)
-    penalties[0] = 1e-12
+    penalties = np.full(rows.shape[1], penalty)
+    penalties[0] = 0.0
     weights = np.zeros(rows.shape[1])
-    weights[0] = np.log(max(sizes.mean(), 1e-12))
-    value = _loss(weights, rows, sizes, penalties)
+    weights[0] = np.log(max(sizes.mean(), SMALLEST))
+    if sizes.mean() <= SMALLEST:
+        return weights
+    value = scale_loss(weights, rows, sizes) + penalties @ weights**2 / 2
     for _ in range(MOST_ROUNDS):
-        ratio = sizes * np.exp(-rows @ weights)
+        ratio = sizes * np.exp(np.minimum(-rows @ weights, LARGEST_EXPONENT))
         slope = rows.T @ (1 - ratio) / len(rows) + penalties * weights
         curvature = (rows * ratio[:, None]).T @ rows / len(rows) + np.diag(penalties)
         move = np.linalg.lstsq(curvature, slope, rcond=None)[0]
-        candidates = [weights - length * move for length in 0.5 ** np.arange(12)]
-        best = next((each for each in candidates if _loss(each, rows, sizes, penalties) < value), weights)
-        gain, value = value - _loss(best, rows, sizes, penalties), _loss(best, rows, sizes, penalties)
-        weights = best
-        if gain < ENOUGH:
+        before = value
+        for length in 0.5 ** np.arange(12):
+            candidate = weights - length * move
+            reached = scale_loss(candidate, rows, sizes) + penalties @ candidate**2 / 2
+            if reached < value:
+                weights, value = candidate, reached
+                break
+        if before - value < ENOUGH:
             break
     return weights
 
 
-def _loss(
-    weights: Float[np.ndarray, " columns"],
-    rows: Float[np.ndarray, "rows columns"],
-    sizes: Float[np.ndarray, " rows"],
-    penalties: Float[np.ndarray, " columns"],
+def scale_loss(
+    weights: Float[np.ndarray, " columns"], rows: Float[np.ndarray, "rows columns"], sizes: Float[np.ndarray, " rows"]
 ) -> float:
+    """Return the mean of `size / scale + log scale`, which is lowest for the true scale."""
     scores = rows @ weights
-    return float((sizes * np.exp(np.clip(-scores, None, 700.0)) + scores).mean() + penalties @ weights**2 / 2)
+    return float((sizes * np.exp(np.minimum(-scores, LARGEST_EXPONENT)) + scores).mean())
 
 
 def _usual_changes(
