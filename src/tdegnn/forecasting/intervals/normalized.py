@@ -31,7 +31,7 @@ from tdegnn.forecasting.intervals.base import (
     finite_sample_quantile,
     need_context,
 )
-from tdegnn.forecasting.intervals.scale import Difficulty, FeatureRange, fit_log_linear, scale_loss
+from tdegnn.forecasting.intervals.scale import Difficulty, FeatureRange, count_features, fit_log_linear, scale_loss
 
 # Blocks of held-out windows, and how many of them at least for intervals of this kind.
 NUM_BLOCKS, FEWEST_PER_BLOCK = 8, 2
@@ -99,7 +99,11 @@ class NormalizedIntervals(Intervals):
             return [(rows, np.maximum(sign * errors, 0)) for sign in SIGNS]
 
         for target in range(num_targets):
-            penalty = _choose_penalty([task for step in {0, horizon - 1} for task in tasks_of(step, target)], horizon)
+            penalty = PENALTIES[0]
+            # Windows of a part of the day cannot tell how a scale fits the rest of it.
+            if not known.seasons or len(known) >= known.seasons[0].period:
+                tasks = [task for step in {0, horizon - 1} for task in tasks_of(step, target)]
+                penalty = _choose_penalty(tasks, horizon)
             for step in range(horizon):
                 for side, (rows, sizes) in enumerate(tasks_of(step, target)):
                     weights[side, step, target] = _learn(rows, sizes, penalty)
@@ -132,13 +136,15 @@ class NormalizedIntervals(Intervals):
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return everything that was learned."""
-        parts = {field.name: getattr(self.difficulty, field.name) for field in fields(Difficulty)}
+        parts = {field.name: np.array(getattr(self.difficulty, field.name)) for field in fields(Difficulty)}
         return parts | {"ranges": self.ranges, "weights": self.weights, "quantiles": self.quantiles}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], coverage: float) -> NormalizedIntervals:
         """Make the intervals again."""
-        difficulty = Difficulty(*(arrays[field.name] for field in fields(Difficulty)))
+        *parts, num_waves = (arrays[field.name] for field in fields(Difficulty))
+        units, level, sizes, changes = parts
+        difficulty = Difficulty(units, level, sizes, changes, int(num_waves))
         return cls(difficulty, arrays["ranges"], arrays["weights"], arrays["quantiles"], coverage)
 
     @classmethod
@@ -146,13 +152,16 @@ class NormalizedIntervals(Intervals):
         """Return what each array must be. The number of phases is that of the folder."""
         horizon, num_nodes, num_targets = sizes
         num_phases = len(arrays["changes"]) if np.ndim(arrays.get("changes", 0)) else 0
-        num_features = 6 if num_phases else 5
+        waves = arrays.get("num_waves")
+        # A wrong number makes shapes of which none fits.
+        num_features = count_features(num_phases, int(waves) if waves is not None and waves.shape == () else 0)
         of_nodes = (num_nodes, num_targets)
         return {
             "units": Stored("f", of_nodes, lowest=np.nextafter(0, 1)),
             "level": Stored("f", of_nodes),
             "sizes": Stored("f", of_nodes),
             "changes": Stored("f", (num_phases, *sizes)),
+            "num_waves": Stored("i", (), lowest=0),
             "ranges": Stored("f", (4, horizon, num_targets, num_features)),
             "weights": Stored("f", (2, horizon, num_targets, num_features + 1)),
             "quantiles": Stored("f", (2, horizon, num_targets), lowest=0),
@@ -187,16 +196,29 @@ def _known(
 
 
 def _choose_penalty(tasks: list[Task], horizon: int) -> float:
-    """Return the penalty whose scales fit windows best that they were not learned from."""
-    losses = dict.fromkeys(PENALTIES, 0.0)
-    for rows, sizes in tasks:
-        for block in _blocks(sizes, horizon):
-            if np.isnan(sizes[block.windows]).all():
-                continue
-            for penalty in PENALTIES:
-                weights = _learn(rows[block.others], sizes[block.others], penalty)
-                losses[penalty] += scale_loss(weights, *_known(rows[block.windows], sizes[block.windows]))
-    return min(losses, key=lambda penalty: losses[penalty])
+    """Return the largest penalty whose scales fit windows as well as the best, that they were not learned from.
+
+    As well means: within the standard error of the difference over the blocks.
+    """
+    losses = np.array([_losses_by_block(*task, horizon) for task in tasks]).mean(axis=0)  # (blocks, penalties)
+    losses = losses[~np.isnan(losses).any(axis=1)]
+    if len(losses) < 2:
+        return PENALTIES[0]
+    excess = losses - losses[:, [np.argmin(losses.mean(axis=0))]]
+    is_as_good = excess.mean(axis=0) <= excess.std(axis=0, ddof=1) / np.sqrt(len(losses))
+    return PENALTIES[int(np.argmax(is_as_good))]
+
+
+def _losses_by_block(
+    rows: Float[np.ndarray, "windows nodes columns"], sizes: Float[np.ndarray, "windows nodes"], horizon: int
+) -> Float[np.ndarray, "blocks penalties"]:
+    """Return how well scales fit each block for each penalty. NaN if nothing was observed in a block."""
+    losses = []
+    for windows, others in _blocks(sizes, horizon):
+        learned, seen = _known(rows[others], sizes[others]), _known(rows[windows], sizes[windows])
+        weights = [fit_log_linear(*learned, penalty) for penalty in PENALTIES]
+        losses.append([scale_loss(each, *seen) if len(seen[1]) else np.nan for each in weights])
+    return np.array(losses)
 
 
 def _cross_scores(

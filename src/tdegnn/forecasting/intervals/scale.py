@@ -20,6 +20,8 @@ from tdegnn.forecasting.intervals.base import Context, Residuals, phases_of
 FLOOR = 0.05
 # Number of phases of a season at most, and how many observations the mean over all phases counts.
 MOST_PHASES, PRIOR_COUNT = 48, 4.0
+# Number of waves of a season at most, as features.
+MOST_WAVES = 2
 # Share of the values of a feature that are cut at either end.
 CUT = 0.005
 MOST_ROUNDS, ENOUGH = 30, 1e-8
@@ -41,12 +43,15 @@ class Difficulty:
         sizes: Logarithm of the usual size of residuals at each node.
         changes: Logarithm of the usual change up to a step of the horizon, by phase of the shortest season. No phase if
             there is no season.
+        num_waves: Number of waves of that season, of which sine and cosine are features. 0 unless the held-out windows
+            cover a whole season.
     """
 
     units: Float[np.ndarray, "nodes targets"]
     level: Float[np.ndarray, "nodes targets"]
     sizes: Float[np.ndarray, "nodes targets"]
     changes: Float[np.ndarray, "phases horizon nodes targets"]
+    num_waves: int
 
     @classmethod
     def fit(cls, residuals: Residuals, units: Float[np.ndarray, "nodes targets"], context: Context) -> Difficulty:
@@ -58,12 +63,15 @@ class Difficulty:
         count = (~np.isnan(absolute)).any(axis=1).sum(axis=0)
         by_node = _mean(absolute.reshape(-1, *units.shape), in_all)
         sizes = (count * by_node + PRIOR_COUNT * in_all) / (count + PRIOR_COUNT)
-        return cls(units, level, np.log(sizes + FLOOR), _usual_changes(context, units, residuals.shape[1]))
+        changes = _usual_changes(context, units, residuals.shape[1])
+        is_covered = len(changes) > 0 and len(context) >= context.seasons[0].period
+        num_waves = min(MOST_WAVES, context.seasons[0].num_waves) if is_covered else 0
+        return cls(units, level, np.log(sizes + FLOOR), changes, num_waves)
 
     @property
     def num_features(self) -> int:
         """Number of features of each forecast."""
-        return 6 if len(self.changes) else 5
+        return count_features(len(self.changes), self.num_waves)
 
     def features(
         self, step: int, forecasts: Residuals, context: Context
@@ -80,9 +88,17 @@ class Difficulty:
             np.maximum(-distance, 0),
         ]
         if len(self.changes):
-            phases = _bins(context.phases(context.seasons[0])[:, step], len(self.changes))
-            columns.append(self.changes[phases, step])
+            phases = context.phases(context.seasons[0])[:, step]
+            columns.append(self.changes[_bins(phases, len(self.changes)), step])
+            angles = 2 * np.pi * np.outer(np.arange(1, self.num_waves + 1), phases)
+            waves = [*np.sin(angles), *np.cos(angles)]
+            columns += [np.broadcast_to(wave[:, None, None], forecast.shape) for wave in waves]
         return np.stack(columns, axis=-1)
+
+
+def count_features(num_phases: int, num_waves: int) -> int:
+    """Return the number of features of each forecast."""
+    return 5 + (num_phases > 0) + 2 * num_waves
 
 
 class FeatureRange(NamedTuple):
