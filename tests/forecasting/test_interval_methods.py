@@ -1,6 +1,7 @@
 """Intervals that depend on the hour, the node, the level and newer steps, on series whose noise is known."""
 
-from dataclasses import replace
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,6 @@ from tdegnn.forecasting.intervals import (
     INTERVALS,
     ConformalIntervals,
     Context,
-    Intervals,
     apply_intervals,
     check_held_out,
     fit_intervals,
@@ -66,9 +66,10 @@ def by_hour(steps, nodes):
     return (1 + 0.2 * (nodes % 3)) * np.exp(1.2 * np.sin(2 * np.pi * steps / 24))
 
 
+@pytest.mark.slow
 def test_normalized_intervals_hold_at_every_hour_where_fixed_ones_do_not():
     signal, values = simulate(0, 24 * 60, by_hour)
-    held_out, test = windows(signal, values, 24 * 36, 24 * 45), windows(signal, values, 24 * 45, 24 * 60)
+    held_out, test = windows(signal, values, 24 * 30, 24 * 37), windows(signal, values, 24 * 37, 24 * 60)
     reports = {}
     for method in ("conformal", "normalized"):
         low, high = apply_intervals(learn(method, *held_out), test[0].forecasts, test[0])
@@ -125,6 +126,7 @@ def test_intervals_of_counts_hold_among_zeros_and_among_positive_counts():
     assert measure_coverage(*(end[is_positive] for end in fixed), observed[is_positive]) < 0.86
 
 
+@pytest.mark.slow
 def test_adaptive_intervals_follow_a_drift_and_know_nothing_of_the_future():
     def drifting(steps, nodes):
         return (1 + 0 * nodes) * np.where(steps < 600, 1.0, 2.5)
@@ -146,6 +148,7 @@ def test_adaptive_intervals_follow_a_drift_and_know_nothing_of_the_future():
     np.testing.assert_array_equal(fewer.logarithms, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [*INTERVALS.names, Part("adaptive", base="normalized", step_size=0.2)])
 def test_stored_arrays_give_the_same_intervals(method):
     signal, values = simulate(0, 700, None, busy_hours)
@@ -164,26 +167,13 @@ def test_stored_arrays_give_the_same_intervals(method):
     np.testing.assert_allclose(alone, list(one))
 
 
-class ByHour(Intervals):
-    """As wide as the largest residual at that hour: a method that looks at the context."""
-
-    def __init__(self, widths, coverage):
-        self.widths, self.coverage = widths, coverage
-
-    @classmethod
-    def fit(cls, residuals, coverage=0.9, *, scale=None, context):
-        return cls(np.array([np.abs(residuals[context.hours == hour]).max() for hour in range(24)]), coverage)
-
-    def apply(self, forecast, context):
-        widths = self.widths[context.hours].reshape(*forecast.shape[:-2], 1, 1)
-        return forecast - widths, forecast + widths
-
-    def to_arrays(self):
-        return {"widths": self.widths}
-
-    @classmethod
-    def from_arrays(cls, arrays, coverage):
-        return cls(arrays["widths"], coverage)
+def code_of_the_guide():
+    """The names that the Python blocks of the guide define, after they ran."""
+    page = (Path(__file__).parents[2] / "docs" / "intervals.md").read_text()
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
+        exec(block, names)
+    return names
 
 
 def hourly_panel(num_steps=260):
@@ -200,11 +190,12 @@ SMALL = dict(
 
 @pytest.mark.slow
 def test_a_method_of_ones_own_sees_the_context(tmp_path):
-    model = Forecaster(**SMALL, intervals=ByHour).fit(hourly_panel(), run=tmp_path / "run")
+    by_hour = code_of_the_guide()["ByHour"]
+    model = Forecaster(**SMALL, intervals=by_hour).fit(hourly_panel(), run=tmp_path / "run")
     forecast = model.predict()
     hours = forecast.times.hour
     np.testing.assert_allclose(forecast.high[:, 0, 0] - forecast.values[:, 0, 0], model.intervals_.widths[hours])
-    loaded = Forecaster.load(tmp_path / "run", intervals=ByHour)
+    loaded = Forecaster.load(tmp_path / "run", intervals=by_hour)
     np.testing.assert_array_equal(loaded.predict().low, forecast.low)
 
 
@@ -214,11 +205,12 @@ def test_adaptive_intervals_of_a_forecaster_follow_newer_series(tmp_path):
     model = Forecaster(**SMALL, intervals="adaptive").fit(panel, run=tmp_path / "run")
     facts = model.summary_["intervals"]
     assert facts["method"].startswith("adaptive: ")
-    assert (len(facts["by_step"]), len(facts["by_node"])) == (2, NODES)
+    assert (len(facts["coverage"]["by_step"]), len(facts["coverage"]["by_node"])) == (2, NODES)
+    assert set(facts["coverage"]["by_hour"]) <= {str(hour) for hour in range(24)}
     rough = hourly_panel(290)
     rough.values[260:] += 30 * (-1.0) ** np.arange(30)[:, None, None]
     loaded = Forecaster.load(tmp_path / "run")
-    wider, before = loaded.predict(panel=rough), loaded.predict(panel=replace(rough[:260]))
+    wider, before = loaded.predict(panel=rough), loaded.predict(panel=rough[:260])
     assert (wider.high - wider.low).mean() > 1.5 * (before.high - before.low).mean()
     np.testing.assert_array_equal(before.low, model.predict().low)
     loaded.update(rough, num_steps=1)

@@ -119,7 +119,9 @@ def _print_result(model: Forecaster, rule: str) -> None:
     ]
     intervals = summary.get("intervals")
     if intervals is not None:
-        facts.append(["intervals", f"{intervals['method']}; {100 * intervals['reached']:.0f} % of the last steps held"])
+        coverage = intervals["coverage"]
+        held = "" if coverage is None else f"; {100 * coverage['reached']:.0f} % of the last held-out steps are in them"
+        facts.append(["intervals", intervals["method"] + held])
     if model.states == "physical":
         facts.append(["what c says", model.explain().verdict])
     print_table(rule, ["", "value"], facts)

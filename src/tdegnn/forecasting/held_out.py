@@ -21,7 +21,15 @@ from tdegnn.errors import Argument, InputError, Message, check_count
 from tdegnn.forecasting.baselines.naive import ForecastMethod, MeanForecast, SeasonalNaive, SeriesInputs
 from tdegnn.forecasting.baselines.ridge import Feature, KnownChannels, NeighborLags, OwnLags, RidgeForecast
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
-from tdegnn.forecasting.intervals import Context, Intervals, apply_intervals, check_held_out, fit_intervals, name_of
+from tdegnn.forecasting.intervals import (
+    Context,
+    Intervals,
+    apply_intervals,
+    check_held_out,
+    chosen_method,
+    fit_intervals,
+    name_of,
+)
 from tdegnn.forecasting.settings import ForecasterSettings
 from tdegnn.metrics import mean_absolute_error, mean_squared_error
 from tdegnn.training.devices import single_thread
@@ -190,14 +198,14 @@ class HeldOut:
     Attributes:
         errors: Errors by method, those of the forecaster first.
         intervals: Intervals around the forecasts. None if there are too few held-out steps.
-        coverage: The method of the intervals, and the coverage that it has on the last held-out windows if it learns
-            from the others. None if there are too few of them.
+        facts: The method of the intervals, and the coverage that it has on the last held-out windows if it learns from
+            the others, which is None if there are too few. None without intervals.
         notes: Remarks on all of this for the user.
     """
 
     errors: dict[str, Errors]
     intervals: Intervals | None
-    coverage: dict[str, Any] | None
+    facts: dict[str, Any] | None
     notes: tuple[str, ...]
 
     @staticmethod
@@ -217,17 +225,20 @@ class HeldOut:
         own = measure_errors(forecasts, observed)
         naive = _measure_naive(panel, split, first_steps, maker)
         context = Context.of(panel, first_steps, forecasts, maker, panel[: split.training.stop])
-        learned = (settings.intervals, observed - forecasts, settings.coverage, maker.target_scales, context)
-        intervals = fit_intervals(*learned)
-        checked = None if intervals is None else check_held_out(*learned, panel.nodes)
+        learned = (observed - forecasts, settings.coverage, maker.target_scales, context)
+        intervals = fit_intervals(settings.intervals, *learned)
+        facts = None
+        if intervals is not None:
+            checked = check_held_out(chosen_method(settings.intervals, intervals), *learned, panel.nodes)
+            facts = {
+                "method": name_of(settings.intervals, intervals),
+                "coverage": None if checked is None else checked.to_record(),
+            }
         notes = [
             *_notes_of_intervals(settings, panel, context, intervals),
             *_notes_of_errors(own.mse, {name: errors.mse for name, errors in naive.items()}),
         ]
-        coverage = None
-        if intervals is not None and checked is not None:
-            coverage = {"method": name_of(settings.intervals, intervals), **checked.to_record()}
-        return HeldOut({OURS: own, **naive}, intervals, coverage, tuple(notes))
+        return HeldOut({OURS: own, **naive}, intervals, facts, tuple(notes))
 
 
 def notes_of_settings(settings: ForecasterSettings, panel: Panel, horizon: int) -> list[str]:

@@ -89,9 +89,8 @@ class HeldOutSteps(StoredWithOthers):
 
 
 class HeldOutCoverage(Stored):
-    """The method of the intervals, and the coverage that it has on held-out windows that it did not learn from."""
+    """The coverage of intervals on held-out windows that they were not learned from."""
 
-    method: str
     aimed: float
     reached: float
     width: float
@@ -99,6 +98,13 @@ class HeldOutCoverage(Stored):
     by_step: list[float | None]
     by_hour: dict[str, float | None]
     by_node: dict[str, float | None]
+
+
+class IntervalFacts(Stored):
+    """The method of the intervals, and its coverage if enough windows were held out."""
+
+    method: str
+    coverage: HeldOutCoverage | None
 
 
 class ForecasterSummary(Stored):
@@ -109,7 +115,7 @@ class ForecasterSummary(Stored):
     order: Order
     held_out: HeldOutSteps
     # Missing in earlier versions.
-    intervals: HeldOutCoverage | None = None
+    intervals: IntervalFacts | None = None
     notes: list[str]
 
 

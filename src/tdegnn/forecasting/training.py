@@ -160,7 +160,7 @@ class ForecasterTraining:
             "window": task.maker.window,
             "order": task.order_choice.order,
             "held_out": {"steps": len(self._held_out.first_target_steps), **errors},
-            "intervals": measured.coverage,
+            "intervals": measured.facts,
             "notes": [
                 *task.panel.notes,
                 *(() if features is None else features.notes),

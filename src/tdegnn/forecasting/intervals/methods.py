@@ -43,7 +43,15 @@ def check_held_out(
 ) -> CoverageReport | None:
     """Return the coverage on the last third of the held-out windows, of intervals learned from the others.
 
-    None if there are too few windows. Arguments are those of `fit_intervals`, and the names of the nodes.
+    None if there are too few windows. Intervals do not follow what is observed in between.
+
+    Args:
+        method: See `fit_intervals`. If a method was chosen, give its name: see `chosen_method`.
+        residuals: See `Intervals.fit`.
+        coverage: See `Intervals.fit`.
+        scale: See `Intervals.fit`.
+        context: What was known when these forecasts were made.
+        nodes: Names of the nodes.
     """
     split = split_windows(len(residuals), residuals.shape[1])
     if split is None:
@@ -57,11 +65,16 @@ def check_held_out(
     return report_coverage(low, high, forecasts + residuals[checked], coverage, nodes=nodes, hours=known.hours)
 
 
+def chosen_method(method: PartLike, intervals: Intervals) -> PartLike:
+    """Return the method that was chosen for intervals, by name, or the given one if there was no choice."""
+    chosen = intervals.base if isinstance(intervals, TrackedIntervals) else intervals
+    return chosen.method if isinstance(chosen, AutoIntervals) else method
+
+
 def name_of(method: PartLike, intervals: Intervals) -> str:
     """Return the name of the method of intervals, for a report: if it was chosen, what was chosen."""
-    chosen = intervals.base if isinstance(intervals, TrackedIntervals) else intervals
-    name = INTERVALS.name_of(method)
-    return f"{name}: {chosen.method}" if isinstance(chosen, AutoIntervals) else name
+    name, chosen = INTERVALS.name_of(method), INTERVALS.name_of(chosen_method(method, intervals))
+    return name if name == chosen else f"{name}: {chosen}"
 
 
 def check_intervals(method: PartLike) -> None:

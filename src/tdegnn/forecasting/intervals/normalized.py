@@ -33,10 +33,12 @@ from tdegnn.forecasting.intervals.base import (
 )
 from tdegnn.forecasting.intervals.scale import Difficulty, FeatureRange, count_features, fit_log_linear, scale_loss
 
-# Blocks of held-out windows, and how many of them at least for intervals of this kind.
-NUM_BLOCKS, FEWEST_PER_BLOCK = 8, 2
+# Blocks of held-out windows at most, and how many windows each has at least.
+NUM_BLOCKS, FEWEST_PER_BLOCK = 16, 2
+# Fewer, larger blocks choose the penalty.
+NUM_CHOICE_BLOCKS = 5
 # Rows to learn the weights of one step from at most: more take time and change nothing.
-MOST_ROWS = 4000
+MOST_ROWS = 3000
 # Residuals below, and above the forecast.
 SIGNS = (-1, 1)
 # Weights of the penalty to choose from.
@@ -214,7 +216,7 @@ def _losses_by_block(
 ) -> Float[np.ndarray, "blocks penalties"]:
     """Return how well scales fit each block for each penalty. NaN if nothing was observed in a block."""
     losses = []
-    for windows, others in _blocks(sizes, horizon):
+    for windows, others in _blocks(sizes, horizon, NUM_CHOICE_BLOCKS):
         learned, seen = _known(rows[others], sizes[others]), _known(rows[windows], sizes[windows])
         weights = [fit_log_linear(*learned, penalty) for penalty in PENALTIES]
         losses.append([scale_loss(each, *seen) if len(seen[1]) else np.nan for each in weights])
@@ -229,15 +231,15 @@ def _cross_scores(
 ) -> Float[np.ndarray, "windows nodes"]:
     """Return sizes in units of a scale that was learned from other windows."""
     scores = np.full(sizes.shape, np.nan)
-    for windows, others in _blocks(sizes, horizon):
+    for windows, others in _blocks(sizes, horizon, NUM_BLOCKS):
         scores[windows] = sizes[windows] / np.exp(rows[windows] @ _learn(rows[others], sizes[others], penalty))
     return scores
 
 
-def _blocks(sizes: Float[np.ndarray, "windows nodes"], horizon: int) -> list[_Block]:
+def _blocks(sizes: Float[np.ndarray, "windows nodes"], horizon: int, most_blocks: int) -> list[_Block]:
     """Return blocks of windows, each with others that have no step in common with it, if these are enough."""
     num_windows = len(sizes)
-    num_blocks = min(NUM_BLOCKS, num_windows // FEWEST_PER_BLOCK)
+    num_blocks = min(most_blocks, num_windows // FEWEST_PER_BLOCK)
     everything = np.arange(num_windows)
     if num_blocks < 2:
         return [_Block(everything, everything)]
