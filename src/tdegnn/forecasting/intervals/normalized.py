@@ -108,8 +108,8 @@ class NormalizedIntervals(Intervals):
                 penalty = _choose_penalty(tasks, horizon)
             for step in range(horizon):
                 for side, (rows, sizes) in enumerate(tasks_of(step, target)):
-                    weights[side, step, target] = _learn(rows, sizes, penalty)
-                    scores = _cross_scores(rows, sizes, horizon, penalty)
+                    weights[side, step, target] = fit_log_linear(*_known(rows, sizes, np.arange(len(sizes))), penalty)
+                    scores = _cross_scores(rows, sizes, horizon, penalty, weights[side, step, target])
                     quantiles[side, step, target] = finite_sample_quantile(scores.reshape(-1), each_side(coverage))
         if np.isinf(quantiles).any():
             raise InputError(
@@ -182,19 +182,17 @@ class _Block(NamedTuple):
     others: Int[np.ndarray, " others"]
 
 
-def _learn(
-    rows: Float[np.ndarray, "windows nodes columns"], sizes: Float[np.ndarray, "windows nodes"], penalty: float
-) -> Float[np.ndarray, " columns"]:
-    """Return weights learned from the observed sizes, of some windows and nodes if there are many."""
-    return fit_log_linear(*_known(rows, sizes), penalty)
-
-
 def _known(
-    rows: Float[np.ndarray, "windows nodes columns"], sizes: Float[np.ndarray, "windows nodes"]
+    rows: Float[np.ndarray, "windows nodes columns"],
+    sizes: Float[np.ndarray, "windows nodes"],
+    windows: Int[np.ndarray, " some"],
 ) -> tuple[Float[np.ndarray, "rows columns"], Float[np.ndarray, " rows"]]:
-    is_known = ~np.isnan(sizes)
-    every = max(1, -(-int(is_known.sum()) // MOST_ROWS))
-    return rows[is_known][::every], sizes[is_known][::every]
+    """Return features and observed sizes of some windows; of every second or third of them if there are many."""
+    num_nodes = sizes.shape[1]
+    places = (windows[:, None] * num_nodes + np.arange(num_nodes)).ravel()
+    places = places[~np.isnan(sizes.ravel()[places])]
+    places = places[:: max(1, -(-len(places) // MOST_ROWS))]
+    return rows.reshape(-1, rows.shape[-1])[places], sizes.ravel()[places]
 
 
 def _choose_penalty(tasks: list[Task], horizon: int) -> float:
@@ -217,7 +215,7 @@ def _losses_by_block(
     """Return how well scales fit each block for each penalty. NaN if nothing was observed in a block."""
     losses = []
     for windows, others in _blocks(sizes, horizon, NUM_CHOICE_BLOCKS):
-        learned, seen = _known(rows[others], sizes[others]), _known(rows[windows], sizes[windows])
+        learned, seen = _known(rows, sizes, others), _known(rows, sizes, windows)
         weights = [fit_log_linear(*learned, penalty) for penalty in PENALTIES]
         losses.append([scale_loss(each, *seen) if len(seen[1]) else np.nan for each in weights])
     return np.array(losses)
@@ -228,11 +226,13 @@ def _cross_scores(
     sizes: Float[np.ndarray, "windows nodes"],
     horizon: int,
     penalty: float,
+    start: Float[np.ndarray, " columns"],
 ) -> Float[np.ndarray, "windows nodes"]:
     """Return sizes in units of a scale that was learned from other windows."""
     scores = np.full(sizes.shape, np.nan)
     for windows, others in _blocks(sizes, horizon, NUM_BLOCKS):
-        scores[windows] = sizes[windows] / np.exp(rows[windows] @ _learn(rows[others], sizes[others], penalty))
+        weights = fit_log_linear(*_known(rows, sizes, others), penalty, start)
+        scores[windows] = sizes[windows] / np.exp(rows[windows] @ weights)
     return scores
 
 

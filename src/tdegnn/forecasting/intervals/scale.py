@@ -24,7 +24,7 @@ MOST_PHASES, PRIOR_COUNT = 48, 4.0
 MOST_WAVES = 2
 # Share of the values of a feature that are cut at either end.
 CUT = 0.005
-MOST_ROUNDS, ENOUGH = 30, 1e-8
+MOST_ROUNDS, ENOUGH = 30, 1e-7
 # Mean sizes below this are no sizes: forecasts are never too low, or never too high.
 SMALLEST = 1e-12
 # Far from overflow, whatever it is multiplied by.
@@ -126,7 +126,10 @@ class FeatureRange(NamedTuple):
 
 
 def fit_log_linear(
-    rows: Float[np.ndarray, "rows columns"], sizes: Float[np.ndarray, " rows"], penalty: float = 0.0
+    rows: Float[np.ndarray, "rows columns"],
+    sizes: Float[np.ndarray, " rows"],
+    penalty: float = 0.0,
+    start: np.ndarray | None = None,
 ) -> Float[np.ndarray, " columns"]:
     """Return the weights b that minimize the mean of `size exp(-x b) + x b` by Newton steps.
 
@@ -134,6 +137,7 @@ def fit_log_linear(
         rows: Standardized features x, the first of which is one.
         sizes: Sizes that are not negative.
         penalty: Weight of the squares of all weights but the first, which keeps them small if little is known.
+        start: Weights to start at, such as those for similar rows. If None, the sizes do not depend on features.
     """
     penalties = np.full(rows.shape[1], penalty)
     penalties[0] = 0.0
@@ -141,6 +145,7 @@ def fit_log_linear(
     weights[0] = np.log(max(sizes.mean(), SMALLEST))
     if sizes.mean() <= SMALLEST:
         return weights
+    weights = weights if start is None else start
     value = scale_loss(weights, rows, sizes) + penalties @ weights**2 / 2
     for _ in range(MOST_ROUNDS):
         ratio = sizes * np.exp(np.minimum(-rows @ weights, LARGEST_EXPONENT))
