@@ -38,8 +38,8 @@ KEPT, OF_INTERVALS = "kept.", "intervals."
 HAS_INTERVALS = "has_intervals"
 # Minimum number of steps stored of the end of the series: fewer cannot tell days from business days.
 FEWEST_KEPT = 16
-# Maximum number of steps since the training from which intervals learn.
-MOST_FOLLOWED = 1000
+# Maximum number of steps since the training from which intervals learn, and of those that are forecast at once.
+MOST_FOLLOWED, FOLLOWED_AT_ONCE = 1000, 64
 
 ForecastNetwork: TypeAlias = TemporalNetwork | PhysicalSeriesNetwork
 Steps: TypeAlias = Float[np.ndarray, "steps nodes targets"]
@@ -160,7 +160,10 @@ class FittedForecaster:
         ensemble, dtype = self.ensemble, next(self.ensemble.networks[0].parameters()).dtype
         windows = ensemble.maker.windows(newest, node_features=ensemble.node_features, dtype=dtype)
         # The last window forecasts the steps after the panel, of which none was observed.
-        forecasts = ensemble.forecast(windows, slice(0, num_new), lowest)
+        batches = [
+            slice(start, min(start + FOLLOWED_AT_ONCE, num_new)) for start in range(0, num_new, FOLLOWED_AT_ONCE)
+        ]
+        forecasts = np.concatenate([ensemble.forecast(windows, batch, lowest) for batch in batches])
         later = np.full((ensemble.maker.horizon, seen.num_nodes, seen.num_targets), np.nan)
         observed = np.concatenate([newest.values[window:, :, : seen.num_targets], later])
         rows = np.arange(num_new)[:, None] + np.arange(ensemble.maker.horizon)

@@ -68,9 +68,10 @@ class Context:
         """
         times = panel.times.append(panel.future_times(maker.horizon))
         rows = np.asarray(first_steps)[:, None] + np.arange(maker.horizon)
-        before = np.asarray(first_steps)[:, None] - np.arange(maker.window, 0, -1)
         seasons = tuple(sorted(maker.seasons))
-        past = panel.values[before][..., : panel.num_targets]
+        # Views: copies of long windows would not fit into memory.
+        views = np.lib.stride_tricks.sliding_window_view(panel.values[..., : panel.num_targets], maker.window, axis=0)
+        past = np.moveaxis(views, -1, 1)[first_steps.start - maker.window : first_steps.stop - maker.window]
         return cls(forecasts, past, _wall_times(times)[rows], seasons, maker.step_length, history)
 
     def __len__(self) -> int:

@@ -88,13 +88,13 @@ class NormalizedIntervals(Intervals):
         units = check_scale(scale, check_residuals(residuals))
         _, horizon, _, num_targets = residuals.shape
         difficulty = Difficulty.fit(residuals, units, known)
-        num_features = difficulty.num_features
+        num_features, recent = difficulty.num_features, difficulty.look_back(known)
         ranges = np.empty((4, horizon, num_targets, num_features))
         weights = np.empty((2, horizon, num_targets, num_features + 1))
         quantiles = np.empty((2, horizon, num_targets))
 
         def tasks_of(step: int, target: int) -> list[Task]:
-            features = difficulty.features(step, known.forecasts, known)[:, :, target]
+            features = difficulty.features(step, known.forecasts, known, recent)[:, :, target]
             ranges[:, step, target] = FeatureRange.of(features)
             rows = FeatureRange(*ranges[:, step, target]).standardize(features)
             errors = residuals[:, step, :, target] / units[:, target]
@@ -125,9 +125,9 @@ class NormalizedIntervals(Intervals):
         num_nodes = len(self.difficulty.units)
         check_forecasts(forecast, (horizon, num_nodes, num_targets))
         forecasts = forecast.reshape(-1, *forecast.shape[-3:])
-        ends = np.empty((2, *forecasts.shape))
+        ends, recent = np.empty((2, *forecasts.shape)), self.difficulty.look_back(known)
         for step in range(horizon):
-            features = self.difficulty.features(step, forecasts, known)
+            features = self.difficulty.features(step, forecasts, known, recent)
             for target in range(num_targets):
                 rows = FeatureRange(*self.ranges[:, step, target]).standardize(features[:, :, target])
                 for side, sign in enumerate(SIGNS):

@@ -20,6 +20,8 @@ from tdegnn.forecasting.intervals.base import Context, Residuals, phases_of
 FLOOR = 0.05
 # Number of phases of a season at most, and how many observations the mean over all phases counts.
 MOST_PHASES, PRIOR_COUNT = 48, 4.0
+# Number of last steps whose spread is looked at.
+MOST_RECENT = 12
 # Number of waves of a season at most, as features.
 MOST_WAVES = 2
 # Share of the values of a feature that are cut at either end.
@@ -31,6 +33,13 @@ SMALLEST = 1e-12
 LARGEST_EXPONENT = 300.0
 
 Rows = Float[np.ndarray, "*rows features"]
+
+
+class Recent(NamedTuple):
+    """The logarithm of the spread of the last observed steps, and the last value. NaN if nothing was observed."""
+
+    spread: Float[np.ndarray, "windows nodes targets"]
+    last: Float[np.ndarray, "windows nodes targets"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,17 +82,21 @@ class Difficulty:
         """Number of features of each forecast."""
         return count_features(len(self.changes), self.num_waves)
 
+    def look_back(self, context: Context) -> Recent:
+        """Return what the last observed steps say, the same for all steps of the horizon."""
+        past = context.past[:, -MOST_RECENT:] / self.units
+        return Recent(np.log(_spread(past) + FLOOR), _last(past))
+
     def features(
-        self, step: int, forecasts: Residuals, context: Context
+        self, step: int, forecasts: Residuals, context: Context, recent: Recent
     ) -> Float[np.ndarray, "windows nodes targets features"]:
         """Return the features of the forecasts of one step of the horizon. NaN if nothing is known."""
-        past = context.past / self.units
         forecast = forecasts[:, step] / self.units
         distance = forecast - self.level / self.units
         columns = [
             np.broadcast_to(self.sizes, forecast.shape),
-            np.log(_spread(past) + FLOOR),
-            np.log(np.abs(forecast - _last(past)) + FLOOR),
+            recent.spread,
+            np.log(np.abs(forecast - recent.last) + FLOOR),
             np.maximum(distance, 0),
             np.maximum(-distance, 0),
         ]
