@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -26,10 +26,10 @@ from tdegnn.forecasting.forecast import Forecast
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
 from tdegnn.forecasting.inputs import cover_blocks, extend_panel
 from tdegnn.forecasting.intervals import Context, Intervals, apply_intervals
+from tdegnn.forecasting.series_config import ForecastNetwork
 from tdegnn.graph import Graph
-from tdegnn.nets.physical_series import PhysicalSeriesNetwork
-from tdegnn.nets.temporal import TemporalNetwork
 from tdegnn.runs.run_folder import RunFolder
+from tdegnn.training.network_choice import ChosenNetwork
 from tdegnn.training.order_choice import ChosenOrder
 
 # Prefix of the names of arrays stored with the weights, and the prefix that follows it for those of the intervals.
@@ -41,7 +41,6 @@ FEWEST_KEPT = 16
 # Maximum number of steps since the training from which intervals learn, and of those that are forecast at once.
 MOST_FOLLOWED, FOLLOWED_AT_ONCE = 1000, 64
 
-ForecastNetwork: TypeAlias = TemporalNetwork | PhysicalSeriesNetwork
 Steps: TypeAlias = Float[np.ndarray, "steps nodes targets"]
 
 
@@ -172,7 +171,10 @@ class FittedForecaster:
 
     def explain(self) -> CoefficientReport:
         """Return the analysis of c, averaged over layers and networks."""
-        states = self.config["settings"]["states"]
+        network = ChosenNetwork.kept_in(self.config)
+        settings = self.config["settings"] | ({} if network is None else network.settings)
+        # Embedded windows are latent states too.
+        states: Literal["latent", "physical"] = "physical" if settings["states"] == "physical" else "latent"
         tolerance = LOOSE_TOLERANCE if states == "physical" else DEFAULT_TOLERANCE
         return replace(explain(self.coefficients.mean(axis=0), tolerance=tolerance), states=states)
 

@@ -64,6 +64,15 @@ class WindowSet:
         first = views.first_target_steps.start - self.first_target_steps.start
         return WindowSet(views.inputs, self.future[first : first + len(views)], views.targets, views.first_target_steps)
 
+    def starting_at(self, first_target_steps: range) -> WindowSet:
+        """Return the windows that forecast from these steps on. They must be among those there are."""
+        first = first_target_steps.start - self.first_target_steps.start
+        chosen = range(first, first + len(first_target_steps) * first_target_steps.step, first_target_steps.step)
+        if not first_target_steps or chosen[0] < 0 or chosen[-1] >= len(self):
+            raise InputError(f"Expected first target steps within {self.first_target_steps}, got {first_target_steps}.")
+        at = slice(chosen[0], chosen[-1] + 1, chosen.step)
+        return WindowSet(self.inputs[at], self.future[at], self.targets[at], first_target_steps)
+
 
 @dataclass(frozen=True, eq=False)
 class FrameMaker:
@@ -156,6 +165,7 @@ class FrameMaker:
             num_known=len(self.known) + self.num_waves,
             num_targets=self.num_targets,
             num_waves=self.num_waves,
+            period=min((round(season.period) for season in self.seasons), default=0),
         )
 
     def windows(
