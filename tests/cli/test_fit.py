@@ -214,7 +214,7 @@ def test_fit_prints_errors_beside_naive_ones(run, tmp_path):
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert "held-out forecasts of 4 steps" in lines[0]
-    for name in ("the forecaster", *NAIVE, "best step", "largest root"):
+    for name in ("the forecaster", *NAIVE, "best step", "largest root", "intervals "):
         assert any(line.startswith(name) for line in lines)
     assert any(line.split() == ["window", "5"] for line in lines)
     (c,) = (line for line in lines if line.startswith("c (mean over layers)"))
@@ -227,6 +227,7 @@ def test_fit_prints_errors_beside_naive_ones(run, tmp_path):
 @pytest.mark.slow
 def test_fit_as_json_and_attention(run, tmp_path):
     options = ("--coefficients", "TDE-GNN_A", "--window", "4", "--horizon", "2", "--coverage", "0.8", "--season", "13")
+    options += ("--intervals", "normalized")
     code, out, _ = run("fit", SERIES, *EDGES, *SMALL, *options, "--out", tmp_path / "run", "--json")
     facts = json.loads(out)
     assert code == 0
@@ -236,6 +237,11 @@ def test_fit_as_json_and_attention(run, tmp_path):
     assert facts["notes"][0] == "0.6% of the values are missing."
     model = Forecaster.load(tmp_path / "run")
     assert (model.system, model.coverage, model.season) == ("TDE-GNN_A", 0.8, 13)
+    # There are 22 held-out windows: too few to check intervals.
+    assert facts["intervals"] == {"method": "normalized", "coverage": None}
+    code, out, err = run("fit", SERIES, *EDGES, "--intervals", "wide", "--out", tmp_path / "other")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "intervals to be one of auto, conformal, normalized, counts, adaptive" in err
     code, out, _ = run("explain", tmp_path / "run", "--json")
     assert (code, json.loads(out)["states"]) == (0, "latent")
 

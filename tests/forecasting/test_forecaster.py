@@ -232,9 +232,9 @@ def test_intervals_are_those_of_the_held_out_residuals(one_step):
     split = split_for_forecast(STEPS, 3, 1)
     # The networks that were measured are gone, so only the number of residuals can be seen from here.
     assert one_step.summary_["held_out"]["steps"] == len(split.validation) == 9
-    assert one_step.intervals_.widths.shape == (1, NODES, 1)
+    assert one_step.intervals_.chosen.widths.shape == (1, NODES, 1)
     wider = Forecaster(**SMALL, coverage=0.95).fit(PANEL)
-    assert (wider.intervals_.widths >= one_step.intervals_.widths).all()
+    assert (wider.intervals_.chosen.widths >= one_step.intervals_.chosen.widths).all()
     assert wider.predict().coverage == 0.95
 
 
@@ -475,14 +475,14 @@ def test_an_update_changes_the_forecast_and_keeps_the_scales(fitted, tmp_path):
     fitted.save(tmp_path / "before")
     model = Forecaster.load(tmp_path / "before")
     before = model.predict()
-    scaler, widths, window = model.maker_.scaler, model.intervals_.widths, model.maker_.window
+    scaler, arrays, window = model.maker_.scaler, model.intervals_.to_arrays(), model.maker_.window
     newer = make_panel(np.concatenate([PANEL.values, 40 + PANEL.values[:10]]))
     model.update(newer, num_steps=3)
     after = model.predict()
     assert after.times[0] == newer.future_times(1)[0]
     np.testing.assert_array_equal(model.maker_.scaler.center, scaler.center)
     np.testing.assert_array_equal(model.maker_.scaler.scale, scaler.scale)
-    np.testing.assert_array_equal(model.intervals_.widths, widths)
+    np.testing.assert_equal(model.intervals_.to_arrays(), arrays)
     assert model.maker_.window == window
     old = Forecaster.load(tmp_path / "before").predict(panel=newer)
     assert not np.allclose(old.values, after.values)  # by the weights, not by the data alone
@@ -727,7 +727,10 @@ def test_before_fit_there_is_nothing(call):
             "Expected system or coefficients, got both. .* leave system= out",
         ),
         (dict(operator="gcm"), "operator to be one of diffusion, .*, or a class of your own, got 'gcm'"),
-        (dict(intervals="guessed"), "intervals to be one of conformal, or a class of your own, got 'guessed'"),
+        (
+            dict(intervals="guessed"),
+            "intervals to be one of auto, conformal, normalized, counts, adaptive, or a class .*, got .guessed",
+        ),
         (dict(batch_size=0), "batch_size to be at least 1, got 0"),
         (dict(validate_every=0), "validate_every to be at least 1, got 0"),
         (dict(patience=0), "patience to be at least 1, got 0"),

@@ -205,7 +205,9 @@ def test_a_result_line_names_the_parts_that_were_given():
 
 
 def test_intervals_that_are_no_class_are_refused():
-    with pytest.raises(InputError, match="intervals to be a name .conformal. or derived from Intervals, got 3"):
+    with pytest.raises(
+        InputError, match="intervals to be a name .auto, conformal, .*. or derived from Intervals, got 3"
+    ):
         Forecaster(**SMALL, intervals=3).fit(PANEL)
     with pytest.raises(InputError, match="intervals to be a name or a class, got .*. Pass a class of Intervals"):
         Forecaster(**SMALL, intervals=lambda: None).fit(PANEL)

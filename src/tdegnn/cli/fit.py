@@ -119,6 +119,11 @@ def _print_result(model: Forecaster, rule: str) -> None:
         ["c (mean over layers)", vector(model.coefficients_.mean(axis=0).tolist())],
         ["largest root", number(model.explain().max_root_modulus)],
     ]
+    intervals = summary.get("intervals")
+    if intervals is not None:
+        coverage = intervals["coverage"]
+        held = "" if coverage is None else f"; {100 * coverage['reached']:.0f} % of the last held-out steps are in them"
+        facts.append(["intervals", intervals["method"] + held])
     if model.states == "physical":
         facts.append(["what c says", model.explain().verdict])
     print_table(rule, ["", "value"], facts)

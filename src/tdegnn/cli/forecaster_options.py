@@ -235,6 +235,14 @@ class ForecasterOptions:
         int | None,
         typer.Option(help="Stop after this many steps without improvement.", min=1, show_default="never"),
     ] = None
+    intervals: Annotated[
+        str | None,
+        typer.Option(
+            help="How intervals are learned: [bold]conformal[/bold] (fixed widths), [bold]normalized[/bold] (wide "
+            "where forecasts are difficult), [bold]counts[/bold], or [bold]adaptive[/bold] (they follow newer steps).",
+            show_default="auto: chosen by held-out steps",
+        ),
+    ] = None
     coverage: Annotated[
         float, typer.Option(help="Share of the observations that intervals should contain.", min=0.01, max=0.999)
     ] = 0.9

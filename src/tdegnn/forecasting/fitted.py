@@ -25,7 +25,7 @@ from tdegnn.errors import Argument, InputError
 from tdegnn.forecasting.forecast import Forecast
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
 from tdegnn.forecasting.inputs import cover_blocks, extend_panel
-from tdegnn.forecasting.intervals import Intervals
+from tdegnn.forecasting.intervals import Context, Intervals, apply_intervals
 from tdegnn.forecasting.series_config import ForecastNetwork
 from tdegnn.graph import Graph
 from tdegnn.runs.run_folder import RunFolder
@@ -38,6 +38,8 @@ KEPT, OF_INTERVALS = "kept.", "intervals."
 HAS_INTERVALS = "has_intervals"
 # Minimum number of steps stored of the end of the series: fewer cannot tell days from business days.
 FEWEST_KEPT = 16
+# Maximum number of steps since the training from which intervals learn, and of those that are forecast at once.
+MOST_FOLLOWED, FOLLOWED_AT_ONCE = 1000, 64
 
 Steps: TypeAlias = Float[np.ndarray, "steps nodes targets"]
 
@@ -128,7 +130,7 @@ class FittedForecaster:
         """
         trained_horizon = self.ensemble.maker.horizon
         values = self.ensemble.run_freely(seen, horizon, self._check_future(seen, horizon, future), lowest)
-        low, high = self._intervals_around(values, lowest)
+        low, high = self._intervals_around(values, seen, lowest)
         further = f"Steps after the first {trained_horizon} are forecast from forecasts and have no intervals."
         return Forecast(
             values,
@@ -140,6 +142,32 @@ class FittedForecaster:
             self.config["settings"]["coverage"],
             (further,) if horizon > trained_horizon else (),
         )
+
+    def follow(self, seen: Panel, lowest: float | None) -> Intervals:
+        """Return the intervals after the steps of a panel that were observed since the training.
+
+        Args:
+            seen: The series up to now, in the steps of the training.
+            lowest: Lowest value of forecasts.
+        """
+        assert self.intervals is not None
+        window, num_new = self.ensemble.maker.window, int((seen.times > self.tail.times[-1]).sum())
+        num_new = min(num_new, seen.num_steps - window, MOST_FOLLOWED)
+        if num_new <= 0 or type(self.intervals).follow is Intervals.follow:
+            return self.intervals
+        newest = seen[-num_new - window :]
+        ensemble, dtype = self.ensemble, next(self.ensemble.networks[0].parameters()).dtype
+        windows = ensemble.maker.windows(newest, node_features=ensemble.node_features, dtype=dtype)
+        # The last window forecasts the steps after the panel, of which none was observed.
+        batches = [
+            slice(start, min(start + FOLLOWED_AT_ONCE, num_new)) for start in range(0, num_new, FOLLOWED_AT_ONCE)
+        ]
+        forecasts = np.concatenate([ensemble.forecast(windows, batch, lowest) for batch in batches])
+        later = np.full((ensemble.maker.horizon, seen.num_nodes, seen.num_targets), np.nan)
+        observed = np.concatenate([newest.values[window:, :, : seen.num_targets], later])
+        rows = np.arange(num_new)[:, None] + np.arange(ensemble.maker.horizon)
+        context = Context.of(newest, range(window, window + num_new), forecasts, ensemble.maker)
+        return self.intervals.follow(forecasts, observed[rows], context)
 
     def explain(self) -> CoefficientReport:
         """Return the analysis of c, averaged over layers and networks."""
@@ -176,14 +204,17 @@ class FittedForecaster:
         folder.write_coefficients(self.coefficients)
         folder.finish(self.summary)
 
-    def _intervals_around(self, values: Steps, lowest: float | None) -> tuple[Steps, Steps]:
+    def _intervals_around(self, values: Steps, seen: Panel, lowest: float | None) -> tuple[Steps, Steps]:
         """Return the ends of the intervals. NaN beyond the horizon of the training, and without intervals."""
         low, high = np.full(values.shape, np.nan), np.full(values.shape, np.nan)
         if self.intervals is not None:
             block = np.full((self.ensemble.maker.horizon, *values.shape[1:]), np.nan)
             num_known = min(len(values), len(block))
             block[:num_known] = values[:num_known]
-            low[:num_known], high[:num_known] = (ends[:num_known] for ends in self.intervals.apply(block))
+            after = range(seen.num_steps, seen.num_steps + 1)
+            context = Context.of(seen, after, block[None], self.ensemble.maker)
+            ends = apply_intervals(self.follow(seen, lowest), block, context)
+            low[:num_known], high[:num_known] = (end[:num_known] for end in ends)
         return _bounded(low, lowest), high
 
     def _check_future(self, seen: Panel, horizon: int, future: Panel | None) -> Panel | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -21,7 +21,15 @@ from tdegnn.errors import Argument, InputError, Message, check_count
 from tdegnn.forecasting.baselines.naive import ForecastMethod, MeanForecast, SeasonalNaive, SeriesInputs
 from tdegnn.forecasting.baselines.ridge import Feature, KnownChannels, NeighborLags, OwnLags, RidgeForecast
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
-from tdegnn.forecasting.intervals import Intervals, fit_intervals
+from tdegnn.forecasting.intervals import (
+    Context,
+    Intervals,
+    apply_intervals,
+    check_held_out,
+    chosen_method,
+    fit_intervals,
+    name_of,
+)
 from tdegnn.forecasting.settings import ForecasterSettings
 from tdegnn.metrics import mean_absolute_error, mean_squared_error
 from tdegnn.training.devices import single_thread
@@ -190,11 +198,14 @@ class HeldOut:
     Attributes:
         errors: Errors by method, those of the forecaster first.
         intervals: Intervals around the forecasts. None if there are too few held-out steps.
-        notes: Remarks on both for the user.
+        facts: The method of the intervals, and the coverage that it has on the last held-out windows if it learns from
+            the others, which is None if there are too few. None without intervals.
+        notes: Remarks on all of this for the user.
     """
 
     errors: dict[str, Errors]
     intervals: Intervals | None
+    facts: dict[str, Any] | None
     notes: tuple[str, ...]
 
     @staticmethod
@@ -207,15 +218,27 @@ class HeldOut:
         maker: FrameMaker,
     ) -> HeldOut:
         """Measure forecasts of the held-out windows, in the units of the panel."""
-        observed = maker.to_units(held_out.targets.double().cpu().numpy())
+        first_steps = held_out.first_target_steps
+        observed = _windows_of(
+            panel.values[..., : panel.num_targets], range(first_steps.start, panel.num_steps), maker.horizon
+        )
         own = measure_errors(forecasts, observed)
-        naive = _measure_naive(panel, split, held_out.first_target_steps, maker)
-        intervals = fit_intervals(settings.intervals, observed - forecasts, settings.coverage, maker.target_scales)
+        naive = _measure_naive(panel, split, first_steps, maker)
+        context = Context.of(panel, first_steps, forecasts, maker, panel[: split.training.stop])
+        learned = (observed - forecasts, settings.coverage, maker.target_scales, context)
+        intervals = fit_intervals(settings.intervals, *learned)
+        facts = None
+        if intervals is not None:
+            checked = check_held_out(chosen_method(settings.intervals, intervals), *learned, panel.nodes)
+            facts = {
+                "method": name_of(settings.intervals, intervals),
+                "coverage": None if checked is None else checked.to_record(),
+            }
         notes = [
-            *_notes_of_intervals(settings, panel, forecasts, intervals),
+            *_notes_of_intervals(settings, panel, context, intervals),
             *_notes_of_errors(own.mse, {name: errors.mse for name, errors in naive.items()}),
         ]
-        return HeldOut({OURS: own, **naive}, intervals, tuple(notes))
+        return HeldOut({OURS: own, **naive}, intervals, facts, tuple(notes))
 
 
 def notes_of_settings(settings: ForecasterSettings, panel: Panel, horizon: int) -> list[str]:
@@ -235,12 +258,13 @@ def notes_of_settings(settings: ForecasterSettings, panel: Panel, horizon: int) 
 
 
 def _notes_of_intervals(
-    settings: ForecasterSettings, panel: Panel, forecasts: Windows, intervals: Intervals | None
+    settings: ForecasterSettings, panel: Panel, context: Context, intervals: Intervals | None
 ) -> list[str]:
     if intervals is None:
         return ["There are too few held-out steps for intervals. Take a longer series."]
     lowest_seen = np.nanmin(panel.values[..., : panel.num_targets])
-    if settings.lowest is None and lowest_seen >= 0 > np.nanmin(intervals.apply(forecasts)[0]):
+    lowest_end = np.nanmin(apply_intervals(intervals, context.forecasts, context)[0])
+    if settings.lowest is None and lowest_seen >= 0 > lowest_end:
         text = "Nothing below 0 was observed, but intervals reach below it. If there can be nothing below 0, pass "
         return [Message(text, Argument("lowest", 0), ".")]
     return []

@@ -18,7 +18,7 @@ from tdegnn.errors import InputError
 from tdegnn.files import RESTORE
 from tdegnn.forecasting.fitted import HAS_INTERVALS, KEPT, OF_INTERVALS, Ensemble, FittedForecaster
 from tdegnn.forecasting.frames import FrameMaker
-from tdegnn.forecasting.intervals import INTERVALS, Intervals, read_intervals
+from tdegnn.forecasting.intervals import Intervals, read_intervals, stored_as
 from tdegnn.forecasting.schema import read_summary
 from tdegnn.forecasting.settings import ForecasterSettings
 from tdegnn.graph import Graph
@@ -122,17 +122,15 @@ def _check_arrays(
     }
     if num_features:
         expected["node_features"] = _Expected("f", (num_nodes, num_features))
-    is_ours = INTERVALS.name_of(settings.intervals) in INTERVALS.names
     given = [name for name in kept if name.startswith(OF_INTERVALS) or name == OLD_WIDTHS]
     if HAS_INTERVALS in kept:
         expected[HAS_INTERVALS] = _Expected("b", (), lowest=1)
-    if is_ours and (given or HAS_INTERVALS in kept):
-        shape = (frames["horizon"], num_nodes, data["num_targets"])
-        widths = OLD_WIDTHS if OLD_WIDTHS in kept else f"{OF_INTERVALS}widths"
-        expected[widths] = _Expected("f", shape, lowest=0)
-        if f"{OF_INTERVALS}is_pooled" in kept:
-            expected[f"{OF_INTERVALS}is_pooled"] = _Expected("b", shape)
-    others = [name for name in kept if name not in expected and (is_ours or name not in given)]
+    sizes = (frames["horizon"], num_nodes, data["num_targets"])
+    of_method = stored_as(settings.intervals, {name.removeprefix(OF_INTERVALS): kept[name] for name in given}, sizes)
+    if of_method is not None and (given or HAS_INTERVALS in kept):
+        prefix = "" if OLD_WIDTHS in kept else OF_INTERVALS
+        expected |= {f"{prefix}{name}": _Expected(*stored) for name, stored in of_method.items()}
+    others = [name for name in kept if name not in expected and (of_method is not None or name not in given)]
     missing = [name for name in expected if name not in kept]
     if others or missing:
         what = f"{missing[0]!r}" if missing else f"no {others[0]!r}"

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from tdegnn.errors import LARGEST_VALUE
+from tdegnn.forecasting.intervals.auto import FIXED
 from tdegnn.forecasting.settings import FAMILIES, PLAIN, ForecasterSettings, upgrade_settings
 from tdegnn.graph import Direction
 from tdegnn.runs.run_folder import CONFIG, SUMMARY, RunFolder
@@ -105,6 +106,25 @@ class HeldOutSteps(StoredWithOthers):
     steps: Whole
 
 
+class HeldOutCoverage(Stored):
+    """The coverage of intervals on held-out windows that they were not learned from."""
+
+    aimed: float
+    reached: float
+    width: float
+    pinball: float
+    by_step: list[float | None]
+    by_hour: dict[str, float | None]
+    by_node: dict[str, float | None]
+
+
+class IntervalFacts(Stored):
+    """The method of the intervals, and its coverage if enough windows were held out."""
+
+    method: str
+    coverage: HeldOutCoverage | None
+
+
 class ForecasterSummary(Stored):
     """The entries of summary.json."""
 
@@ -112,6 +132,8 @@ class ForecasterSummary(Stored):
     window: Size
     order: Order
     held_out: HeldOutSteps
+    # Missing in earlier versions.
+    intervals: IntervalFacts | None = None
     notes: list[str]
 
 
@@ -127,7 +149,9 @@ def check_config(folder: RunFolder, kind: type[ForecasterSettings]) -> dict[str,
     settings = config["settings"]
     if folder.format == 1:
         checked(_OldConfig, config, file)
-        settings = kind(**PLAIN | dict(states="latent", num_members=3)).to_record() | upgrade_settings(settings)
+        settings = kind(**PLAIN | dict(states="latent", num_members=3, intervals=FIXED)).to_record() | upgrade_settings(
+            settings
+        )
     settings = AS_IT_WAS | settings
     chosen = {} if found.chosen_network is None else found.chosen_network.settings
     checked(config_schema(kind, tuple(FAMILIES)), {"settings": settings | chosen}, file)

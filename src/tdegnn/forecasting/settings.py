@@ -90,7 +90,9 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
         loss: What forecasts pay in training and on the held-out steps: `"squared"`, `"absolute"`, `"huber"`,
             `"quantile"` (`Part("quantile", level=0.9)`), or your own `Loss`. If None, `"squared"` for counts, whose
             mean is wanted, else `"huber"`.
-        intervals: How intervals are learned: `"conformal"`, or your own `Intervals`.
+        intervals: How intervals are learned: `"auto"` chooses by the held-out steps, `"conformal"` (fixed widths),
+            `"normalized"` (wide where forecasts are difficult), `"counts"`, `"adaptive"` (they follow newer steps), or
+            your own `Intervals`.
         window: Number of steps a forecast sees. If None, chosen on the held-out steps.
         horizon: Number of steps that are forecast at once. `predict` goes further by forecasting from its forecasts.
         order: Number of frames that become states, at most the window. `"auto"` takes the order in time of the series
@@ -138,7 +140,7 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
     readout: PartLike = "two-layer"
     skip: PartLike | None = None
     loss: PartLike | None = None
-    intervals: PartLike = "conformal"
+    intervals: PartLike = "auto"
     window: int | None = None
     horizon: int = 1
     order: Order = 4

@@ -224,6 +224,7 @@ class ForecasterTraining:
             "window": task.maker.window,
             "order": task.order_choice.order,
             "held_out": {"steps": len(self._held_out.first_target_steps), **errors},
+            "intervals": measured.facts,
             "notes": [
                 *task.panel.notes,
                 *(() if features is None else features.notes),
@@ -267,7 +268,10 @@ def train_further(
     _check_numbers(training, "new steps")
     ensemble = replace(fitted.ensemble, networks=tuple(_members_of(training)))
     tail = tail_of(panel, ensemble.maker.window)
-    return replace(fitted, ensemble=ensemble, tail=tail, coefficients=ensemble.mean_coefficients(windows))
+    # Followed by the networks as they were: they have not learned from the new steps.
+    intervals = None if fitted.intervals is None else fitted.follow(panel, settings.lowest)
+    coefficients = ensemble.mean_coefficients(windows)
+    return replace(fitted, ensemble=ensemble, tail=tail, intervals=intervals, coefficients=coefficients)
 
 
 def start_training(
