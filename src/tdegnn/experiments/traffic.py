@@ -70,10 +70,9 @@ def try_forecaster(name: str, seed: int, path: Path, device: DeviceName = "auto"
     model = Forecaster(horizon=HORIZON, seed=seed, device=device, **settings).fit(panel[:start])
     seconds = time.perf_counter() - began
     observed = _observed(panel, start)
-    forecasts = _forecasts(model, panel, start)
-    errors = (forecasts - observed)[..., 0]
-    assert model.intervals_ is not None  # 15 % of a thousand steps are enough
-    low, high = model.intervals_.apply(forecasts)
+    forecasts = [model.predict(panel=panel[: start + origin]) for origin in range(len(observed))]
+    errors = (np.stack([forecast.values for forecast in forecasts]) - observed)[..., 0]
+    low, high = (np.stack([getattr(forecast, end) for forecast in forecasts]) for end in ("low", "high"))
     is_covered = (low <= observed) & (observed <= high)
     line = {
         "forecaster": name,
@@ -136,11 +135,3 @@ def mean_of_seeds(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _observed(panel: Panel, start: int) -> Float[np.ndarray, "origins horizon nodes targets"]:
     return np.stack([panel.values[first : first + HORIZON] for first in range(start, panel.num_steps - HORIZON + 1)])
-
-
-def _forecasts(model: Forecaster, panel: Panel, start: int) -> Float[np.ndarray, "origins horizon nodes targets"]:
-    """Return the forecasts from all origins, which see the steps before them."""
-    windows = model.maker_.windows(panel).predicting(range(start, panel.num_steps))
-    ensemble = model.fitted_.ensemble
-    parts = [ensemble.forecast(windows, slice(first, first + 64)) for first in range(0, len(windows), 64)]
-    return np.concatenate(parts)
