@@ -231,6 +231,27 @@ def test_windows_keep_the_series_once_and_seasons_for_one_node(monkeypatch):
         assert torch.equal(part, other)
 
 
+def test_parts_of_windows_are_views_of_them():
+    maker, windows = make_frames(make_panel(2, missing=0.1), seasons=SEASONS)
+    whole, targets = windows.batch()
+    cases = {
+        "every": (windows.every(3), (slice((len(windows) - 1) % 3, None, 3),)),
+        "nodes": (windows.at_nodes(slice(1, 3)), (slice(None), slice(None), slice(1, 3))),
+    }
+    for part, places in cases.values():
+        assert part.inputs.untyped_storage().data_ptr() == windows.inputs.untyped_storage().data_ptr()
+        frames, of_part = part.batch()
+        for own, all_of_them in zip((*frames, of_part), (*whole, targets), strict=True):
+            torch.testing.assert_close(own, all_of_them[places], rtol=0, atol=0, equal_nan=True)
+    assert windows.every(1) is windows
+    assert windows.every(3).first_target_steps[-1] == windows.first_target_steps[-1]
+    sizes = maker.sizes(NODES)
+    in_a_window = NODES * (4 * sizes.num_channels + 2 * sizes.num_known + 2)
+    blocks = list(windows.blocks(5 * in_a_window))
+    assert [len(windows.some(block)) for block in blocks[:-1]] == [5] * (len(blocks) - 1)
+    assert [step for block in blocks for step in windows.first_target_steps[block]] == [*windows.first_target_steps]
+
+
 def one_line(error):
     message = str(error.value)
     assert "\n" not in message

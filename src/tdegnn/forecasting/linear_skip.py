@@ -259,7 +259,8 @@ class _RidgeTask:
         side_by_side = torch.cat([*weights], dim=-1)
         forecasts = (inputs @ side_by_side).unflatten(-1, (len(weights), -1))
         errors = (forecasts - targets[..., None, :]) * units[..., None, :]
-        return errors.square().nansum(dim=-1).flatten(0, -2).sum(dim=0).cpu()
+        summed: Tensor = errors.square().nansum(dim=-1).flatten(0, -2).sum(dim=0)
+        return summed.cpu()
 
     def _thin_out(self, num_inputs: int) -> tuple[WindowSet, int]:
         """Return as many training windows as can be multiplied in time, and the number of windows each stands for."""
