@@ -11,8 +11,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text()
 # Two thirds of the modules that each walk crossed before the rooms were made: 74, 52, and 8 of the equation itself. The
-# walk to labels crosses eight more: four compare the network with baselines, four try other networks.
-MOST = {"csv_to_forecast": 49, "graph_to_labels": 43, "one_layer": 5}
+# walk to labels crosses eight more: four compare the network with baselines, four try other networks. The walk to a
+# forecast crosses one more, which measures windows.
+MOST = {"csv_to_forecast": 50, "graph_to_labels": 43, "one_layer": 5}
 CHANGES = (
     "operator",
     "rule for c",
