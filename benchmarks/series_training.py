@@ -22,8 +22,8 @@ from tdegnn.data.benchmarks.catalogue import find_benchmark
 from tdegnn.data.benchmarks.fetch import locate
 from tdegnn.data.times.seasons import Season
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
+from tdegnn.forecasting.series_config import SeriesConfig
 from tdegnn.forecasting.series_training import SeriesTraining
-from tdegnn.forecasting.settings import SeriesConfig
 from tdegnn.training.devices import choose_placement
 
 CHANNELS, LAYERS, WINDOW, STEP_SIZE, DROPOUT, LEARNING_RATE = 64, 8, 4, 0.5, 0.3, 1e-3

@@ -18,7 +18,9 @@ from tdegnn.experiments.protocols import PROTOCOLS
 from tdegnn.experiments.records import read_lines
 from tdegnn.experiments.series_rows import SERIES_LINES
 from tdegnn.experiments.table1 import DATASETS, FIXED, LEARNED, SYSTEMS, summarize
-from tests.zoo import LINES, ROOT, put_into_page
+from tests.best_page import renew_searched
+from tests.markdown import as_table, heading, put_into_page
+from tests.zoo import LINES, ROOT
 
 README = ROOT / "README.md"
 PAGE = ROOT / "results" / "README.md"
@@ -29,16 +31,6 @@ AUDIT = ROOT / "results" / "audit.json"
 DIRECTION = ROOT / "results" / "direction.jsonl"
 # A difference beyond this many points needs a reason.
 CLOSE = 1.5
-
-
-def heading(dataset):
-    name, _, rest = dataset.partition("-")
-    spelled = {"pubmed": "PubMed"}.get(name, name.capitalize())
-    return f"{spelled}, {rest}" if rest else spelled
-
-
-def as_table(rows):
-    return "\n".join(f"| {' | '.join(row)} |" for row in [rows[0], ["---"] * len(rows[0]), *rows[1:]])
 
 
 def render_accuracies(cells):
@@ -195,6 +187,7 @@ def renew(page):
     page = put_into_page(page, "published number", render_published(cells))
     page = put_into_page(page, "best row", render_best(cells))
     page = put_into_page(page, "gain", render_gains(cells))
+    page = renew_searched(page, LINES.parent)
     rules = summarize_rules(read_lines(RULES_LINES, RULE_LINES))
     return put_into_page(page, "operators by rule", render_rules(rules)) if rules else page
 

@@ -57,7 +57,7 @@ def stop(*_):
         (dict(learning_rate=1e30), {}, TrainingError),
         (dict(window=5, dropout=1.0), {}, InputError),
         (dict(order=1, hidden_channels=8), dict(on_look=stop), KeyboardInterrupt),
-        (dict(system="TDE-GNN_A", window=5), dict(on_refit=stop), KeyboardInterrupt),
+        (dict(system="TDE-GNN_A", window=5), dict(on_progress=stop), KeyboardInterrupt),
     ],
 )
 def test_a_second_fit_that_fails_changes_nothing(settings, arguments, error):

@@ -15,6 +15,7 @@ from tdegnn.metrics import (
     mean_absolute_percentage_error,
     mean_absolute_scaled_error,
     mean_squared_error,
+    pinball_loss,
     r2,
     roc_auc,
     root_mean_squared_error,
@@ -212,6 +213,17 @@ def test_coverage_per_step_of_the_horizon_is_that_of_a_loop():
     for step, share in enumerate(together):
         seen = ~np.isnan(target[:, step])
         assert float(share) == (np.abs(center - target)[:, step][seen] <= 1).mean()
+
+
+def test_the_pinball_loss_is_that_of_scikit_learn():
+    draw = np.random.default_rng(3)
+    prediction, target = draw.normal(size=(2, 20))
+    for quantile in (0.05, 0.5, 0.9):
+        expected = sklearn.metrics.mean_pinball_loss(target, prediction, alpha=quantile)
+        assert float(pinball_loss(prediction, target, quantile)) == pytest.approx(expected)
+    assert float(pinball_loss([0.0, 0.0], [NAN, 1.0], 0.9)) == pytest.approx(0.9)
+    with pytest.raises(InputError, match="Expected a quantile between 0 and 1, got 95. 0.95 stands for 95 %."):
+        pinball_loss([0.0], [1.0], 95)
 
 
 def test_an_end_that_is_nan_is_neither_inside_nor_outside():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tdegnn.experiments.records import read_lines
-from tests import results_page
+from tests import best_page, results_page
 from tests.cli.test_commands import run
 
 RESULTS = Path(__file__).parent.parent / "results"
@@ -87,6 +87,13 @@ def test_the_page_has_the_tables_of_the_result_lines():
     assert results_page.renew_readme(readme) == readme, "run `make results`"
     honest = results_page.HONEST_PAGE.read_text()
     assert results_page.renew_honest(honest) == honest, "run `make results`"
+
+
+def test_tables_without_lines_name_the_command(tmp_path):
+    page = best_page.renew_searched("", tmp_path)
+    assert page.count("Not run yet: `tdegnn reproduce best --out results/best.jsonl`.") == 4
+    assert page.count("Not run yet: `tdegnn reproduce defaults --out results/defaults.jsonl`.") == 1
+    assert best_page.renew_searched(page, tmp_path) == page
 
 
 def test_lines_of_table_one_say_how_they_were_made():

@@ -4,20 +4,13 @@ from pathlib import Path
 
 from tdegnn.experiments.table1 import DATASETS
 from tdegnn.experiments.zoo import collect_zoo, write_measured
+from tests.markdown import put_into_page
 
 ROOT = Path(__file__).parent.parent
 LINES = ROOT / "results" / "table1.jsonl"
 PACKAGED = ROOT / "src" / "tdegnn" / "experiments" / "measured.json"
 PAGE = ROOT / "docs" / "zoo.md"
 KINDS = ("operator", "system")
-
-
-def put_into_page(page, kind, table):
-    """Return the page with another table between the marks of its kind."""
-    begin, end = f"<!-- {kind}s -->", f"<!-- end of {kind}s -->"
-    before, _, rest = page.partition(begin)
-    _, _, after = rest.partition(end)
-    return f"{before}{begin}\n{table}\n{end}{after}"
 
 
 def render_table(kind):

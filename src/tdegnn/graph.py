@@ -201,6 +201,12 @@ class Graph:
         return _kept(self._adjacency.data, torch.float64)
 
     @cached_property
+    def is_symmetric(self) -> bool:
+        """Whether each edge also goes the other way, with the same weight."""
+        forward = self._adjacency.tocsr()
+        return bool((forward != forward.T).nnz == 0)
+
+    @cached_property
     def received(self) -> scipy.sparse.coo_array:
         """A': row i weighs what node i receives."""
         forward = self._adjacency.tocsr()

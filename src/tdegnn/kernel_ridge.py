@@ -89,6 +89,15 @@ def candidates(
     return tuple(KernelSetting(*combination) for combination in product(view_sets, sharpnesses, ridges))
 
 
+def other_ridges(setting: KernelSetting, settings: Sequence[KernelSetting]) -> tuple[KernelSetting, ...]:
+    """Return the settings that differ from one of them in their ridge at most.
+
+    Which ridge is best depends on how many training nodes and landmarks there are. If these were fewer when a setting
+    was chosen than they are when it is solved, its ridge is to be chosen again.
+    """
+    return tuple(each for each in settings if each[:2] == setting[:2])
+
+
 class _Solution(NamedTuple):
     """A solved ridge: what the columns of the kernel are multiplied by, and what is added."""
 

@@ -151,6 +151,25 @@ def interval_coverage(
     return _average(torch.where(is_unknown, torch.nan, is_inside) * is_observed, is_observed, per)
 
 
+def pinball_loss(
+    prediction: Forecast, target: Forecast, quantile: float, observed: Mask | None = None, per: Per | None = None
+) -> Score:
+    """Mean pinball loss of a forecast of a quantile: what is above it costs `quantile`, what is below `1 - quantile`.
+
+    Args:
+        prediction: Forecasts of the quantile, for example the upper ends of intervals.
+        target: See `mean_squared_error`.
+        quantile: The share of the targets that should lie below the forecasts, between 0 and 1.
+        observed: See `mean_squared_error`.
+        per: See `mean_squared_error`.
+    """
+    if not 0 < quantile < 1:
+        raise InputError(f"Expected a quantile between 0 and 1, got {quantile}. 0.95 stands for 95 %.")
+    forecast, actual, is_observed = _compare(prediction, target, observed, per)
+    above = actual - forecast
+    return _average(torch.maximum(quantile * above, (quantile - 1) * above), is_observed, per)
+
+
 def accuracy(predicted: Labels, labels: Labels, mask: Mask | None = None) -> float:
     """Share of the nodes whose label was predicted.
 

@@ -2,12 +2,13 @@
 
 Views are which nodes a node receives from (link lists), its features, and features that were passed along the edges.
 `K_ij = exp(g (mean_v cos(u_i^v, u_j^v) - 1))` compares two nodes. Only what is asked for is computed: kernels between
-some rows and some columns. What they are used for is left to `tdegnn.kernel_ridge`.
+some rows and some columns. Views are made when they are needed, in blocks of columns, and the oldest ones are made
+again if all together would take too much memory. What they are used for is left to `tdegnn.kernel_ridge`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,10 @@ VIEWS = (*LINK_LISTS, FEATURES, *HOPS, *UNDIRECTED_HOPS)
 # Rows of which a larger share is filled are multiplied as dense ones.
 MOST_FILLED = 0.05
 ROWS_AT_ONCE = 1024
+# Columns that are passed along the edges at once, in float64.
+COLUMNS_AT_ONCE = 256
+# Bytes of all views that are kept. The largest of `tdegnn.kernel_ridge.VIEW_SETS` fits with 40,000 x 1,000 numbers.
+MOST_KEPT = 800_000_000
 
 
 class KernelSetting(NamedTuple):
@@ -65,7 +70,7 @@ class KernelSetting(NamedTuple):
 class NodeViews:
     """Nodes as views see them: rows of unit length. A node without features, or without links, has a row of zeros.
 
-    Edge weights are used.
+    Edge weights are used. Views take at most `MOST_KEPT` bytes together, or as many as one of them, if that is more.
 
     Args:
         features: One row per node.
@@ -90,15 +95,11 @@ class NodeViews:
             raise InputError("Expected at least one setting to choose from, got none.")
         for setting in settings:
             setting.check()
-        names = {name for setting in settings for name in setting.views}
         self.num_nodes = graph.num_nodes
         self.device, self.dtype = device or torch.device("cpu"), dtype
-        self._rows: dict[str, Any] = {}
+        self._features, self._graph = features, graph
+        self._kept: dict[str, Any] = {}  # the oldest first
         self._is_filled: dict[str, Bool[np.ndarray, " nodes"]] = {}
-        for name, rows in _view_rows(features, graph, names).items():
-            lengths = _lengths(rows)
-            self._rows[name] = self._place(_divided(rows, np.where(lengths > 0, lengths, 1.0)))
-            self._is_filled[name] = lengths > 0
 
     def cosines(
         self, names: Sequence[str], rows: Int[np.ndarray, " rows"], columns: Int[np.ndarray, " columns"]
@@ -110,7 +111,7 @@ class NodeViews:
             size = 4 * itemsize * len(rows) * len(columns)
             check_memory(size, f"a kernel of {len(rows):,} by {len(columns):,} nodes")
         mean = torch.zeros(len(rows), len(columns), dtype=self.dtype, device=self.device)
-        for view in (self._rows[name] for name in names):
+        for view in map(self._view, names):
             others = view[columns].T
             for first in range(0, len(rows), ROWS_AT_ONCE):
                 block = slice(first, first + ROWS_AT_ONCE)
@@ -121,44 +122,76 @@ class NodeViews:
 
     def diagonal(self, setting: KernelSetting, nodes: Int[np.ndarray, " nodes"]) -> Float[np.ndarray, " nodes"]:
         """Return the kernel of each node with itself: 1, or less if the node has a row of zeros in some view."""
+        for name in setting.views:
+            if name not in self._is_filled:
+                self._view(name)
         cosines = np.mean([self._is_filled[name][nodes] for name in setting.views], axis=0)
         diagonal: Float[np.ndarray, " nodes"] = np.exp(setting.sharpness * (cosines - 1))
         return diagonal
 
-    def _place(self, rows: Any) -> Any:
-        """Return the rows as they are multiplied: a tensor on the device, or sparse on the CPU."""
-        is_sparse = scipy.sparse.issparse(rows)
-        if is_sparse and rows.nnz <= MOST_FILLED * rows.shape[0] * rows.shape[1]:
-            return rows
-        dense = rows.toarray() if is_sparse else rows
-        return torch.as_tensor(dense, dtype=self.dtype, device=self.device)
+    def _view(self, name: str) -> Any:
+        """Return the rows of a view as they are multiplied: a tensor on the device, or sparse on the CPU."""
+        view = self._kept.pop(name, None)
+        if view is None:
+            blocks = _view_blocks(self._features, self._graph, name)
+            rows, self._is_filled[name] = _unit_rows(blocks, torch.empty((), dtype=self.dtype).numpy().dtype)
+            view = rows if scipy.sparse.issparse(rows) else torch.as_tensor(rows, device=self.device)
+            while self._kept and sum(map(_num_bytes, (*self._kept.values(), view))) > MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+        self._kept[name] = view
+        return view
 
 
-def _view_rows(features: Any, graph: Graph, names: set[str]) -> dict[str, Any]:
-    """Return the rows of each view, before they are scaled to unit length."""
-    sparse = scipy.sparse.issparse(features)
-    given = scipy.sparse.csr_array(features, dtype=np.float64) if sparse else np.asarray(features, dtype=np.float64)
-    rows: dict[str, Any] = {
-        name: scaled_array(graph, 0.0, exponent) for name, exponent in LINK_LISTS.items() if name in names
-    }
-    rows[FEATURES] = given
-    for hops, is_undirected in ((HOPS, False), (UNDIRECTED_HOPS, True)):
-        needed = [number for number, name in enumerate(hops, 1) if name in names]
-        if needed:
-            passed = given
-            passing = convolution_array(graph.with_direction("both") if is_undirected else graph)
-            for name in hops[: max(needed)]:
-                passed = passing @ passed
-                rows[name] = passed
-    return {name: kept for name, kept in rows.items() if name in names}
+def _view_blocks(features: Any, graph: Graph, name: str) -> Iterator[Any]:
+    """Yield the columns of a view in blocks, sparse or dense, before rows are scaled to unit length."""
+    if name in LINK_LISTS:
+        yield scaled_array(graph, 0.0, LINK_LISTS[name])
+        return
+    columns = scipy.sparse.csc_array(features) if scipy.sparse.issparse(features) else features
+    num_hops, passing = 0, None
+    if name != FEATURES:
+        is_undirected = name in UNDIRECTED_HOPS
+        num_hops = 1 + (UNDIRECTED_HOPS if is_undirected else HOPS).index(name)
+        passing = convolution_array(graph.with_direction("both") if is_undirected else graph)
+    for first in range(0, max(1, columns.shape[1]), COLUMNS_AT_ONCE):  # one block if there are no features
+        block = columns[:, first : first + COLUMNS_AT_ONCE].astype(np.float64)
+        for _ in range(num_hops):
+            block = passing @ (block if _is_sparse(block) else _dense(block))
+        yield block
 
 
-def _lengths(rows: Any) -> Float[np.ndarray, " nodes"]:
-    squares = rows.multiply(rows) if scipy.sparse.issparse(rows) else rows**2
-    lengths: Float[np.ndarray, " nodes"] = np.sqrt(squares.sum(axis=1))
-    return lengths
+def _unit_rows(blocks: Iterable[Any], dtype: np.dtype[Any]) -> tuple[Any, Bool[np.ndarray, " nodes"]]:
+    """Return rows of unit length from blocks of their columns, sparse if few are filled, and which have a length."""
+    kept, squares = [], np.zeros(())
+    for block in blocks:
+        squares = squares + (block.multiply(block) if scipy.sparse.issparse(block) else block**2).sum(axis=1)
+        kept.append((block if _is_sparse(block) else _dense(block)).astype(dtype))
+    lengths = np.sqrt(squares)
+    factors = (1.0 / np.where(lengths > 0, lengths, 1.0)).astype(dtype)
+    ends = np.cumsum([block.shape[1] for block in kept])
+    if sum(map(_num_filled, kept)) <= MOST_FILLED * len(lengths) * ends[-1]:
+        joined = scipy.sparse.hstack([scipy.sparse.csr_array(block) for block in kept], format="csr")
+        return (scipy.sparse.diags_array(factors) @ joined).tocsr(), lengths > 0
+    rows = np.empty((len(lengths), ends[-1]), dtype)
+    for end in ends:
+        block = kept.pop(0)  # so that blocks and rows are never there as a whole
+        np.multiply(_dense(block), factors[:, None], out=rows[:, end - block.shape[1] : end])
+    return rows, lengths > 0
 
 
-def _divided(rows: Any, divisors: Float[np.ndarray, " nodes"]) -> Any:
-    divided = scipy.sparse.diags_array(1.0 / divisors) @ rows
-    return divided.tocsr() if scipy.sparse.issparse(rows) else divided
+def _is_sparse(block: Any) -> bool:
+    """Return whether few entries of a block are filled. Those of a dense block all are."""
+    return bool(_num_filled(block) <= MOST_FILLED * block.shape[0] * block.shape[1])
+
+
+def _num_filled(block: Any) -> int:
+    return int(block.nnz if scipy.sparse.issparse(block) else block.size)
+
+
+def _dense(block: Any) -> Any:
+    return block.toarray() if scipy.sparse.issparse(block) else block
+
+
+def _num_bytes(view: Any) -> int:
+    parts = (view.data, view.indices, view.indptr) if scipy.sparse.issparse(view) else (view,)
+    return sum(part.nbytes for part in parts)

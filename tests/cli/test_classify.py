@@ -15,12 +15,10 @@ from tdegnn.cli.classify import (
     USUAL_OPERATOR,
     InputMapOption,
     NetworkOption,
-    OptimizerOption,
-    ReadoutOption,
     SelectByOption,
     SkipOption,
-    StateNormOption,
 )
+from tdegnn.cli.network_options import OptimizerOption, ReadoutOption, StateNormOption
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.files import digest_of
 from tdegnn.graph import Graph

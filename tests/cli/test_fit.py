@@ -84,7 +84,7 @@ def test_a_table_becomes_a_forecast_within_a_minute_a_command(tmp_path):
     assert "better than the last value" in fitted
     forecast = timed(tmp_path, "predict", "run", "--horizon", "4", "--out", "forecast.csv")
     assert "20 nodes, 4 steps from 2023-12-25 to 2024-01-15, in forecast.csv" in forecast
-    assert "the last value" in timed(tmp_path, "backtest", "series.csv", "--edges", "edges.csv", "--folds", "2")
+    assert "better than" in timed(tmp_path, "backtest", "series.csv", "--edges", "edges.csv", "--folds", "2")
     assert "latent" in timed(tmp_path, "explain", "run")
 
     lines = (tmp_path / "forecast.csv").read_text().splitlines()
@@ -434,24 +434,56 @@ def test_what_is_known_ahead_is_asked_for_and_used(run, long_table, tmp_path):
 
 @pytest.mark.slow
 def test_a_backtest_compares_with_naive_forecasts(run, tmp_path):
-    out = tmp_path / "folds.csv"
-    options = ("--window", "4", "--horizon", "2", "--folds", "2", "--stride", "3", "--out", out)
-    code, printed, err = run("backtest", SERIES, *EDGES, *SMALL, *options)
+    out, picture = tmp_path / "forecasts.csv", tmp_path / "errors.png"
+    options = ("--window", "4", "--horizon", "2", "--folds", "2", "--stride", "3")
+    code, printed, err = run("backtest", SERIES, *EDGES, *SMALL, *options, "--out", out, "--plot", picture)
     assert (code, err) == (0, "")
     lines = printed.splitlines()
-    assert lines[0] == "Mean errors of 2 forecasts of 2 steps; intervals aim at 90%"
-    for name in ("the forecaster", *NAIVE):
-        assert any(line.startswith(name) for line in lines)
-    assert lines[-1].startswith("In 2 folds the forecaster is ")
+    assert lines[0] == "Errors of forecasts of 2 steps from 2 origins, trained once; intervals aim at 90%"
+    for name in ("the forecaster", "mean", "last", "season"):
+        assert sum(line.startswith(f"{name} ") for line in lines) == 2
+    assert "Note: 2 origins are too few for intervals of differences. Take more." in lines
+    assert lines[-1].startswith("From 2 origins the forecaster is ")
+    assert lines[-1].endswith(f" Forecasts: {out} Picture: {picture}")
+    assert picture.read_bytes().startswith(b"\x89PNG")
     rows = pd.read_csv(out)
-    assert list(rows) == ["fold", "origin", "method", "mse", "mae", "coverage", "order"]
-    assert rows["method"].tolist() == ["forecaster", *NAIVE] * 2
+    expected = ["method", "origin", "step", "time", "node", "observed", "forecast", "low", "high", "error"]
+    assert list(rows) == expected
+    assert len(rows) == 4 * 2 * 2 * 8
     assert pd.to_datetime(rows["origin"]).diff().max() == pd.Timedelta(weeks=3)
-    assert rows["coverage"].notna().sum() == 2
-    code, printed, _ = run("backtest", SERIES, *EDGES, *SMALL, *options[:6], "--json")
+    np.testing.assert_allclose(rows["error"], rows["observed"] - rows["forecast"], rtol=1e-4, atol=1e-5)
+
+
+def test_options_of_a_backtest_come_through(monkeypatch, run):
+    asked = []
+
+    def stop(model, panel, **options):
+        asked.append(options)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(Forecaster, "backtest", stop)
+    assert run("backtest", SERIES)[0] == 0
+    assert run("backtest", SERIES, "--refit", "--folds", "5", "--stride", "2", "--against", "last,cells")[0] == 0
+    names = ("against", "num_folds", "stride", "refit")
+    assert [tuple(options[name] for name in names) for options in asked] == [
+        (None, None, None, False),
+        (["last", "cells"], 5, 2, True),
+    ]
+
+
+@pytest.mark.slow
+def test_a_backtest_names_its_rivals(run):
+    options = ("--window", "4", "--horizon", "2", "--against", "Ridge,season", "--against", "last", "--json")
+    code, printed, _ = run("backtest", SERIES, *EDGES, *SMALL, *options)
     facts = json.loads(printed)
-    assert (code, set(facts["means"]), len(facts["lines"])) == (0, {"forecaster", *NAIVE}, 8)
-    assert facts["means"]["the mean"]["coverage"] is None
+    assert (code, facts["folds"], facts["stride"], facts["refit"]) == (0, 31, 1, False)
+    assert set(facts["means"]) == set(facts["seconds"]) == {"forecaster", "ridge", "season", "last"}
+    assert set(facts["means"]["ridge"]) == {"mae", "rmse", "mse", "mase", "pinball", "coverage"}
+    assert set(facts["differences"]) == {"ridge", "season", "last"}
+    found = facts["differences"]["ridge"]["mae"]
+    assert found["low"] <= found["difference"] <= found["high"]
+    assert (len(facts["by_step"]), len(facts["by_node"]), len(facts["lines"])) == (4 * 2, 4 * 8, 4 * 31)
+    assert (facts["lines"][0]["order"], facts["lines"][-1]["order"]) == (4, None)
 
 
 @pytest.mark.slow
@@ -459,7 +491,7 @@ def test_a_backtest_says_which_orders_were_taken(run):
     options = ("--window", "4", "--horizon", "2", "--folds", "2", "--order", "auto")
     code, printed, _ = run("backtest", SERIES, *EDGES, *SMALL, *options)
     assert code == 0
-    assert re.search(r"Note: Orders that were chosen, fold by fold: [1-4], [1-4]\.", printed)
+    assert re.search(r"Note: Orders that were chosen, one per training: [1-4]\.", printed)
 
 
 @pytest.mark.slow
@@ -567,6 +599,9 @@ def test_mistakes_of_a_backtest_are_one_line(run, tmp_path):
     command = ("backtest", SERIES, *EDGES, *SMALL, "--window", "4")
     assert "Take fewer folds" in complains(run, *command, "--folds", "90")
     assert "ends in .csv or .parquet" in complains(run, *command, "--out", tmp_path / "folds.xlsx")
+    assert "ends in .png, .pdf or .svg" in complains(run, *command, "--plot", tmp_path / "errors.xlsx")
+    assert "agcrn, lightgbm, autoarima" in complains(run, *command, "--against", "ridge,dcrn")
+    assert "Did you mean 'dcrnn'?" in complains(run, *command, "--against", "ridge,dcrn")
 
 
 def test_mistakes_of_predict_are_one_line(run, trained, tmp_path):

@@ -79,6 +79,7 @@ def test_json_has_all_of_it(capsys, tmp_path):
         (("--splits", "9"), "Expected at most 4 splits"),
         (("--operator", "difusion"), "Did you mean 'diffusion'?"),
         (("--operator", "diffusion", "--set", "norm=true"), "got 'norm'."),
+        (("--operator", "gcnii", "--space", "families"), "Expected no operator with the space families"),
         (("--trials", "0"), "Input should be greater than or equal to 1"),
     ],
 )

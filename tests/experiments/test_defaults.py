@@ -9,6 +9,7 @@ from tdegnn import NodeClassifier
 from tdegnn.experiments import defaults, table1
 from tdegnn.experiments.defaults import COLUMNS, DEFAULT_LINES, compare_defaults, try_defaults
 from tdegnn.experiments.records import read_lines
+from tests.best_page import renew_defaults
 from tests.cli.test_commands import run
 from tests.experiments.test_table1 import SMALL
 from tests.experiments.tiny_nodes import make_tiny_nodes
@@ -43,6 +44,11 @@ def test_lines_are_written_once_and_compared_with_the_tuned_row(tiny, tmp_path, 
     assert read_lines(path, DEFAULT_LINES) == lines
     code, out, _ = run(capsys, *arguments, "--out", str(path), "--report", "--json")
     assert {record["column"] for record in json.loads(out)} == {*COLUMNS}
+    page = renew_defaults("", lines, read_lines(tuned))
+    own = [line["test_accuracy"] for line in lines if line["system"] == "default"]
+    assert f"| Cora | {50 * sum(own):.2f} ± " in page
+    assert "| 55.00 ± 5.00 | " in page
+    assert page.count("| Cora | ") == 1
 
 
 def test_the_tuned_row_is_chosen_by_validation(tiny):

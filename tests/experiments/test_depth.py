@@ -23,7 +23,7 @@ from tdegnn.experiments.depth import (
 )
 from tdegnn.experiments.depth_plots import plot_depth
 from tdegnn.experiments.records import read_lines
-from tdegnn.forecasting.settings import SeriesConfig
+from tdegnn.forecasting.series_config import SeriesConfig
 from tdegnn.nodes.settings import NodeConfig
 from tdegnn.training.devices import choose_placement
 from tdegnn.training.node_training import Classification

@@ -7,7 +7,7 @@ from tdegnn import Graph
 from tdegnn.data.panel import Panel
 from tdegnn.data.times.seasons import Season
 from tdegnn.experiments import paper, records, series_rows, series_tasks, table2
-from tdegnn.forecasting.settings import SeriesConfig
+from tdegnn.forecasting.series_config import SeriesConfig
 from tdegnn.rivals.series.config import SeriesRivalConfig
 from tdegnn.training.devices import choose_placement
 from tests.cli.test_commands import run

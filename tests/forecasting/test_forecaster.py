@@ -11,10 +11,10 @@ from tdegnn.data.panel import Panel
 from tdegnn.data.times.seasons import Season
 from tdegnn.data.times.times import show_time
 from tdegnn.forecasting import training as forecaster_training
-from tdegnn.forecasting.backtest import OURS
 from tdegnn.forecasting.forecaster import Forecaster
-from tdegnn.forecasting.held_out import choose_window, fewest_steps, split_for_forecast
+from tdegnn.forecasting.held_out import OURS, choose_window, fewest_steps, split_for_forecast
 from tdegnn.forecasting.intervals import measure_coverage
+from tdegnn.parts import Part
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import single_thread
 
@@ -281,7 +281,7 @@ def test_without_a_graph_there_is_a_note_and_nodes_do_not_reach_each_other():
 
 @pytest.mark.slow
 def test_with_a_graph_neighbors_reach_each_other():
-    model = Forecaster(**SMALL, skip="none").fit(PANEL)
+    model = Forecaster(**SMALL, skip="none", operator=Part("walks", num_hops=1)).fit(PANEL)
     assert not any("no graph" in note for note in model.notes_)
     moved = PANEL.values.copy()
     moved[-1, 1] += 50
@@ -299,7 +299,7 @@ def with_weather(num_steps=STEPS):
 @pytest.mark.slow
 def test_what_is_known_ahead_helps_where_it_decides():
     panel = with_weather(90)
-    settings = SMALL | dict(learning_rate=0.1, num_steps=40, validate_every=5, dropout=0.0, horizon=2)
+    settings = SMALL | dict(learning_rate=0.1, num_steps=40, validate_every=5, dropout=0.0, horizon=2, skip="linear")
     without = Forecaster(**settings).fit(panel[:80])
     model = Forecaster(**settings, known=["weather"]).fit(panel[:80])
     errors = [each.summary_["held_out"]["forecaster"]["mse"] for each in (model, without)]
@@ -461,8 +461,11 @@ def test_the_step_is_the_best_on_the_held_out_windows(fitted):
 @pytest.mark.slow
 def test_the_training_on_everything_tells_its_steps():
     told = []
-    model = Forecaster(**SMALL).fit(PANEL, on_refit=lambda *steps: told.append(steps))
-    assert told == [(step, model.best_step_) for step in range(1, model.best_step_ + 1)]
+    model = Forecaster(**SMALL).fit(PANEL, on_progress=told.append)
+    num_steps, best_step = SMALL["num_steps"], model.best_step_
+    assert told[:num_steps] == [("training", step, num_steps) for step in range(1, num_steps + 1)]
+    again = "again, with the held-out steps"
+    assert told[num_steps:] == [(again, step, best_step) for step in range(1, best_step + 1)]
 
 
 # Going on.
@@ -492,38 +495,33 @@ def test_an_update_changes_the_forecast_and_keeps_the_scales(fitted, tmp_path):
 def test_a_backtest_is_what_would_have_been_forecast(fitted):
     told = []
     before = fitted.predict().values
-    backtest = fitted.backtest(PANEL, num_folds=2, stride=3, on_fold=lambda: told.append(1))
+    backtest = fitted.backtest(PANEL, num_folds=2, stride=3, refit=True, on_method=told.append)
     np.testing.assert_array_equal(fitted.predict().values, before)
-    assert len(told) == 2
-    methods = [OURS, "the mean", "the last value", "the last season"]
-    assert [line.method for line in backtest.lines] == 2 * methods
-    assert [line.fold for line in backtest.lines] == 4 * [0] + 4 * [1]
+    methods = [OURS, "mean", "last", "season"]
+    assert told == 2 * methods
+    table = backtest.by_origin().set_index(["method", "fold"])
     for fold, origin in enumerate((STEPS - 5, STEPS - 2)):
-        lines = {line.method: line for line in backtest.lines if line.fold == fold}
         observed, known = PANEL.values[origin : origin + 2], PANEL[:origin]
         by_hand = {
-            "the mean": known.values.mean(axis=0),
-            "the last value": known.values[-1],
-            "the last season": PANEL.values[origin - 7 : origin - 5],
+            "mean": known.values.mean(axis=0),
+            "last": known.values[-1],
+            "season": PANEL.values[origin - 7 : origin - 5],
+            OURS: clone(fitted).fit(known).predict().values,
         }
         for name, forecast in by_hand.items():
-            assert lines[name].mse == pytest.approx(((forecast - observed) ** 2).mean())
-            assert lines[name].mae == pytest.approx(np.abs(forecast - observed).mean())
-            assert np.isnan(lines[name].coverage)
-            assert lines[name].origin == show_time(PANEL.times[origin])
-        assert 0 <= lines[OURS].coverage <= 1
+            line = table.loc[name, fold]
+            assert line["mse"] == pytest.approx(((forecast - observed) ** 2).mean())
+            assert line["mae"] == pytest.approx(np.abs(forecast - observed).mean())
+            assert line["origin"] == show_time(PANEL.times[origin])
     # `known` and `observed` are those of the last fold now.
     forecast = clone(fitted).fit(known).predict()
-    assert lines[OURS].mse == pytest.approx(((forecast.values - observed) ** 2).mean())
-    assert lines[OURS].coverage == measure_coverage(forecast.low, forecast.high, observed)
-    frame, means = backtest.to_frame(), backtest.means()
-    assert len(frame) == 8
-    assert frame.loc[frame["method"] == OURS, "order"].tolist() == [fitted.order_] * 2
-    assert frame.loc[frame["method"] != OURS, "order"].isna().all()
-    assert [row["mse"] for row in means.values()] == sorted(row["mse"] for row in means.values())
+    assert table.loc[OURS, 1]["coverage"] == measure_coverage(forecast.low, forecast.high, observed)
+    assert table.loc[OURS]["order"].tolist() == [fitted.order_] * 2
+    assert table.loc["mean"]["order"].isna().all()
+    means = backtest.means()
+    assert [row["mae"] for row in means.values()] == sorted(row["mae"] for row in means.values())
     for name in methods:
-        errors = [line.mae for line in backtest.lines if line.method == name]
-        assert means[name]["mae"] == pytest.approx(np.mean(errors))
+        assert means[name]["mae"] == pytest.approx(table.loc[name]["mae"].mean())
     assert backtest.aimed_coverage == 0.9
 
 
@@ -714,7 +712,7 @@ def test_before_fit_there_is_nothing(call):
         (dict(season=2), "a season of more than two steps, got 2"),
         (dict(known=["rain"]), "known ahead among channels that are not forecast .there are none., got 'rain'"),
         (dict(system="GCN"), "system to be one of DE-GNN, TDE-GNN_D, TDE-GNN_A, TDE-GNN_S, got 'GCN'"),
-        (dict(skip="yes"), "skip to be one of none, linear, by-node, or a class of your own, got 'yes'"),
+        (dict(skip="yes"), "skip to be one of none, last, season, linear, by-node, or a class of your own, got 'yes'"),
         (dict(dropout=1.0), "dropout to be at least 0 and below 1"),
         (dict(coverage=90), "a coverage between 0 and 1, got 90. 0.9 stands for 90 %"),
         (dict(device="tpu"), "Expected device to be"),
@@ -722,7 +720,7 @@ def test_before_fit_there_is_nothing(call):
         (dict(hidden_channels=0), "hidden_channels to be at least 1, got 0"),
         (dict(num_layers=0), "num_layers to be at least 1, got 0"),
         (dict(step_size=float("nan")), "step_size to be finite, got nan"),
-        (dict(states="liquid"), "states to be one of latent, physical, got 'liquid'"),
+        (dict(states="liquid"), "states to be one of windows, latent, physical, got 'liquid'"),
         (dict(coefficients="keen"), "coefficients to be one of euler, .*, or a class of your own, got 'keen'"),
         (
             dict(coefficients="direct", system="TDE-GNN_D"),
@@ -834,10 +832,10 @@ def test_another_folder_is_refused(tmp_path):
 def test_weights_of_other_settings_are_refused(one_step, tmp_path):
     one_step.save(tmp_path / "model")
     config = RunFolder.open(tmp_path / "model").config
-    config["settings"]["skip"] = "none"
+    config["settings"]["readout"] = "last"
     with RunFolder.create(tmp_path / "other", config) as folder:
         one_step.fitted_.write(folder)
-    with pytest.raises(InputError, match="weights of the settings in .*, got others .skip.*. Pass the classes"):
+    with pytest.raises(InputError, match="weights of the settings in .*, got others .readout.*. Pass the classes"):
         Forecaster.load(tmp_path / "other")
 
 
@@ -917,9 +915,10 @@ def test_a_fold_in_which_nothing_was_observed_has_no_errors():
     values = PANEL.values.copy()
     values[-2:] = np.nan
     backtest = Forecaster(**SMALL | dict(num_steps=2, horizon=2)).backtest(make_panel(values), num_folds=2)
-    last = [line for line in backtest.lines if line.fold == 1]
-    assert all(np.isnan([line.mse, line.mae, line.coverage]).all() for line in last)
-    assert all(np.isfinite(line.mse) for line in backtest.lines if line.fold == 0)
+    table = backtest.by_origin()
+    assert table.loc[table["fold"] == 1, ["mse", "mae", "coverage"]].isna().all(axis=None)
+    assert np.isfinite(table.loc[table["fold"] == 0, "mse"]).all()
+    assert all(np.isfinite(row["mse"]) for row in backtest.means().values())
 
 
 def test_numbers_of_numpy_are_settings_too(as_a_user, tmp_path):
@@ -951,7 +950,7 @@ def test_an_update_does_not_go_back_in_time(one_step):
 
 def test_a_backtest_is_printed_as_a_table(fitted):
     lines = str(fitted.backtest(PANEL, num_folds=1)).splitlines()
-    assert lines[0] == "Mean errors of 1 folds; intervals aim at 90%"
+    assert lines[0] == "Errors from 1 origins; intervals aim at 90%"
     assert [line.split()[0] for line in lines[2:]].count("forecaster") == 1
 
 

@@ -169,7 +169,7 @@ def test_known_channels_are_those_of_the_future():
     for number, first in enumerate(windows.first_target_steps[:-2]):
         frames, _ = windows.batch(torch.tensor([number]))
         np.testing.assert_allclose(frames.future[0, ..., 0], scaled[first : first + 2, :, 2])
-    assert maker.sizes(NODES) == (4, 2, NODES, 3 + 6, 1 + 6, 1, 6)
+    assert maker.sizes(NODES) == (4, 2, NODES, 3 + 6, 1 + 6, 1, 6, 7)
 
 
 def test_the_future_is_given_by_name_and_time():
@@ -302,3 +302,15 @@ def test_a_panel_shorter_than_a_window_is_refused():
     with pytest.raises(InputError, match="at least 6 steps for a window of 4 and a horizon of 2, got 5") as error:
         maker.windows(make_panel()[:3])
     one_line(error)
+
+
+def test_windows_are_found_by_the_steps_they_forecast():
+    _, windows = make_frames(make_panel())
+    chosen = windows.starting_at(range(6, 20, 5))
+    assert len(chosen) == 3
+    for place, first in enumerate((6, 11, 16)):
+        torch.testing.assert_close(chosen.targets[place], windows.targets[first - 4])
+        torch.testing.assert_close(chosen.inputs[place], windows.inputs[first - 4])
+    for steps in (range(3, 8), range(29, 40), range(6, 6)):
+        with pytest.raises(InputError, match=r"Expected first target steps within range\(4, \d+\), got range"):
+            windows.starting_at(steps)

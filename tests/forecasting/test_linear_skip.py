@@ -6,8 +6,8 @@ from tdegnn import Graph, InputError, Panel
 from tdegnn.forecasting import linear_skip
 from tdegnn.forecasting.frames import FrameMaker
 from tdegnn.forecasting.linear_skip import SHARED_PENALTIES, LinearSkip, Penalties, fits_by_node, start_at_ridge
+from tdegnn.forecasting.series_config import SeriesConfig
 from tdegnn.forecasting.series_training import SeriesTraining
-from tdegnn.forecasting.settings import SeriesConfig
 from tdegnn.nets.series_network import SeriesSizes
 
 GRAPH = Graph([[0, 1, 2], [1, 2, 3]], 4)

@@ -5,9 +5,9 @@ import pytest
 from tdegnn import Graph, InputError
 from tdegnn.data.panel import Panel
 from tdegnn.data.tables.node_features import read_node_features
-from tdegnn.forecasting.backtest import OURS
 from tdegnn.forecasting.forecaster import Forecaster
 from tdegnn.forecasting.frames import FrameMaker
+from tdegnn.forecasting.held_out import OURS
 from tdegnn.training.devices import single_thread
 
 NAMES = ("ant", "bee", "cat", "dog")

@@ -12,7 +12,8 @@ from torch import nn
 from tdegnn import Forecaster, Graph, InputError, Panel, SpatialOperator, TemporalCoefficients
 from tdegnn.forecasting.intervals import ConformalIntervals, Intervals
 from tdegnn.forecasting.linear_skip import LinearSkip
-from tdegnn.forecasting.settings import SeriesConfig, upgrade_settings
+from tdegnn.forecasting.series_config import SeriesConfig
+from tdegnn.forecasting.settings import upgrade_settings
 from tdegnn.nets.series_network import SeriesSizes
 from tdegnn.parts import Part
 from tdegnn.training.devices import single_thread

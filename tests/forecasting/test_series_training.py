@@ -10,8 +10,8 @@ from tdegnn.data.panel import Panel
 from tdegnn.data.splits import split_chronologically
 from tdegnn.forecasting import series_training
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
+from tdegnn.forecasting.series_config import SeriesConfig
 from tdegnn.forecasting.series_training import SeriesTraining
-from tdegnn.forecasting.settings import SeriesConfig
 from tdegnn.runs.run_folder import CHECKPOINT, METRICS, WEIGHTS, RunFolder
 from tdegnn.training.devices import choose_placement, single_thread
 from tdegnn.training.loop import fit

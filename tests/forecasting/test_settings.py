@@ -5,7 +5,7 @@ import torch
 from torch.nn.utils import parameters_to_vector
 
 from tdegnn import AttentionCoefficients, DirectCoefficients, FixedCoefficients, GatedAttention, InputError
-from tdegnn.forecasting.settings import SeriesConfig
+from tdegnn.forecasting.series_config import SeriesConfig
 from tdegnn.nets.physical_series import PhysicalSeriesNetwork
 from tdegnn.nets.series_network import SeriesSizes
 from tdegnn.nets.temporal import TemporalNetwork

@@ -29,7 +29,7 @@ def test_small_panels_are_computed_with_one_thread(monkeypatch):
     def see(*_):
         seen.append(torch.get_num_threads())
 
-    model = Forecaster(**SMALL, device="cpu").fit(PANEL, on_look=see, on_refit=see)
+    model = Forecaster(**SMALL, device="cpu").fit(PANEL, on_look=see, on_progress=see)
     assert set(seen) == {1}
     seen.clear()
     with monkeypatch.context() as patch:
@@ -40,7 +40,7 @@ def test_small_panels_are_computed_with_one_thread(monkeypatch):
     assert seen == [1, 1]
     seen.clear()
     monkeypatch.setattr("tdegnn.forecasting.held_out.SMALL_PANEL", PANEL.values.size - 1)
-    Forecaster(**SMALL, device="cpu").fit(PANEL, on_look=see, on_refit=see)
+    Forecaster(**SMALL, device="cpu").fit(PANEL, on_look=see, on_progress=see)
     assert set(seen) == {2}
     assert torch.get_num_threads() == 2
 

@@ -42,10 +42,12 @@ def measure(features, codes=CODES, outputs=None, edges=EDGES, score="accuracy"):
 
 def test_each_baseline_sees_one_part_of_the_data():
     by_features, by_links = measure(TELLING, edges=np.zeros((2, 0), dtype=int)), measure(NOISE)
-    assert list(by_links.scores) == ["the most frequent class", "logistic regression", "kernel ridge"]
+    assert list(by_links.scores) == ["the most frequent class", "logistic regression", "a perceptron", "kernel ridge"]
     assert "kernel ridge" not in by_features.scores  # there are no links
     assert by_features.scores["logistic regression"]["test"] > 0.85
     assert by_links.scores["logistic regression"]["test"] < 0.75
+    assert by_features.scores["a perceptron"]["test"] > 0.75
+    assert by_links.scores["a perceptron"]["test"] < 0.75
     assert by_links.scores["kernel ridge"] == {"validation": 1.0, "test": 1.0}
     frequent = np.bincount(CODES[TRAINING]).argmax()
     assert by_links.scores["the most frequent class"]["test"] == pytest.approx((CODES[TEST] == frequent).mean())
@@ -64,10 +66,20 @@ def test_areas_sparse_features_and_classes_without_training_nodes():
     rare = CODES.copy()
     rare[np.flatnonzero(VALIDATION)[0]] = 2
     sparse = scipy.sparse.csr_array(np.abs(TELLING).round())
-    assert measure(sparse, rare).scores["logistic regression"]["test"] > 0.5
+    by_class = measure(sparse, rare).scores
+    assert min(by_class[name]["test"] for name in ("logistic regression", "a perceptron")) > 0.5
     by_area = measure(TELLING, score="roc-auc").scores
     assert by_area["the most frequent class"] == {"validation": 0.5, "test": 0.5}
-    assert by_area["logistic regression"]["test"] > 0.9
+    assert min(by_area[name]["test"] for name in ("logistic regression", "a perceptron")) > 0.9
+
+
+def test_only_a_perceptron_sees_what_is_not_linear(monkeypatch):
+    monkeypatch.setattr(baselines, "FEWEST_STEPS", 40)
+    features = draw.standard_normal((NODES, 2)).astype(np.float32)
+    found = measure(features, (features.prod(axis=1) > 0).astype(int), np.zeros((NODES, 2)))
+    assert found.scores["logistic regression"]["test"] < 0.7
+    assert found.scores["a perceptron"]["test"] > 0.8
+    assert any(note.startswith("The features alone (a perceptron) do better: ") for note in found.notes)
 
 
 def test_a_standard_error_is_that_of_the_formula():
@@ -83,8 +95,9 @@ def test_large_graphs_leave_out_what_would_take_long(monkeypatch):
     monkeypatch.setattr(baselines, "MOST_KERNEL", 10)
     found = measure(NOISE)
     assert list(found.scores) == ["the most frequent class"]
-    assert found.notes[:2] == (
+    assert found.notes[:3] == (
         "The graph is too large to compare with logistic regression in a few seconds.",
+        "The graph is too large to compare with a perceptron in a few seconds.",
         "The graph is too large to compare with kernel ridge in a few seconds.",
     )
 

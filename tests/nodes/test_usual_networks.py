@@ -7,9 +7,10 @@ import pytest
 
 from tdegnn import Graph, InputError, NodeClassifier, NodeRegressor
 from tdegnn.nodes import usual_networks
-from tdegnn.nodes.usual_networks import NETWORK_SETTINGS, NUM_STARTS, USUAL_NETWORKS, choose_network, suitable_networks
+from tdegnn.nodes.usual_networks import NETWORK_SETTINGS, NUM_STARTS, USUAL_NETWORKS, suitable_networks
 from tdegnn.runs.run_folder import CONFIG
 from tdegnn.training.devices import single_thread
+from tdegnn.training.network_choice import choose_network
 
 NODES = 40
 draw = np.random.default_rng(0)

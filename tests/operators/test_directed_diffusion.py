@@ -30,6 +30,22 @@ def test_directed_diffusion_is_its_equation(settings):
     check_equation(lambda: DirectedDiffusion(CHANNELS, 2, **settings), directed_diffusion)
 
 
+def test_both_directions_of_a_symmetric_graph_are_one_product():
+    edges = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
+    graph = Graph(edges, 4, edge_weight=[1.0, 1.0, 2.0, 2.0, 0.5, 0.5])
+    operator = DirectedDiffusion(CHANNELS, 1, num_hops=2, row_exponent=-1.0, column_exponent=0.0).double()
+    state = random_history(1)[0][:4]
+    matrix = scaled(torch.as_tensor(graph.received.toarray()), -1.0, 0.0)
+    self_map, *maps = operator.maps[0].weight.T.split(CHANNELS)
+    expected = state @ self_map + operator.maps[0].bias
+    for hop in range(2):
+        walked = torch.linalg.matrix_power(matrix, hop + 1) @ state
+        expected = expected + walked @ maps[hop] + walked @ maps[2 + hop]
+    assert graph.is_symmetric
+    assert not Graph(edges, 4, edge_weight=[1.0, 2.0, 2.0, 2.0, 0.5, 0.5]).is_symmetric
+    torch.testing.assert_close(operator(state, graph, 0)[0], torch.relu(expected), rtol=1e-12, atol=1e-12)
+
+
 def test_members_with_more_hops_get_what_they_get_alone():
     check_members(lambda: DirectedDiffusion(CHANNELS, 2, **SETTINGS[1]))
 

@@ -5,7 +5,7 @@ import torch
 
 from tdegnn import Graph, InputError
 from tdegnn.files import set_memory_limit
-from tdegnn.kernel_ridge import RIDGES, SHARPNESSES, VIEW_SETS, Limit, candidates
+from tdegnn.kernel_ridge import RIDGES, SHARPNESSES, TO_SOLVE, VIEW_SETS, Limit, candidates, other_ridges
 from tdegnn.node_views import VIEWS, KernelSetting, NodeViews
 from tdegnn.rivals.nodes.kernel_ridge import fit_kernel_ridge, judge_settings
 from tests.core.checkers import NUM_NODES, weighted_graph
@@ -100,21 +100,38 @@ def test_the_setting_is_chosen_on_validation_and_other_labels_are_not_looked_at(
     np.testing.assert_array_equal(found.predicted, best.scores.argmax(axis=1))
 
 
-def test_with_many_training_nodes_settings_are_judged_by_landmarks_and_the_chosen_one_is_solved(monkeypatch):
+def test_with_many_training_nodes_settings_are_judged_by_landmarks_and_their_ridges_by_what_solves(monkeypatch):
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, size=90)
     features, graph = np.eye(3)[labels] + 0.3 * rng.normal(size=(90, 3)), Graph(np.empty((2, 0), int), 90)
     training = np.arange(90) % 2 == 0
-    settings = [KernelSetting(("features",), sharpness, 0.1) for sharpness in (1.0, 6.0)]
+    settings = [KernelSetting(("features",), sharpness, ridge) for sharpness in (1.0, 6.0) for ridge in (0.1, 1e4)]
     views = NodeViews(features, graph, settings)
-    exact = judge_settings(views, labels, training, ~training, settings)
-    monkeypatch.setattr("tdegnn.rivals.nodes.kernel_ridge.TO_CHOOSE", Limit(44, 1))
-    judged = judge_settings(views, labels, training, ~training, settings)
-    assert (judged < exact - 0.1).all()
-    given = dict(training_mask=training, validation_mask=~training)
-    found = fit(features, graph, labels, settings=settings, **given)
-    assert found.setting == settings[judged.argmax()]
-    assert found.validation_accuracy == exact[judged.argmax()]
+    few, given = Limit(44, 1), (labels, training, ~training, settings)
+    exact, judged = (judge_settings(views, *given, limit) for limit in (TO_SOLVE, few))
+    assert (judged < exact[::2].min() - 0.1).all()
+    by_landmarks = settings[judged.argmax()]
+    best = max(other_ridges(by_landmarks, settings), key=lambda setting: exact[settings.index(setting)])
+    monkeypatch.setattr("tdegnn.rivals.nodes.kernel_ridge.TO_CHOOSE", few)
+    masks = dict(training_mask=training, validation_mask=~training)
+    found = fit(features, graph, labels, settings=settings, dtype=torch.float32, **masks)
+    assert (found.setting, found.validation_accuracy) == (best, exact[settings.index(best)])
+    # With one ridge, there is nothing to judge again.
+    found = fit(features, graph, labels, settings=[by_landmarks], **masks)
+    assert found.setting == by_landmarks
+
+
+def test_views_that_take_too_much_memory_are_made_again(monkeypatch):
+    expected, names, nodes = fit().scores, SETTING.views, np.arange(NUM_NODES)
+    monkeypatch.setattr("tdegnn.node_views.COLUMNS_AT_ONCE", 3)
+    monkeypatch.setattr("tdegnn.node_views.MOST_KEPT", 0)
+    np.testing.assert_allclose(fit().scores, expected, atol=1e-12)
+    views = NodeViews(FEATURES, weighted_graph("out"), [SETTING])
+    assert (views.diagonal(SETTING, nodes) <= 1).all()
+    views.cosines(names, nodes, nodes)
+    assert [*views._kept] == [names[-1]]
+    without = NodeViews(np.zeros((NUM_NODES, 0)), weighted_graph("out"), [SETTING])
+    assert not without.cosines(names[2:], nodes, nodes).any()
 
 
 def test_candidates_that_differ_by_direction_only_are_left_out_if_there_is_none():

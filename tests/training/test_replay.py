@@ -9,8 +9,8 @@ import torch
 
 from tdegnn import Graph, Panel
 from tdegnn.forecasting.frames import FrameMaker
+from tdegnn.forecasting.series_config import SeriesConfig
 from tdegnn.forecasting.series_training import SeriesTraining
-from tdegnn.forecasting.settings import SeriesConfig
 from tdegnn.nodes.settings import NodeConfig
 from tdegnn.parts import Part
 from tdegnn.rivals.nodes.config import RivalConfig

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from tdegnn.cli.network_options import OptimizerOption, ReadoutOption, StateNormOption
 from tdegnn.cli.operator_options import OperatorSettings, operator_option, operator_part
 from tdegnn.cli.options import (
     FIXED_RULES,
@@ -43,25 +44,6 @@ if TYPE_CHECKING:
     from tdegnn.training.loop import Look
 
 
-class ReadoutOption(StrEnum):
-    """What the outputs are read from. A test compares the names with `nets/readouts.py`, which imports torch."""
-
-    LAST = "last"
-    MAXIMUM = "max"
-    CONCATENATION = "concatenation"
-    RELU = "relu"
-    PERCEPTRON = "perceptron"
-    MODULUS = "modulus"
-    COMPLEX = "complex"
-
-
-class StateNormOption(StrEnum):
-    """How new states are normalized. A test compares the names with `nets/state_norms.py`."""
-
-    UNIT_LENGTH = "unit-length"
-    LAYER_NORM = "layer-norm"
-
-
 class InputMapOption(StrEnum):
     """From features to the first state. A test compares the names with `nets/input_maps.py`."""
 
@@ -76,13 +58,6 @@ class SkipOption(StrEnum):
     """Scores that are added to the outputs. A test compares the names with `nets/node_skips.py`."""
 
     KERNEL_RIDGE = "kernel-ridge"
-
-
-class OptimizerOption(StrEnum):
-    """How weights learn."""
-
-    ADAM = "adam"
-    ADAMW = "adamw"
 
 
 class SelectByOption(StrEnum):

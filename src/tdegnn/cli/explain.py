@@ -74,7 +74,9 @@ def _read_run(path: Path) -> tuple[list[float], str, str | None]:
     config = checked(ExplainedConfig, run.config, path / CONFIG)
     coefficients = run.read_coefficients()["coefficients"]
     order_found = None if config.chosen_order is None else config.chosen_order.reason
-    return [float(weight) for weight in coefficients.mean(axis=0)], config.settings.states, order_found
+    # Embedded windows are latent states too.
+    states = "physical" if config.settings.states == "physical" else "latent"
+    return [float(weight) for weight in coefficients.mean(axis=0)], states, order_found
 
 
 def _parse(text: str) -> list[float]:

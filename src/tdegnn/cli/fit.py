@@ -25,6 +25,7 @@ from tdegnn.cli.series import NodeFeaturesFile, SeriesFile, TableOptions, read_f
 
 if TYPE_CHECKING:
     from tdegnn.forecasting.forecaster import Forecaster
+    from tdegnn.forecasting.progress import Progress
     from tdegnn.training.loop import Look
 
 
@@ -50,7 +51,7 @@ def fit(
     panel = read_series(series, tables)
     model = settings.make(seed, device)
     features = read_features(node_features, panel, tables)
-    with _bars(model, is_quiet=quiet or as_json) as (on_look, on_refit):
+    with _bars(is_quiet=quiet or as_json) as (on_look, on_progress):
         model.fit(
             panel,
             node_features=features,
@@ -58,7 +59,7 @@ def fit(
             resume=resume,
             source=tables.to_source(series, node_features),
             on_look=on_look,
-            on_refit=on_refit,
+            on_progress=on_progress,
         )
     if as_json:
         print_json(_facts(model, out))
@@ -70,24 +71,25 @@ def fit(
 
 
 @contextmanager
-def _bars(model: Forecaster, *, is_quiet: bool) -> Iterator[tuple[Callable[[Look], None], Callable[[int, int], None]]]:
-    """Show a progress bar for the training, then one for the training on all steps."""
+def _bars(*, is_quiet: bool) -> Iterator[tuple[Callable[[Look], None], Callable[[Progress], None]]]:
+    """Show a progress bar for each stage of the work."""
     with ExitStack() as bars:
-        num_looks = -(-model.num_steps // model.validate_every)
-        tick = bars.enter_context(progress_bar(num_looks, "training", is_quiet=is_quiet))
+        tick: Callable[[str], None] | None = None
+        stage = text = ""
 
         def show_look(look: Look) -> None:
-            tick(f"loss {float(look.losses.mean()):.3g}, held out {-float(look.scores.mean()):.3g}")
+            nonlocal text
+            text = f": loss {float(look.losses.mean()):.3g}, held out {-float(look.scores.mean()):.3g}"
 
-        def show_refit(step: int, num_steps: int) -> None:
-            nonlocal tick
-            if step == 1:
-                # Only now the number of steps is known.
+        def show_progress(progress: Progress) -> None:
+            nonlocal tick, stage, text
+            if tick is None or progress.stage != stage:
+                stage, text = progress.stage, ""
                 bars.close()
-                tick = bars.enter_context(progress_bar(num_steps, "", is_quiet=is_quiet))
-            tick("again, with the held-out steps")
+                tick = bars.enter_context(progress_bar(progress.total, stage, is_quiet=is_quiet))
+            tick(f"{stage}{text}")
 
-        yield show_look, show_refit
+        yield show_look, show_progress
 
 
 def _errors(model: Forecaster) -> dict[str, dict[str, float | None]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from tdegnn.cli.network_options import OptimizerOption, ReadoutOption, StateNormOption
 from tdegnn.cli.operator_options import OperatorSettings, operator_option, operator_part
 from tdegnn.cli.options import DeviceOption, Rule, parse_order, rule_argument
 from tdegnn.errors import InputError
@@ -24,6 +25,11 @@ NOT_PHYSICAL = {
     "window": "which see the last steps, as many as --order says",
     "layers": "which have one layer per step ahead",
     "dropout": "since a state with gaps is another state",
+    "network": "which have one network",
+    "state_norm": "since a state that is normalized is another state",
+    "readout": "which are the forecasts themselves",
+    "skip": "which are the forecasts themselves",
+    "identity_channels": "which see only the series that is forecast",
     "season": "which see only the series that is forecast",
     "known": "which see only the series that is forecast",
     "exogenous": "which see only the series that is forecast",
@@ -32,13 +38,59 @@ NOT_PHYSICAL = {
 
 
 class StatesOption(StrEnum):
-    """What c combines."""
+    """What c combines. Tests compare these names, and those below, with the settings of `Forecaster`."""
 
+    WINDOWS = "windows"
     LATENT = "latent"
     PHYSICAL = "physical"
 
 
-Operator = Annotated[str | None, operator_option("past-diffusion, on physical states hidden-diffusion")]
+class SeriesNetworkOption(StrEnum):
+    """The usual networks."""
+
+    AUTO = "auto"
+    WALKS = "walks"
+    ALONE = "alone"
+    WALKS_UNNAMED = "walks-unnamed"
+    ALONE_UNNAMED = "alone-unnamed"
+    FRAMES = "frames"
+
+
+class SeriesSkipOption(StrEnum):
+    """The forecast that is added to that of the layers."""
+
+    NONE = "none"
+    LAST = "last"
+    SEASON = "season"
+    LINEAR = "linear"
+    BY_NODE = "by-node"
+
+
+class ScheduleOption(StrEnum):
+    """How learning rates change."""
+
+    CONSTANT = "constant"
+    COSINE = "cosine"
+    ONE_CYCLE = "one-cycle"
+
+
+# The settings that a number after the name of a loss gives, as in huber:0.5.
+NUMBER_OF_LOSS = {"huber": "delta", "quantile": "level"}
+LOSSES = ("squared", "absolute", *NUMBER_OF_LOSS)
+
+
+def parse_loss(text: str) -> tuple[str, float | None]:
+    """Return the name of a loss, and the number after a colon, if any."""
+    name, colon, number = text.partition(":")
+    if name not in LOSSES or (colon and name not in NUMBER_OF_LOSS):
+        raise typer.BadParameter(f"Expected {', '.join(LOSSES)}, huber:DELTA or quantile:LEVEL, got {text!r}.")
+    try:
+        return name, float(number) if colon else None
+    except ValueError:
+        raise typer.BadParameter(f"Expected a number after {name}:, as in {name}:0.5, got {number!r}.") from None
+
+
+Operator = Annotated[str | None, operator_option("walks; of latent states past-diffusion, physical hidden-diffusion")]
 
 
 @dataclass(frozen=True)
@@ -51,13 +103,24 @@ class ForecasterOptions:
 
     PANEL: ClassVar[str] = "The forecaster"
 
-    states: Annotated[
-        StatesOption,
+    network: Annotated[
+        SeriesNetworkOption | None,
         typer.Option(
-            help="What c combines: [bold]latent[/bold] states of the network, or the [bold]physical[/bold] ones, the "
-            "observed steps. For physical states, `tdegnn explain` shows the order in time of the data."
+            help="[bold]auto[/bold] tries a few usual networks on held-out steps, unless other options describe one. "
+            "[bold]walks[/bold] go along the edges; [bold]alone[/bold] does not use them; [bold]unnamed[/bold] ones "
+            "have no vector of each node; [bold]frames[/bold] is the paper's network and a linear forecast.",
+            show_default="auto",
         ),
-    ] = StatesOption.LATENT
+    ] = None
+    states: Annotated[
+        StatesOption | None,
+        typer.Option(
+            help="What c combines: embeddings of [bold]windows[/bold] of steps; [bold]latent[/bold] states, embeddings "
+            "of single steps, as in the paper; or the [bold]physical[/bold] ones, the observed steps. For physical "
+            "states, `tdegnn explain` shows the order in time of the data.",
+            show_default="windows, unless --network chooses",
+        ),
+    ] = None
     window: Annotated[
         int | None,
         typer.Option(
@@ -77,6 +140,26 @@ class ForecasterOptions:
     coefficients: Rule = None
     operator: Operator = None
     operator_setting: OperatorSettings = None
+    state_norm: Annotated[
+        StateNormOption | None, typer.Option(help="Normalization of each new state.", show_default="layer-norm")
+    ] = None
+    readout: Annotated[
+        ReadoutOption | None,
+        typer.Option(help="What forecasts are read from: the last state, or all.", show_default="two-layer"),
+    ] = None
+    skip: Annotated[
+        SeriesSkipOption | None,
+        typer.Option(help="Forecast that is added to that of the layers.", show_default="last"),
+    ] = None
+    loss: Annotated[
+        Any,
+        typer.Option(
+            help="What forecasts pay for being wrong: squared, absolute, huber[:DELTA] or quantile[:LEVEL].",
+            parser=parse_loss,
+            metavar="NAME",
+            show_default="squared for counts, else huber",
+        ),
+    ] = None
     season: Annotated[
         float | None, typer.Option(help="Length of a season in steps.", show_default="seasons of the dates")
     ] = None
@@ -88,37 +171,69 @@ class ForecasterOptions:
         float | None, typer.Option(help="Lowest possible value: no forecast goes below it. 0 for counts.")
     ] = None
     hidden_channels: Annotated[
-        int, typer.Option(help="Channels of a state; on physical states, hidden channels of the spatial term.", min=1)
-    ] = 32
-    layers: Annotated[int | None, typer.Option(help="Number of layers.", min=1, show_default="2")] = None
+        int | None,
+        typer.Option(
+            help="Channels of a state; on physical states, hidden channels of the spatial term.",
+            min=1,
+            show_default="64, on physical states 32",
+        ),
+    ] = None
+    identity_channels: Annotated[
+        int | None,
+        typer.Option(help="Channels of a learned vector of each node; 0 for none.", min=0, show_default="16"),
+    ] = None
+    layers: Annotated[int | None, typer.Option(help="Number of layers.", min=1, show_default="3")] = None
     step_size: Annotated[
-        float, typer.Option(help="h: weight of the spatial term; on physical states, the time between steps.", min=0)
-    ] = 1.0
+        float | None,
+        typer.Option(
+            help="h: weight of the spatial term; on physical states, the time between steps.",
+            min=0,
+            show_default="1.0",
+        ),
+    ] = None
     dropout: Annotated[
         float | None,
-        typer.Option(help="Share of the states dropped in training.", min=0, max=0.99, show_default="0.3"),
+        typer.Option(help="Share of the states dropped in training.", min=0, max=0.99, show_default="0.1"),
+    ] = None
+    optimizer: Annotated[
+        OptimizerOption | None,
+        typer.Option(help="How weights learn.", show_default="adamw, on physical states adam"),
+    ] = None
+    schedule: Annotated[
+        ScheduleOption | None,
+        typer.Option(help="How learning rates change.", show_default="one-cycle, on physical states constant"),
     ] = None
     learning_rate: Annotated[
         float | None,
         typer.Option(
-            help="Learning rate of all weights but those of c.", min=0, show_default="0.003, on physical states 0.01"
+            help="Learning rate of all weights but those of c.", min=0, show_default="0.006, on physical states 0.01"
         ),
     ] = None
     members: Annotated[
         int | None,
         typer.Option(
-            help="Number of networks. The forecast is their mean.", min=1, show_default="3, on physical states 1"
+            help="Number of networks. The forecast is their mean.", min=1, show_default="2, on physical states 1"
         ),
     ] = None
     steps: Annotated[
         int | None,
-        typer.Option(help="Maximum number of optimizer steps.", min=1, show_default="300, on physical states 1500"),
+        typer.Option(
+            help="Maximum number of optimizer steps.",
+            min=1,
+            show_default="300 to 2000 by the length of the series, on physical states 1500",
+        ),
+    ] = None
+    time_budget: Annotated[
+        str | None,
+        typer.Option(
+            help="How long it may take, as in 90s or 2min: fewer steps are made if need be.",
+            metavar="TIME",
+            show_default="no limit",
+        ),
     ] = None
     patience: Annotated[
         int | None,
-        typer.Option(
-            help="Stop after this many steps without improvement.", min=1, show_default="100, on physical states never"
-        ),
+        typer.Option(help="Stop after this many steps without improvement.", min=1, show_default="never"),
     ] = None
     coverage: Annotated[
         float, typer.Option(help="Share of the observations that intervals should contain.", min=0.01, max=0.999)
@@ -130,7 +245,7 @@ class ForecasterOptions:
         Args:
             others: The other options of the user, by name.
         """
-        if self.states is StatesOption.LATENT:
+        if self.states is not StatesOption.PHYSICAL:
             return
         for name, reason in NOT_PHYSICAL.items():
             if {**vars(self), **others}.get(name) is not None:
@@ -152,8 +267,16 @@ class ForecasterOptions:
 
     def _arguments(self) -> dict[str, Any]:
         """Return the given options as arguments of `Forecaster`."""
-        given = {name: value for name, value in vars(self).items() if value is not None}
-        del given["states"]
+        given = {
+            name: value.value if isinstance(value, StrEnum) else value
+            for name, value in vars(self).items()
+            if value is not None
+        }
+        if self.loss is not None:
+            from tdegnn.parts import Part
+
+            name, number = self.loss
+            given["loss"] = name if number is None else Part(name, **{NUMBER_OF_LOSS[name]: number})
         rule = rule_argument(given.pop("coefficients", None))
         settings = given.pop("operator_setting", None)
         if self.operator is not None or settings:

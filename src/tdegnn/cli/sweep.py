@@ -25,6 +25,7 @@ class SpaceOption(StrEnum):
 
     PAPER = "paper"
     WIDE = "wide"
+    FAMILIES = "families"
 
 
 Operator = Annotated[str | None, operator_option("chosen by the sweep")]
@@ -50,7 +51,12 @@ def sweep(
     splits: Annotated[int, typer.Option(help="Number of splits on which a trial is evaluated.", min=1)] = 3,
     steps: Annotated[int, typer.Option(help="Number of optimizer steps per trial.", min=1)] = 300,
     space: Annotated[
-        SpaceOption, typer.Option(help="The paper's ranges, or wider: also layers, features, initial states and maps.")
+        SpaceOption,
+        typer.Option(
+            help="The paper's ranges; or wider: also layers, features, initial states and maps; or families of "
+            "networks, as [bold]tdegnn reproduce best[/bold] searches them: operators, readouts, norms, skips, input "
+            "maps, up to 64 layers. A batch has one family, so small batches try more of them."
+        ),
     ] = SpaceOption.PAPER,
     finalists: Annotated[int, typer.Option(help="Number of best trials that are trained on all splits.", min=1)] = 4,
     recipe: Annotated[

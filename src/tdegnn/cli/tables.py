@@ -14,8 +14,18 @@ if TYPE_CHECKING:
 
 def check_table(path: Path) -> None:
     """Raise an `InputError` if no table can be written to `path`. Called before any long work."""
-    if path.suffix not in (".csv", ".parquet"):
-        raise InputError(f"Expected a file that ends in .csv or .parquet, got {path.name}. Rename it.")
+    _check_file(path, (".csv", ".parquet"))
+
+
+def check_picture(path: Path) -> None:
+    """Raise an `InputError` if no picture can be written to `path`. Called before any long work."""
+    _check_file(path, (".png", ".pdf", ".svg"))
+
+
+def _check_file(path: Path, endings: tuple[str, ...]) -> None:
+    if path.suffix not in endings:
+        listed = f"{', '.join(endings[:-1])} or {endings[-1]}"
+        raise InputError(f"Expected a file that ends in {listed}, got {path.name}. Rename it.")
     if path.is_dir():
         raise InputError(f"Expected a file to write to, got the folder {path}. Name a file in it.")
     nearest = next(folder for folder in path.absolute().parents if folder.exists())

@@ -22,8 +22,8 @@ from tdegnn.experiments.series_tasks import PAPER_WINDOW, TASKS
 from tdegnn.forecasting.frames import FrameMaker
 from tdegnn.forecasting.intervals import AdaptiveIntervals, ConformalIntervals
 from tdegnn.forecasting.linear_skip import start_at_ridge
+from tdegnn.forecasting.series_config import SeriesConfig
 from tdegnn.forecasting.series_training import SeriesTraining
-from tdegnn.forecasting.settings import SeriesConfig
 from tdegnn.metrics import interval_coverage, mean_squared_error
 from tdegnn.training.devices import Placement
 from tdegnn.training.loop import fit

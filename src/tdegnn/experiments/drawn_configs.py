@@ -34,7 +34,7 @@ def read_ranges(written: Mapping[str, Sequence[Any]]) -> dict[str, Range]:
 
 def draw(random: np.random.Generator, ranges: Mapping[str, Range]) -> dict[str, float]:
     """Draw each number, evenly on its scale."""
-    return {name: _at(limits, random.random()) for name, limits in ranges.items()}
+    return {name: number_at(limits, random.random()) for name, limits in ranges.items()}
 
 
 def draw_near(
@@ -49,10 +49,11 @@ def draw_near(
         width: Standard deviation, as a share of the range.
     """
     shares = {name: _share(limits, center[name]) + width * random.normal() for name, limits in ranges.items()}
-    return {name: _at(ranges[name], min(max(share, 0.0), 1.0)) for name, share in shares.items()}
+    return {name: number_at(ranges[name], min(max(share, 0.0), 1.0)) for name, share in shares.items()}
 
 
-def _at(limits: Range, share: float) -> float:
+def number_at(limits: Range, share: float) -> float:
+    """Return the number at a place of a range, from 0 to 1."""
     low, high, is_logarithmic = limits
     return low * (high / low) ** share if is_logarithmic else low + (high - low) * share
 

@@ -1,4 +1,7 @@
-"""The search space of a sweep: the paper's ranges, further choices, and the configuration of a trial."""
+"""The search space of a sweep: the paper's ranges, further choices, and the configuration of a trial.
+
+The space `families` is in `family_space.py`.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,16 @@ from typing import Any, Literal, get_args
 from tdegnn.core.rules import System
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError, check_count
+from tdegnn.experiments.drawn_configs import Range
+from tdegnn.experiments.family_space import family_config, family_ranges, family_shapes
 from tdegnn.experiments.recipe_files import GROUPS, config_from_record
 from tdegnn.nodes.settings import FAMILIES, NodeConfig
 from tdegnn.parts import PartLike
 
-Space = Literal["paper", "wide"]
+Space = Literal["paper", "wide", "families"]
 
 # Paper: the table of hyperparameter ranges. Lowest, highest, and whether the scale is logarithmic.
-RANGES: dict[str, tuple[float, float, bool]] = {
+RANGES: dict[str, Range] = {
     "embedding_learning_rate": (1e-4, 1e-1, True),
     "temporal_learning_rate": (1e-4, 1e-1, True),
     "spatial_learning_rate": (1e-4, 1e-1, True),
@@ -28,7 +33,7 @@ RANGES: dict[str, tuple[float, float, bool]] = {
     "step_size": (0.001, 1.0, False),
 }
 # Settings that determine the shape of a network, so they are the same for all trials of a batch.
-SHAPES: dict[Space, dict[str, tuple[Any, ...]]] = {
+SHAPES: dict[str, dict[str, tuple[Any, ...]]] = {
     "paper": {"batch_norm": (True, False), "hidden_channels": (8, 16, 32, 64, 128, 256)},
     # Deviation: settings that the paper does not vary, and that decide some datasets.
     "wide": {
@@ -52,10 +57,10 @@ class SweepSettings:
         system: The system whose settings are searched.
         num_splits: Number of splits on which trials are evaluated.
         num_steps: Optimizer steps in a trial that is not stopped by halving.
-        space: The paper's ranges, or more.
+        space: The paper's ranges, more of them, or the families of networks in `best_searches.toml`.
         seed: Seed of the trials, the weights and the dropout.
         coefficients: The rule for c in all trials: a name, a class or an object. If None, that of the system.
-        operator: The spatial term in all trials. If None, the sweep chooses.
+        operator: The spatial term in all trials. If None, the sweep chooses. Families have their own.
     """
 
     system: System = "TDE-GNN_D"
@@ -76,6 +81,11 @@ class SweepSettings:
         check_count(num_splits=self.num_splits, num_steps=self.num_steps)
         for name, given in self._parts.items():
             FAMILIES[name].check(given)
+        if self.space == "families" and self.operator is not None:
+            raise InputError(
+                "Expected no operator with the space families, each of which has its own, got "
+                f"{FAMILIES['operator'].name_of(self.operator)!r}. Leave out one of them."
+            )
 
     @property
     def _parts(self) -> dict[str, PartLike]:
@@ -91,6 +101,8 @@ class SweepSettings:
 
     def shapes(self, dataset: NodeDataset) -> dict[str, tuple[Any, ...]]:
         """Return the choices that determine the shape of a network."""
+        if self.space == "families":
+            return family_shapes(dataset)
         fixed = set(self._parts)
         if self.operator is not None:
             fixed.add("batch_norm")  # it is a setting of the operator
@@ -100,8 +112,15 @@ class SweepSettings:
             fixed.add("normalized_features")  # they cannot be scaled to sum to one
         return {name: choices for name, choices in SHAPES[self.space].items() if name not in fixed}
 
+    @property
+    def ranges(self) -> dict[str, Range]:
+        """The ranges of what else trials draw."""
+        return family_ranges() if self.space == "families" else RANGES
+
     def config(self, params: Mapping[str, Any]) -> NodeConfig:
         """Return the configuration of a trial."""
+        if self.space == "families":
+            return replace(family_config(self.system, params), num_steps=self.num_steps, **self._parts)
         chosen = {name: value for name, value in params.items() if not name.startswith(GROUPS)}
         for group in GROUPS:
             rates = ("learning_rate", "weight_decay")

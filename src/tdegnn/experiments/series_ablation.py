@@ -17,7 +17,7 @@ from tdegnn.experiments.gain import Gain
 from tdegnn.experiments.records import LineKind, append_lines, describe_environment
 from tdegnn.experiments.series_rows import as_written_now, missing_seeds, prepare_series, train_honestly
 from tdegnn.experiments.series_tasks import NUM_SEEDS, TASKS
-from tdegnn.forecasting.settings import SeriesConfig
+from tdegnn.forecasting.series_config import SeriesConfig
 from tdegnn.graph import Graph
 from tdegnn.training.devices import Placement
 

@@ -22,9 +22,9 @@ from tdegnn.data.splits import ChronologicalSplit, split_chronologically
 from tdegnn.experiments.records import LineKind, read_lines
 from tdegnn.experiments.series_tasks import PAPER_WINDOW, TASKS
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
-from tdegnn.forecasting.linear_skip import Penalties, start_at_ridge
 from tdegnn.forecasting.series_training import SeriesTraining
 from tdegnn.forecasting.settings import upgrade_settings
+from tdegnn.forecasting.trained_twice import WindowedSeries
 from tdegnn.graph import Graph
 from tdegnn.metrics import mean_squared_error
 from tdegnn.rivals.series.config import AnySeriesConfig
@@ -58,6 +58,10 @@ class PreparedSeries:
     maker: FrameMaker
     windows: WindowSet
 
+    def windowed(self, placement: Placement) -> WindowedSeries:
+        """Return what a training needs of it."""
+        return WindowedSeries(self.graph, self.maker, self.windows, placement)
+
 
 def prepare_series(dataset: str, window: int, placement: Placement) -> PreparedSeries:
     """Load a dataset and cut it into windows. The test steps are those of the paper for any window."""
@@ -76,7 +80,7 @@ def linear_errors(dataset: str, placement: Placement) -> dict[int, float]:
         prepared = prepare_series(dataset, window, placement)
         validation = prepared.windows.predicting(prepared.split.validation)
         config = task.config("DE-GNN", window)
-        start, _ = _start(prepared, config, [0], prepared.split.training, validation, placement)
+        start, _ = prepared.windowed(placement).start(config, [0], prepared.split.training, validation)
         errors[window] = float(start.measure(validation)[0])
     return errors
 
@@ -92,17 +96,14 @@ def train_honestly(
 ) -> list[dict[str, Any]]:
     """Train seeds together, choose steps on validation, and return the errors on validation and test, per seed."""
     split = prepared.split
-    validation, test = prepared.windows.predicting(split.validation), prepared.windows.predicting(split.test)
-    first, penalties = _start(prepared, config, seeds, split.training, validation, placement)
-    result = fit(first, num_steps=config.num_steps, validate_every=_steps_between_looks(config))
-    again, _ = _start(prepared, config, seeds, split.training_of_the_paper, validation, placement, penalties)
-    for step in range(1, int(result.best_steps.max()) + 1):
-        again.stop(result.best_steps < step)
-        again.step()
-    errors = _test_errors(again, test, prepared.maker)
+    trained = prepared.windowed(placement).train_twice(
+        config, seeds, split.training, split.validation, validate_every=_steps_between_looks(config)
+    )
+    test, result = prepared.windows.predicting(split.test), trained.result
+    errors = _test_errors(trained.again, test, prepared.maker)
     return [
         {"validation_mse": float(chosen), **errors[member], "epoch": int(result.best_steps[member])}
-        for member, chosen in enumerate(first.best_errors)
+        for member, chosen in enumerate(trained.first.best_errors)
     ]
 
 
@@ -112,7 +113,7 @@ def train_as_published(
     """Train seeds together, choose steps on the test steps, and return the test errors, per seed."""
     test = prepared.windows.predicting(prepared.split.test)
     # The test steps choose the weights: this is the paper's protocol, so its numbers have a separate column.
-    trained, _ = _start(prepared, config, seeds, prepared.split.training_of_the_paper, test, placement)
+    trained, _ = prepared.windowed(placement).start(config, seeds, prepared.split.training_of_the_paper, test)
     result = fit(trained, num_steps=config.num_steps, validate_every=_steps_between_looks(config))
     errors = _test_errors(trained, test, prepared.maker)
     return [
@@ -127,31 +128,6 @@ def describe_errors(
     """Return the test errors of forecasts one step ahead, for a result line: over all steps, and by step."""
     by_step = mean_squared_error(forecasts, observed, per="step")
     return {"test_mse": float(mean_squared_error(forecasts, observed)), "test_mse_by_step": by_step.tolist()}
-
-
-def _start(
-    prepared: PreparedSeries,
-    config: AnySeriesConfig,
-    seeds: Sequence[int],
-    training_steps: range,
-    judged: WindowSet,
-    placement: Placement,
-    penalties: Penalties | None = None,
-) -> tuple[SeriesTraining, Penalties | None]:
-    """Return a training before its first step, and the penalties of its linear skip.
-
-    If no penalties are given, they are chosen by `judged`.
-    """
-    graph, units = prepared.graph, prepared.maker.target_scales
-    training = prepared.windows.predicting(training_steps)
-    sizes = prepared.maker.sizes(prepared.panel.num_nodes)
-    networks = [config.build(sizes, seed).to(placement.device) for seed in seeds]
-    penalties = start_at_ridge(networks, training, judged, graph, units, penalties)
-    descents, batch_size = [config.descent] * len(seeds), config.batch_size
-    started = SeriesTraining(
-        networks, descents, graph, training, judged, batch_size=batch_size, units=units, placement=placement
-    )
-    return started, penalties
 
 
 def _test_errors(training: SeriesTraining, windows: WindowSet, maker: FrameMaker) -> list[dict[str, Any]]:

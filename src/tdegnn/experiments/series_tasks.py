@@ -10,7 +10,7 @@ from typing import cast, get_args
 
 from tdegnn.core.rules import System
 from tdegnn.data.times.seasons import DAYS_IN_A_YEAR, Season
-from tdegnn.forecasting.settings import SeriesConfig
+from tdegnn.forecasting.series_config import SeriesConfig
 from tdegnn.rivals.series.classical import classical_forecasts
 from tdegnn.rivals.series.config import AnySeriesConfig, SeriesRivalConfig
 from tdegnn.rivals.series.registry import SERIES_NETWORKS

@@ -32,7 +32,7 @@ from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import TdegnnError, TrainingError, check_count
 from tdegnn.experiments.batches import ask_next, give_back, take_over
 from tdegnn.experiments.node_systems import NodeRun, train_together
-from tdegnn.experiments.search_space import RANGES, SweepSettings
+from tdegnn.experiments.search_space import SweepSettings
 from tdegnn.experiments.studies import FINISHED, StoredStudy, count_finished, count_running
 from tdegnn.nodes.settings import NodeConfig
 from tdegnn.training.devices import Placement
@@ -152,7 +152,8 @@ class _Judge:
         self.settings, self.shapes = settings, settings.shapes(dataset)
         self._dataset, self._placement, self._train = dataset, placement, train
         categories = {name: CategoricalDistribution(choices) for name, choices in self.shapes.items()}
-        ranges = {name: FloatDistribution(low, high, log=is_log) for name, (low, high, is_log) in RANGES.items()}
+        self.ranges = settings.ranges
+        ranges = {name: FloatDistribution(low, high, log=is_log) for name, (low, high, is_log) in self.ranges.items()}
         self.distributions: dict[str, BaseDistribution] = categories | ranges
 
     def runs(self, configs: Sequence[NodeConfig], num_splits: int | None = None) -> list[list[NodeRun]]:
@@ -215,7 +216,7 @@ def _draw(study: StoredStudy, trial: Trial, judge: _Judge, first: Trial) -> None
         study.sampler = optuna.samplers.PartialFixedSampler(drawn, optuna.samplers.RandomSampler(seed))
     for name, choices in judge.shapes.items():
         trial.suggest_categorical(name, choices)
-    for name, (low, high, is_logarithmic) in RANGES.items():
+    for name, (low, high, is_logarithmic) in judge.ranges.items():
         trial.suggest_float(name, low, high, log=is_logarithmic)
 
 

@@ -21,7 +21,7 @@ from tdegnn.experiments.row_search import read_row_searches
 from tdegnn.kernel_ridge import candidates
 from tdegnn.metrics import accuracy
 from tdegnn.node_views import NodeViews
-from tdegnn.rivals.nodes.kernel_ridge import judge_settings, score_nodes
+from tdegnn.rivals.nodes.kernel_ridge import choose_setting, score_nodes
 from tdegnn.rivals.nodes.link_ridge import fit_link_ridge
 from tdegnn.rivals.nodes.registry import NODE_NETWORKS
 
@@ -65,7 +65,7 @@ def solve_kernel_ridge(dataset_name: str, path: Path, device: torch.device | Non
     """Solve the kernel ridge on all splits of one dataset, and add the lines that are not in `path` yet.
 
     One setting for all splits is chosen: that of the highest mean accuracy on validation. Of several, the first. It is
-    then solved on each split. With many training nodes, only the choice is an approximation (`judge_settings`).
+    then solved on each split. With many training nodes, only the choice is an approximation (`choose_setting`).
 
     Args:
         dataset_name: The dataset.
@@ -79,11 +79,7 @@ def solve_kernel_ridge(dataset_name: str, path: Path, device: torch.device | Non
         return
     settings = candidates(dataset.graph)
     views = NodeViews(dataset.features, dataset.graph, settings, device=device)
-    judged = [
-        judge_settings(views, dataset.labels, training, validation, settings)
-        for training, validation in zip(dataset.training_masks, dataset.validation_masks, strict=True)
-    ]
-    chosen = settings[int(np.mean(judged, axis=0).argmax())]
+    chosen = choose_setting(views, dataset.labels, dataset.training_masks, dataset.validation_masks, settings)
     views_of, sharpness, ridge = chosen
     configuration = {"system": KERNEL_RIDGE, "views": [*views_of], "sharpness": sharpness, "lambda": ridge}
     environment = describe_environment(device)

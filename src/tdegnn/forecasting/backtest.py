@@ -1,78 +1,48 @@
-"""Backtests: train a forecaster anew several times, as if the series had ended earlier, and compare its forecasts."""
+"""Backtests: what a forecaster and others would have forecast if the series had ended earlier.
+
+Everything is trained on the steps before the first origin and forecasts from all origins, each with the data up to
+there; or everything is trained anew for each origin. All methods get the same inputs, and their intervals are learned
+in the same way, from their errors on the held-out steps before the first origin.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pandas as pd
 from sklearn.base import clone
 
 from tdegnn.data.panel import Panel
-from tdegnn.data.splits import rolling_origins
 from tdegnn.data.tables.node_features import NodeFeatures
-from tdegnn.data.times.times import show_time
-from tdegnn.forecasting.baselines.naive import SeriesInputs
-from tdegnn.forecasting.held_out import OURS, measure_errors, naive_methods
-from tdegnn.forecasting.intervals import measure_coverage
+from tdegnn.data.times.seasons import Season, seasons_of
+from tdegnn.errors import Argument, InputError, TrainingError
+from tdegnn.forecasting.backtests.errors import Judge
+from tdegnn.forecasting.backtests.origins import choose_origins
+from tdegnn.forecasting.backtests.paired import FEWEST_BLOCKS, block_length
+from tdegnn.forecasting.backtests.result import Backtest, MethodForecasts
+from tdegnn.forecasting.baselines.naive import Predictions
+from tdegnn.forecasting.contenders.classical import observed_windows
+from tdegnn.forecasting.contenders.contender import Contender, ContenderTask, shortest_period
+from tdegnn.forecasting.contenders.registry import NAIVE, make_contenders
+from tdegnn.forecasting.held_out import OURS
+from tdegnn.forecasting.intervals import fit_intervals
+from tdegnn.metrics import seasonal_naive_scale
+from tdegnn.parts import PartLike
 
 if TYPE_CHECKING:
     from tdegnn.forecasting.forecaster import Forecaster
 
 
-@dataclass(frozen=True)
-class BacktestLine:
-    """The result of one method in one fold.
+class _Block(NamedTuple):
+    """Forecasts from some origins, and the seconds they took."""
 
-    Attributes:
-        fold: Number of the fold, from 0.
-        origin: The first step that is forecast, as a time.
-        method: The forecaster, or a naive forecast.
-        mse: Mean squared error.
-        mae: Mean absolute error.
-        coverage: Share of the observed values in the intervals. NaN for naive forecasts, which have none.
-        order: Length of the history, given or found. None for naive forecasts.
-    """
-
-    fold: int
-    origin: str
-    method: str
-    mse: float
-    mae: float
-    coverage: float
-    order: int | None = None
-
-
-@dataclass(frozen=True)
-class Backtest:
-    """All folds of a backtest.
-
-    Attributes:
-        lines: One per fold and method.
-        aimed_coverage: Share of the observations that intervals should contain.
-    """
-
-    lines: tuple[BacktestLine, ...]
-    aimed_coverage: float
-
-    def __str__(self) -> str:
-        title = f"Mean errors of {len(self.of_forecaster())} folds; intervals aim at {100 * self.aimed_coverage:g}%"
-        return f"{title}\n{pd.DataFrame(self.means()).T.to_string(float_format='{:.4g}'.format)}"
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per fold and method."""
-        return pd.DataFrame([vars(line) for line in self.lines]).astype({"order": "Int64"})
-
-    def of_forecaster(self) -> list[BacktestLine]:
-        """Return the lines of the forecaster, fold by fold."""
-        return [line for line in self.lines if line.method == OURS]
-
-    def means(self) -> dict[str, dict[str, float]]:
-        """Return mean errors and coverage of each method over the folds, best first."""
-        grouped = self.to_frame().groupby("method")[["mse", "mae", "coverage"]].mean().sort_values("mse")
-        return {str(name): row.to_dict() for name, row in grouped.iterrows()}
+    values: Predictions
+    low: Predictions
+    high: Predictions
+    fit_seconds: float
+    predict_seconds: float
 
 
 def run_backtest(
@@ -80,39 +50,142 @@ def run_backtest(
     panel: Panel,
     features: NodeFeatures | None = None,
     *,
-    num_folds: int = 3,
+    against: Sequence[PartLike] | None = None,
+    num_folds: int | None = None,
     stride: int | None = None,
-    on_fold: Callable[[], object] = lambda: None,
+    refit: bool = False,
+    on_method: Callable[[str], object] = lambda _: None,
 ) -> Backtest:
-    """Train on the steps before an origin and forecast the horizon after it, several times.
+    """Forecast from several origins, by a forecaster and by others.
 
     Args:
         forecaster: A forecaster with the settings. What it has learned is not used.
         panel: The series.
         features: Features of the nodes, if any.
-        num_folds: Number of origins.
-        stride: Steps from one origin to the next. Defaults to the horizon.
-        on_fold: Called after each fold, for a progress bar.
+        against: What to compare with. See `Forecaster.backtest`.
+        num_folds: Number of origins. See `Forecaster.backtest`.
+        stride: Steps from one origin to the next. See `Forecaster.backtest`.
+        refit: Whether to train anew for each origin.
+        on_method: Called with the name of each method before it is trained.
     """
-    horizon = forecaster.horizon
-    folds = rolling_origins(panel.num_steps, horizon, num_folds, stride=stride, window=forecaster.window or 1)
-    lines: list[BacktestLine] = []
-    for number, fold in enumerate(folds):
-        known = panel[: fold.test.start]
-        trained: Any = clone(forecaster).fit(known, node_features=features)
-        observed = panel.values[fold.test.start : fold.test.stop, :, : panel.num_targets]
-        ahead = panel[fold.test.start : fold.test.stop] if forecaster.known else None
-        forecast = trained.predict(future=ahead)
-        origin = show_time(panel.times[fold.test.start])
-        is_measured = trained.intervals_ is not None and not np.isnan(observed).all()
-        coverage = measure_coverage(forecast.low, forecast.high, observed) if is_measured else np.nan
-        errors = measure_errors(forecast.values, observed)
-        lines.append(BacktestLine(number, origin, OURS, *errors, coverage, trained.order_))
-        series = SeriesInputs(known.values[..., : panel.num_targets])
-        for name, method in naive_methods(trained.maker_.seasons).items():
-            end = range(known.num_steps, known.num_steps)
-            fitted = method.fit(series, range(1, known.num_steps), end, horizon)
-            naive = fitted.predict(series, range(known.num_steps, known.num_steps + 1))[0]
-            lines.append(BacktestLine(number, origin, name, *measure_errors(naive, observed), np.nan))
-        on_fold()
-    return Backtest(tuple(lines), forecaster.coverage)
+    horizon, window = forecaster.horizon, forecaster.window or 1
+    origins = choose_origins(
+        panel.num_steps,
+        horizon,
+        panel.num_nodes * panel.num_targets,
+        window=window,
+        num_folds=num_folds,
+        stride=stride,
+        refit=refit,
+    )
+    before = panel[: origins.firsts.start]
+    seasons = seasons_of(before.times, forecaster.season)
+    contenders = _make_contenders(against, seasons)
+    blocks: dict[str, list[_Block]] = {name: [] for name in (OURS, *contenders)}
+    orders, failures = [], {}
+    for firsts in origins.trainings:
+        seen = panel[: firsts.start]
+        on_method(OURS)
+        started = perf_counter()
+        trained: Forecaster = clone(forecaster).fit(seen, node_features=features)
+        blocks[OURS].append(_forecast(trained, panel, firsts, perf_counter() - started))
+        orders.append(trained.order_)
+        task = ContenderTask(
+            seen,
+            horizon,
+            trained.maker_.window,
+            seasons_of(seen.times, forecaster.season),
+            tuple(forecaster.known),
+            features,
+            forecaster.seed,
+            forecaster.device,
+        )
+        for name, contender in contenders.items():
+            on_method(name)
+            try:
+                block = _compete(contender, task, panel, firsts, trained)
+            except TrainingError as error:
+                # The others are still worth comparing.
+                failures[name] = f"{name} could not be trained: {error}"
+                block = _nothing(len(firsts), task)
+            blocks[name].append(block)
+    period = shortest_period(seasons) if len(before.times) > shortest_period(seasons) else 1
+    scale = seasonal_naive_scale(before.values[..., : panel.num_targets], period).numpy()
+    judge = Judge(observed_windows(panel, origins.firsts, horizon), scale, forecaster.coverage)
+    return Backtest(
+        {name: _join(parts) for name, parts in blocks.items()},
+        judge,
+        panel.times[origins.firsts.start :],
+        origins.firsts.step,
+        panel.nodes,
+        panel.channels[: panel.num_targets],
+        period,
+        tuple(orders),
+        refit,
+        (*failures.values(), *_notes(judge, origins.firsts.step)),
+    )
+
+
+def _make_contenders(against: Sequence[PartLike] | None, seasons: tuple[Season, ...]) -> dict[str, Contender]:
+    """Return contenders by name. Of the naive ones, those that need a season are left out if there is none."""
+    made = make_contenders([NAIVE] if against is None else against)
+    without = [name for name, contender in made.items() if contender.needs_season and not seasons]
+    if without and against is not None and NAIVE not in against:
+        text = f"Expected a season for {without[0]!r}, got series without one. Give its length as "
+        raise InputError(text, Argument("season"), ", or leave it out.")
+    return {name: contender for name, contender in made.items() if name not in without}
+
+
+def _forecast(trained: Forecaster, panel: Panel, firsts: range, fit_seconds: float) -> _Block:
+    """Return the forecasts of a trained forecaster from all origins."""
+    started, horizon = perf_counter(), trained.horizon
+    forecasts = []
+    for first in firsts:
+        ahead = panel[first : first + horizon] if trained.known else None
+        forecasts.append(trained.predict(panel=panel[:first], future=ahead))
+    values, low, high = (
+        np.stack([getattr(forecast, name) for forecast in forecasts]) for name in ("values", "low", "high")
+    )
+    return _Block(values, low, high, fit_seconds, perf_counter() - started)
+
+
+def _compete(contender: Contender, task: ContenderTask, panel: Panel, firsts: range, trained: Forecaster) -> _Block:
+    """Return the forecasts of a contender from all origins, with intervals as the forecaster makes them."""
+    started = perf_counter()
+    fitted = contender.fit(task)
+    fit_seconds = perf_counter() - started
+    started = perf_counter()
+    values = fitted.predict(panel, firsts)
+    expected = len(firsts), task.horizon, panel.num_nodes, panel.num_targets
+    if values.shape != expected:
+        name = type(contender).__name__
+        raise InputError(f"Expected forecasts of {name} of shape {expected}, got {values.shape}. Correct its predict.")
+    residuals, scales = fitted.residuals, trained.maker_.target_scales
+    intervals = None if residuals is None else fit_intervals(trained.intervals, residuals, trained.coverage, scales)
+    low, high = (np.full(expected, np.nan),) * 2 if intervals is None else intervals.apply(values)
+    if trained.lowest is not None:
+        values, low = np.maximum(values, trained.lowest), np.maximum(low, trained.lowest)
+    return _Block(values, low, high, fit_seconds, perf_counter() - started)
+
+
+def _nothing(num_origins: int, task: ContenderTask) -> _Block:
+    """Return forecasts of a method that failed."""
+    missing = np.full((num_origins, task.horizon, task.panel.num_nodes, task.panel.num_targets), np.nan)
+    return _Block(missing, missing, missing, 0.0, 0.0)
+
+
+def _join(parts: list[_Block]) -> MethodForecasts:
+    values, low, high, fit_seconds, predict_seconds = zip(*parts, strict=True)
+    ends = np.concatenate(low), np.concatenate(high)
+    return MethodForecasts(np.concatenate(values), *ends, sum(fit_seconds), sum(predict_seconds))
+
+
+def _notes(judge: Judge, stride: int) -> list[str]:
+    notes = []
+    num_origins, horizon, num_nodes, _ = judge.observed.shape
+    num_constant = int((~judge.has_scale).any(axis=1).sum())
+    if num_constant:
+        notes.append(f"MASE leaves out {num_constant} of {num_nodes} nodes, which never changed before the origins.")
+    if num_origins < FEWEST_BLOCKS * block_length(num_origins, horizon, stride):
+        notes.append(f"{num_origins} origins are too few for intervals of differences. Take more.")
+    return notes

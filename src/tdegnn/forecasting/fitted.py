@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -26,10 +26,10 @@ from tdegnn.forecasting.forecast import Forecast
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
 from tdegnn.forecasting.inputs import cover_blocks, extend_panel
 from tdegnn.forecasting.intervals import Intervals
+from tdegnn.forecasting.series_config import ForecastNetwork
 from tdegnn.graph import Graph
-from tdegnn.nets.physical_series import PhysicalSeriesNetwork
-from tdegnn.nets.temporal import TemporalNetwork
 from tdegnn.runs.run_folder import RunFolder
+from tdegnn.training.network_choice import ChosenNetwork
 from tdegnn.training.order_choice import ChosenOrder
 
 # Prefix of the names of arrays stored with the weights, and the prefix that follows it for those of the intervals.
@@ -41,7 +41,6 @@ NUMBERS_AT_ONCE = 2**21
 # Minimum number of steps stored of the end of the series: fewer cannot tell days from business days.
 FEWEST_KEPT = 16
 
-ForecastNetwork: TypeAlias = TemporalNetwork | PhysicalSeriesNetwork
 Steps: TypeAlias = Float[np.ndarray, "steps nodes targets"]
 
 
@@ -150,7 +149,10 @@ class FittedForecaster:
 
     def explain(self) -> CoefficientReport:
         """Return the analysis of c, averaged over layers and networks."""
-        states = self.config["settings"]["states"]
+        network = ChosenNetwork.kept_in(self.config)
+        settings = self.config["settings"] | ({} if network is None else network.settings)
+        # Embedded windows are latent states too.
+        states: Literal["latent", "physical"] = "physical" if settings["states"] == "physical" else "latent"
         tolerance = LOOSE_TOLERANCE if states == "physical" else DEFAULT_TOLERANCE
         return replace(explain(self.coefficients.mean(axis=0), tolerance=tolerance), states=states)
 

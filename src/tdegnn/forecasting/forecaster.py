@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,8 +22,9 @@ from tdegnn.data.scalers import Per
 from tdegnn.data.tables.node_features import NodeFeatures, NodeFeaturesSource, read_node_features
 from tdegnn.data.times.seasons import Season, seasons_of
 from tdegnn.errors import Argument, InputError, NotFittedError, check_count
-from tdegnn.forecasting.backtest import Backtest, run_backtest
-from tdegnn.forecasting.fitted import FittedForecaster, ForecastNetwork, describe_data, graph_of
+from tdegnn.forecasting.backtest import run_backtest
+from tdegnn.forecasting.backtests.result import Backtest
+from tdegnn.forecasting.fitted import FittedForecaster, describe_data, graph_of
 from tdegnn.forecasting.forecast import Forecast
 from tdegnn.forecasting.frames import FrameMaker
 from tdegnn.forecasting.held_out import (
@@ -35,16 +36,25 @@ from tdegnn.forecasting.held_out import (
 )
 from tdegnn.forecasting.inputs import check_goes_on, check_seen, in_steps_of
 from tdegnn.forecasting.intervals import Intervals
+from tdegnn.forecasting.progress import OnProgress, ignore
+from tdegnn.forecasting.series_config import ForecastNetwork
 from tdegnn.forecasting.settings import ForecasterSettings
-from tdegnn.forecasting.training import ForecasterTraining, ForecastTask, train_further
+from tdegnn.forecasting.time_budget import TimeBudget
+from tdegnn.forecasting.training import ForecasterTraining, ForecastTask, planned_steps, train_further
+from tdegnn.forecasting.usual_networks import (
+    MOST_TRIALS,
+    NETWORK_SETTINGS,
+    TRIAL_STEPS,
+    USUAL_NETWORKS,
+    explain_choice,
+    try_networks,
+)
 from tdegnn.graph import Graph
 from tdegnn.parts import PartLike
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.loop import Look
+from tdegnn.training.network_choice import ChosenNetwork, choose_network, given_settings
 from tdegnn.training.order_choice import AUTO, ChosenOrder
-
-# Number of waves of a season that the user gives: enough for its shape, too few to follow its noise.
-NUM_WAVES = 3
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,7 +77,7 @@ class Forecaster(ForecasterSettings):
         resume: bool = False,
         source: Mapping[str, Any] | None = None,
         on_look: Callable[[Look], object] = lambda _: None,
-        on_refit: Callable[[int, int], object] = lambda *_: None,
+        on_progress: OnProgress = ignore,
     ) -> Self:
         """Learn to forecast a panel.
 
@@ -79,30 +89,39 @@ class Forecaster(ForecasterSettings):
             resume: Whether to continue the training in `run`. If there is none, a new one begins.
             source: Where the data came from, stored in the settings of the run folder.
             on_look: Called with the result of each validation on the held-out windows.
-            on_refit: Called with the number of finished steps and of all steps, in the second training, on all steps.
+            on_progress: Called after each step with the stage of the work (networks that are tried, the training, the
+                second training on all steps), the number of its finished steps and of all of them.
         """
         check_is_panel(panel)
         self.check_settings()
         check_to_learn_from(panel, self.lowest)
         if run is not None:
             RunFolder.check_free(run, resume=resume)
+        budget = None if self.time_budget is None else TimeBudget.start(self.time_budget)
         features = self._read_features(node_features, panel)
         with threads_for(panel):
             kept = ChosenOrder.kept_by(run, resume=resume) if self.order == AUTO else None
             task = self._prepare(panel, features, kept, copy.deepcopy(dict(source or {})))
+            network = self._choose_network(task, run, budget, on_progress, resume=resume)
+            if network is not None:
+                task = replace(task, config={**task.config, **network.to_config()}, network=network)
             # Before the folder is created: a mistake should not leave one behind.
-            training = ForecasterTraining(self, task)
+            training = ForecasterTraining(self.with_network(network), task)
+            if budget is not None:
+                kept_steps = planned_steps(run, resume=resume)
+                most = training.num_steps
+                training.plan(kept_steps or budget.steps_of_training(training.seconds_per_step(), most))
             if run is None:
-                fitted = training.run(None, on_look, on_refit)
+                fitted = training.run(None, on_look, on_progress)
             else:
-                with RunFolder.begin(run, task.config, resume=resume) as folder:
+                with RunFolder.begin(run, training.config, resume=resume) as folder:
                     if folder.is_finished:
                         from tdegnn.forecasting.read_back import read_forecaster
                         from tdegnn.forecasting.schema import check_config
 
                         fitted = read_forecaster(folder, check_config(folder, type(self)), self)
                     else:
-                        fitted = training.run(folder, on_look, on_refit)
+                        fitted = training.run(folder, on_look, on_progress)
         self.fitted_ = fitted
         return self
 
@@ -143,7 +162,8 @@ class Forecaster(ForecasterSettings):
         panel = check_seen(panel, fitted.tail, fitted.ensemble.maker.window)
         check_goes_on(panel, fitted.tail)
         with threads_for(panel):
-            self.fitted_ = train_further(self, fitted, panel, num_steps)
+            built = self.with_network(ChosenNetwork.kept_in(fitted.config))
+            self.fitted_ = train_further(built, fitted, panel, num_steps)
         return self
 
     def backtest(
@@ -151,24 +171,44 @@ class Forecaster(ForecasterSettings):
         panel: Panel,
         *,
         node_features: NodeFeaturesSource = None,
-        num_folds: int = 3,
+        against: Sequence[PartLike] | None = None,
+        num_folds: int | None = None,
         stride: int | None = None,
-        on_fold: Callable[[], object] = lambda: None,
+        refit: bool = False,
+        on_method: Callable[[str], object] = lambda _: None,
     ) -> Backtest:
         """Measure the forecasts of these settings as if the series had ended earlier. `fitted_` does not change.
+
+        All methods are trained on the steps before the first origin, and forecast from each origin with the data up to
+        there.
 
         Args:
             panel: The series.
             node_features: Features of the nodes, as in `fit`.
-            num_folds: Number of origins. The last one is `horizon` steps before the end.
-            stride: Steps from one origin to the next. Defaults to the horizon.
-            on_fold: Called after each fold, for a progress bar.
+            against: What to compare with: names such as `"ridge"` or `"dcrnn"` (see
+                `forecasting/contenders/registry.py`), your own classes of `Contender`, or a `Part` of these with
+                settings. If None, the naive forecasts.
+            num_folds: Number of origins. The last one is `horizon` steps before the end. If None, as many as there are
+                in the last fifth of the series; 3 with `refit`.
+            stride: Steps from one origin to the next. If None, the horizon if `num_folds` or `refit` is given, else 1,
+                or more to keep to 500 origins.
+            refit: Whether to train anew for each origin.
+            on_method: Called with the name of each method before it is trained, for a progress bar.
         """
         check_is_panel(panel)
         if self.is_fitted:
             panel = in_steps_of(panel, self.fitted_.tail)
         features = self._read_features(node_features, panel)
-        return run_backtest(self, panel, features, num_folds=num_folds, stride=stride, on_fold=on_fold)
+        return run_backtest(
+            self,
+            panel,
+            features,
+            against=against,
+            num_folds=num_folds,
+            stride=stride,
+            refit=refit,
+            on_method=on_method,
+        )
 
     def plot(
         self,
@@ -210,7 +250,10 @@ class Forecaster(ForecasterSettings):
         *,
         coefficients: PartLike | None = None,
         operator: PartLike | None = None,
+        state_norm: PartLike | None = None,
+        readout: PartLike | None = None,
         skip: PartLike | None = None,
+        loss: PartLike | None = None,
         intervals: PartLike | None = None,
     ) -> Self:
         """Read a forecaster that `save`, or `fit` with a run folder, wrote.
@@ -219,14 +262,25 @@ class Forecaster(ForecasterSettings):
             path: The folder.
             coefficients: Your own rule for c, if the forecaster was trained with one.
             operator: Your own spatial term, if the forecaster was trained with one.
+            state_norm: Your own state norm, if the forecaster was trained with one.
+            readout: Your own readout, if the forecaster was trained with one.
             skip: Your own skip, if the forecaster was trained with one.
+            loss: Your own loss, if the forecaster was trained with one.
             intervals: Your own method for intervals, if the forecaster was trained with one.
         """
         from tdegnn.forecasting.read_back import read_forecaster
         from tdegnn.forecasting.schema import check_config
 
         folder = RunFolder.open_finished(Path(path), kind=cls.__name__)
-        given = dict(coefficients=coefficients, operator=operator, skip=skip, intervals=intervals)
+        given = dict(
+            coefficients=coefficients,
+            operator=operator,
+            state_norm=state_norm,
+            readout=readout,
+            skip=skip,
+            loss=loss,
+            intervals=intervals,
+        )
         config = check_config(folder, cls)
         loaded = cls.from_record(config["settings"], **given)
         loaded.check_settings()
@@ -257,6 +311,11 @@ class Forecaster(ForecasterSettings):
     def order_choice_(self) -> ChosenOrder:
         """The length of the history, and the reason for it."""
         return self._check_fitted().order_choice
+
+    @property
+    def network_choice_(self) -> ChosenNetwork | None:
+        """Which of the usual networks it is, and why. None if the settings of the network were given."""
+        return ChosenNetwork.kept_in(self._check_fitted().config)
 
     @property
     def summary_(self) -> dict[str, Any]:
@@ -321,16 +380,46 @@ class Forecaster(ForecasterSettings):
             maker = maker.with_node_features(features)
         return ForecastTask(panel, split, maker, graph_of(panel), features, order_choice, config)
 
+    def _choose_network(
+        self,
+        task: ForecastTask,
+        run: str | Path | None,
+        budget: TimeBudget | None,
+        on_progress: OnProgress,
+        *,
+        resume: bool,
+    ) -> ChosenNetwork | None:
+        """Return the usual network to train, given, kept by a run folder or chosen. None for the settings as given."""
+        given = given_settings(self, ForecasterSettings)
+        if self.network is None or (self.network == AUTO and given & {*NETWORK_SETTINGS}):
+            return None
+        networks = {
+            name: {setting: value for setting, value in settings.items() if setting not in given}
+            for name, settings in USUAL_NETWORKS.items()
+        }
+        if self.network != AUTO:
+            return ChosenNetwork(self.network, networks[self.network])
+        kept = ChosenNetwork.kept_by(run, resume=resume)
+        if kept is not None:
+            return kept
+
+        def score_of(name: str) -> float:
+            tried = self.with_network(ChosenNetwork(name, networks[name]))
+            tried.num_members, tried.num_steps = 1, min(tried.num_steps or TRIAL_STEPS, TRIAL_STEPS)
+            training = ForecasterTraining(tried, task)
+            if budget is not None:
+                most = training.num_steps
+                training.plan(budget.steps_of_trial(MOST_TRIALS, training.seconds_per_step(), most))
+            return training.try_out(f"trying {name}", on_progress)
+
+        scores = try_networks(score_of, has_edges=task.graph.num_edges > 0, num_nodes=task.graph.num_nodes)
+        return explain_choice(choose_network(networks, scores))
+
     def _seasons(self, panel: Panel) -> tuple[Season, ...]:
         """Return the season that the user gave, or the seasons of the dates. Physical states have none."""
         if self.states == "physical":
             return ()
-        if self.season is None:
-            return seasons_of(panel.times)
-        num_waves = min(NUM_WAVES, int((self.season - 1e-9) // 2))
-        if num_waves < 1:
-            raise InputError(f"Expected a season of more than two steps, got {self.season:g}.")
-        return (Season(float(self.season), num_waves),)
+        return seasons_of(panel.times, self.season)
 
     def _read_features(self, source: NodeFeaturesSource, panel: Panel) -> NodeFeatures | None:
         if source is None:

@@ -74,6 +74,14 @@ class WindowSet:
         first = (views.first_target_steps.start - self.first_target_steps.start) // self.first_target_steps.step
         return self.some(slice(first, first + len(views)))
 
+    def starting_at(self, first_target_steps: range) -> WindowSet:
+        """Return the windows that forecast from these steps on. They must be among those there are."""
+        first = first_target_steps.start - self.first_target_steps.start
+        chosen = range(first, first + len(first_target_steps) * first_target_steps.step, first_target_steps.step)
+        if not first_target_steps or chosen[0] < 0 or chosen[-1] >= len(self):
+            raise InputError(f"Expected first target steps within {self.first_target_steps}, got {first_target_steps}.")
+        return self.some(slice(chosen[0], chosen[-1] + 1, chosen.step))
+
     def every(self, stride: int) -> WindowSet:
         """Return every `stride`-th window, the last one among them."""
         return self.some(slice((len(self) - 1) % stride, None, stride)) if stride > 1 else self
@@ -203,6 +211,7 @@ class FrameMaker:
             num_known=len(self.known) + self.num_waves,
             num_targets=self.num_targets,
             num_waves=self.num_waves,
+            period=min((round(season.period) for season in self.seasons), default=0),
         )
 
     def windows(

@@ -1,4 +1,4 @@
-"""Skips, forecasts that are added to those of the layers: none, a linear one, or a linear one with weights per node.
+"""Skips, forecasts that are added to those of the layers: none, naive ones, a linear one, one with weights per node.
 
 A linear skip is solved in closed form before training: a ridge regression on the training windows. Gradient descent
 would take thousands of steps to the same place. The weights that all nodes share are solved first, then those of each
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from tdegnn.errors import InputError
 from tdegnn.forecasting.frames import WindowSet
 from tdegnn.graph import Graph
+from tdegnn.nets.naive_skips import LastValueSkip, SeasonSkip
 from tdegnn.nets.series_network import Frames, SeriesSizes, as_frames
 from tdegnn.parts import Family, Part, PartLike
 from tdegnn.ridge import multiply_rows, solve_ridge
@@ -82,7 +83,17 @@ class NoSkip(nn.Module):
     """Stands for no skip. `make_skip` returns None for it."""
 
 
-SKIPS = Family("skip", nn.Module, {"none": NoSkip, "linear": LinearSkip, "by-node": Part(LinearSkip, is_by_node=True)})
+SKIPS = Family(
+    "skip",
+    nn.Module,
+    {
+        "none": NoSkip,
+        "last": LastValueSkip,
+        "season": SeasonSkip,
+        "linear": LinearSkip,
+        "by-node": Part(LinearSkip, is_by_node=True),
+    },
+)
 
 
 def make_skip(given: PartLike, sizes: SeriesSizes, **others: Any) -> nn.Module | None:

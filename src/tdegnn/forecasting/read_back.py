@@ -25,6 +25,7 @@ from tdegnn.graph import Graph
 from tdegnn.runs.run_folder import CONFIG, WEIGHTS, RunFolder
 from tdegnn.runs.schema import refusal
 from tdegnn.training.devices import choose_placement, place
+from tdegnn.training.network_choice import ChosenNetwork
 from tdegnn.training.order_choice import ChosenOrder
 from tdegnn.training.stored_weights import check_coefficients, check_members, making_what_is_stored, take_weights
 
@@ -57,8 +58,10 @@ def read_forecaster(folder: RunFolder, config: dict[str, Any], settings: Forecas
     Args:
         folder: The folder.
         config: Its configuration, checked.
-        settings: Its settings.
+        settings: Its settings, without those of a network that was chosen.
     """
+    record = settings.to_record()
+    settings = settings.with_network(ChosenNetwork.kept_in(config))
     stored, coefficients = folder.read_weights(), folder.read_coefficients()["coefficients"]
     check_members({name: tensor for name, tensor in stored.items() if name.startswith(KEPT)}, 1, folder.path)
     arrays = [name for name in stored if name.startswith(KEPT)]
@@ -87,7 +90,7 @@ def read_forecaster(folder: RunFolder, config: dict[str, Any], settings: Forecas
         _read_kept_intervals(settings, kept),
         coefficients,
         order_choice,
-        {**config, "settings": settings.to_record()},
+        {**config, "settings": record},
         folder.read_history(),
         read_summary(folder),
     )

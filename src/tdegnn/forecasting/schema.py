@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from tdegnn.errors import LARGEST_VALUE
-from tdegnn.forecasting.settings import FAMILIES, ForecasterSettings, upgrade_settings
+from tdegnn.forecasting.settings import FAMILIES, PLAIN, ForecasterSettings, upgrade_settings
 from tdegnn.graph import Direction
 from tdegnn.runs.run_folder import CONFIG, SUMMARY, RunFolder
 from tdegnn.runs.schema import (
@@ -18,6 +18,7 @@ from tdegnn.runs.schema import (
     Size,
     SomeNames,
     Stored,
+    StoredNetwork,
     StoredWithOthers,
     Whole,
     check_chosen_order,
@@ -26,6 +27,17 @@ from tdegnn.runs.schema import (
     refusal,
 )
 
+# Settings that folders of any format may lack: they were added later. This is what was done before.
+AS_IT_WAS: dict[str, Any] = {
+    "network": None,
+    "state_norm": None,
+    "readout": "last",
+    "loss": "squared",
+    "identity_channels": 0,
+    "optimizer": "adam",
+    "schedule": "constant",
+    "time_budget": None,
+}
 # More waves than a season of days, weeks or years can have.
 MOST_WAVES = 1000
 
@@ -63,6 +75,12 @@ class ForecasterConfig(EstimatorConfig):
 
     data: Data
     frames: Frames
+    chosen_network: StoredNetwork | None = None
+    planned_steps: Size | None = None
+
+
+class _WithPlan(StoredWithOthers):
+    planned_steps: Size | None = None
 
 
 class _OldSettings(StoredWithOthers):
@@ -109,8 +127,10 @@ def check_config(folder: RunFolder, kind: type[ForecasterSettings]) -> dict[str,
     settings = config["settings"]
     if folder.format == 1:
         checked(_OldConfig, config, file)
-        settings = kind().to_record() | upgrade_settings(settings)
-    checked(config_schema(kind, tuple(FAMILIES)), {"settings": settings}, file)
+        settings = kind(**PLAIN | dict(states="latent", num_members=3)).to_record() | upgrade_settings(settings)
+    settings = AS_IT_WAS | settings
+    chosen = {} if found.chosen_network is None else found.chosen_network.settings
+    checked(config_schema(kind, tuple(FAMILIES)), {"settings": settings | chosen}, file)
     data, frames = found.data, found.frames
     lowest = settings["lowest"]
     helping = data.channels[data.num_targets :]
@@ -127,7 +147,7 @@ def check_config(folder: RunFolder, kind: type[ForecasterSettings]) -> dict[str,
     for period, num_waves in frames.seasons:
         is_season = period > 1 and num_waves in range(1, MOST_WAVES + 1)
         expected.append(("frames.seasons", is_season, "periods and numbers of waves", frames.seasons))
-    if settings["states"] == "physical":
+    if (settings | chosen)["states"] == "physical":
         expected += [("frames.seasons", not frames.seasons, "no season with physical states", frames.seasons)]
         expected += [("data.node_features", not data.node_features, "no feature", data.node_features)]
     for entry, is_right, text, value in expected:
@@ -135,6 +155,11 @@ def check_config(folder: RunFolder, kind: type[ForecasterSettings]) -> dict[str,
             raise refusal(file, entry, text, value)
     added = {"node_features": data.node_features, "is_weighted": data.is_weighted}
     return {**config, "settings": settings, "data": {**config["data"], **added}}
+
+
+def read_planned_steps(folder: RunFolder) -> int | None:
+    """Return how many steps a training with a time budget had planned, if any."""
+    return checked(_WithPlan, folder.config, folder.path / CONFIG).planned_steps
 
 
 def read_summary(folder: RunFolder) -> dict[str, Any]:

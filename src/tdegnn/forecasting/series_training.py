@@ -13,13 +13,15 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, check_choice
 from tdegnn.forecasting.frames import WindowSet
+from tdegnn.forecasting.losses import Loss, SquaredLoss
 from tdegnn.graph import Graph
 from tdegnn.nets.series_network import Frames, SeriesNetwork
 from tdegnn.training.devices import Placement, choose_placement
 from tdegnn.training.members import GroupedAdam, MembersTraining
 from tdegnn.training.replay import Replayed
+from tdegnn.training.schedules import SCHEDULES, ScheduleName
 
 # Maximum number of rows (windows times nodes) that are forecast at once to measure errors. They fit into any memory.
 ROWS_AT_ONCE = 2**17
@@ -41,6 +43,10 @@ class SeriesTraining(MembersTraining):
             errors are those of scaled values, as in training.
         placement: Device and precision. If None, the CPU in 32 bits.
         seed: Seed of the order of windows.
+        loss: What forecasts pay in training. If None, squares.
+        judged_by: What forecasts pay on validation and test windows. If None, squares.
+        schedule: How learning rates change, over `num_steps` steps.
+        num_steps: Number of steps that the schedule takes. If None, rates are constant.
     """
 
     def __init__(
@@ -57,6 +63,10 @@ class SeriesTraining(MembersTraining):
         units: Float[np.ndarray, "nodes targets"] | None = None,
         placement: Placement | None = None,
         seed: int = 0,
+        loss: Loss | None = None,
+        judged_by: Loss | None = None,
+        schedule: ScheduleName = "constant",
+        num_steps: int | None = None,
     ) -> None:
         for name, windows in dict(training=training, validation=validation, test=test).items():
             if windows is not None and not (len(windows) and (~windows.targets.isnan()).any()):
@@ -69,8 +79,12 @@ class SeriesTraining(MembersTraining):
         self._graph, self._subsets = graph, (training, validation, test)
         self._batch_size = min(batch_size or len(training), len(training))
         self._is_shuffled, self._seed = is_shuffled, seed
-        weights = torch.ones(()) if units is None else torch.as_tensor(units) ** 2
-        self._error_weights = weights.to(placement.device, placement.dtype)
+        self._loss, self._judged_by = loss or SquaredLoss(), judged_by or SquaredLoss()
+        check_choice(tuple(SCHEDULES), schedule=schedule)
+        self._schedule, self._schedule_steps = SCHEDULES[schedule], num_steps
+        self._units = (torch.ones(()) if units is None else torch.as_tensor(units)).to(
+            placement.device, placement.dtype
+        )
         self._num_steps = 0
         frames, targets = training.batch(slice(0, self._batch_size))
         # Steps copy their windows into these tensors, because a recorded step reads fixed tensors.
@@ -97,11 +111,13 @@ class SeriesTraining(MembersTraining):
             self._frames.window.copy_(frames.window)
             self._frames.future.copy_(frames.future)
             self._targets.copy_(targets)
+        if self._schedule_steps is not None:
+            self.members.scale_rates(self._schedule(min(1.0, self._num_steps / self._schedule_steps)))
         self._num_steps += 1
         self._step()
 
     def validate(self) -> Float[Tensor, " members"]:
-        """Return minus the mean squared errors on the validation windows. NaN if a forecast is not finite."""
+        """Return minus the mean losses on the validation windows. NaN if a forecast is not finite."""
         _, validation, test = self._subsets
         self._scores = -self.measure(validation)
         if test is not None:
@@ -130,10 +146,10 @@ class SeriesTraining(MembersTraining):
         return torch.cat(batches, dim=1)
 
     def measure(self, windows: WindowSet) -> Float[Tensor, " members"]:
-        """Return the mean squared error of every member. NaN if one of its forecasts is not finite."""
+        """Return the mean loss of every member. NaN if one of its forecasts is not finite."""
         forecasts = self.forecast(windows)
-        errors = self._mean_where(self._errors(forecasts, windows.targets) * self._error_weights, windows.targets)
-        return torch.where(forecasts.isfinite().flatten(1).all(dim=1), errors, torch.nan)
+        losses = self._judged_by(_residuals(forecasts, windows.targets) * self._units)
+        return torch.where(forecasts.isfinite().flatten(1).all(dim=1), _mean_where(losses, windows.targets), torch.nan)
 
     def _numbers_to_resume(self) -> dict[str, Tensor]:
         return {
@@ -147,16 +163,7 @@ class SeriesTraining(MembersTraining):
         self._losses.copy_(self.members.step(self._training_losses, self._frames, self._graph))
 
     def _training_losses(self, forecasts: Float[Tensor, "members batch horizon nodes targets"]) -> Tensor:
-        return self._mean_where(self._errors(forecasts, self._targets), self._targets)
-
-    def _errors(self, forecasts: Tensor, targets: Tensor) -> Tensor:
-        # Missing targets are masked later on. They must not be NaN then, because NaN times zero is NaN.
-        return (forecasts - targets.nan_to_num()).square()
-
-    def _mean_where(self, errors: Tensor, targets: Tensor) -> Float[Tensor, " members"]:
-        is_observed = (~targets.isnan()).to(errors.dtype)
-        # If no target is observed, the loss is zero. Zero divided by zero would end all learning.
-        return (errors * is_observed).flatten(1).sum(dim=1) / is_observed.sum().clamp(min=1)
+        return _mean_where(self._loss(_residuals(forecasts, self._targets)), self._targets)
 
     def _numbers(self) -> slice | Tensor:
         """Return which windows the next step sees. They follow from seed and step, so that training can be resumed."""
@@ -168,3 +175,14 @@ class SeriesTraining(MembersTraining):
             return slice(first, first + self._batch_size)
         order = torch.from_numpy(np.random.default_rng([self._seed, epoch]).permutation(num_windows))
         return order[first : first + self._batch_size].to(self._targets.device)
+
+
+def _residuals(forecasts: Tensor, targets: Tensor) -> Tensor:
+    # Missing targets are masked later on. They must not be NaN then, because NaN times zero is NaN.
+    return targets.nan_to_num() - forecasts
+
+
+def _mean_where(losses: Tensor, targets: Tensor) -> Float[Tensor, " members"]:
+    is_observed = (~targets.isnan()).to(losses.dtype)
+    # If no target is observed, the loss is zero. Zero divided by zero would end all learning.
+    return (losses * is_observed).flatten(1).sum(dim=1) / is_observed.sum().clamp(min=1)

@@ -1,52 +1,95 @@
-"""The settings of a `Forecaster`: what they mean, their defaults, and the networks they make."""
+"""The settings of a `Forecaster`: what they mean, and their defaults. `series_config.py` makes networks from them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
-from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, SYSTEMS, System
+from tdegnn.core.rules import System
 from tdegnn.data.panel import Panel
-from tdegnn.errors import LARGEST_VALUE, Argument, InputError, check_count, check_count_or_auto, check_finite
+from tdegnn.errors import (
+    LARGEST_VALUE,
+    Argument,
+    InputError,
+    check_choice,
+    check_count,
+    check_count_or_auto,
+    check_finite,
+)
 from tdegnn.forecasting.intervals import INTERVALS, check_intervals, fewest_residuals
-from tdegnn.forecasting.linear_skip import SKIPS, fits_by_node, is_solved, make_skip
-from tdegnn.nets.physical_series import PhysicalSeriesNetwork
+from tdegnn.forecasting.linear_skip import fits_by_node
+from tdegnn.forecasting.losses import LOSSES, Loss
+from tdegnn.forecasting.series_config import DEFAULT_SYSTEM, NETWORK_PARTS, SeriesConfig, States
+from tdegnn.forecasting.time_budget import parse_seconds
 from tdegnn.nets.series_network import SeriesSizes
-from tdegnn.nets.temporal import TemporalNetwork
-from tdegnn.operators.registry import OPERATORS
-from tdegnn.parts import Family, PartLike, draw_network, parts_from_record, parts_to_record
+from tdegnn.parts import Family, PartLike, parts_from_record, parts_to_record
 from tdegnn.training.devices import DeviceName, Precision
-from tdegnn.training.members import GroupDescent, GroupedAdam
+from tdegnn.training.members import OPTIMIZERS, GroupDescent, OptimizerName
+from tdegnn.training.network_choice import ChosenNetwork, given_settings
 from tdegnn.training.order_choice import AUTO, USUAL_ORDER, ChosenOrder, Order, order_of_series
+from tdegnn.training.schedules import SCHEDULES, ScheduleName
 
-DEFAULT_SYSTEM: System = "TDE-GNN_D"
-States = Literal["latent", "physical"]
+NetworkName = Literal["auto", "walks", "alone", "walks-unnamed", "alone-unnamed", "frames"]
 # The parts of a forecaster that a user may exchange, by the argument that takes them.
-FAMILIES: dict[str, Family] = {family.noun: family for family in (COEFFICIENTS, OPERATORS, SKIPS, INTERVALS)}
+FAMILIES: dict[str, Family] = NETWORK_PARTS | {LOSSES.noun: LOSSES, INTERVALS.noun: INTERVALS}
+
+
+# How the paper's networks, and those of earlier versions, are made and learn.
+PLAIN: dict[str, Any] = dict(
+    network=None,
+    state_norm=None,
+    readout="last",
+    loss="squared",
+    hidden_channels=32,
+    identity_channels=0,
+    num_layers=2,
+    dropout=0.3,
+    optimizer="adam",
+    schedule="constant",
+    learning_rate=0.003,
+    num_steps=300,
+    validate_every=10,
+    patience=100,
+)
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
     """The settings of a forecaster.
 
-    Parts (`coefficients`, `operator`, `skip`, `intervals`) are given by name, as a class of your own, or as a
-    `tdegnn.parts.Part` of these with settings. All but `intervals` may also be objects, which are copied. Weights are
-    drawn anew for each network. An object without `reset_parameters` keeps those it has, so that all networks start
-    with them.
+    Parts (`coefficients`, `operator`, `state_norm`, `readout`, `skip`, `loss`, `intervals`) are given by name, as a
+    class of your own, or as a `tdegnn.parts.Part` of these with settings. All but `intervals` may also be objects,
+    which are copied. Weights are drawn anew for each network. An object without `reset_parameters` keeps those it has,
+    so that all networks start with them.
 
     Attributes:
         system: A short name for a rule that gives c: `"DE-GNN"` is c = [1], `"TDE-GNN_D"` a learned vector (the
             default), `"TDE-GNN_A"` attention behind a gate, `"TDE-GNN_S"` a learned vector that is always stable.
         coefficients: The rule that gives c, in place of `system`: a name such as `"attention"`, the paper's, or your
             own `TemporalCoefficients`.
-        operator: The spatial term s: a name such as `"diffusion"`, or your own `SpatialOperator`. If None, one that
-            sees the features of the whole window, or, on physical states, one with a hidden layer.
-        skip: The forecast that is added to that of the layers: `"none"`, `"linear"`, `"by-node"` (linear, with weights
-            per node as far as they help on the held-out steps), or your own module `skip(frames, graph) -> forecast`,
-            which learns as embeddings do. If None, `"by-node"` if that fits into memory, else `"linear"`.
+        network: `"auto"` tries a few usual networks for some steps, and trains the one that is best on the held-out
+            steps (`network_choice_` says which and why). If any setting of the network is given, that is used instead.
+            Or the name of one: `"walks"`, the defaults below; `"alone"`, the same without edges; `"walks-unnamed"` and
+            `"alone-unnamed"`, without vectors of nodes; `"frames"`, the paper's states with a linear skip. If None,
+            the settings as they are.
+        operator: The spatial term s: a name such as `"walks"`, or your own `SpatialOperator`. If None, the usual one of
+            the states: `"walks"` on windows, `"past-diffusion"` on latent states, `"hidden-diffusion"` on physical
+            ones.
+        state_norm: Applied to each new state: `"layer-norm"` (the default), `"unit-length"`, or your own `StateNorm`.
+            If None, states stay as they are.
+        readout: From the states to the forecasts: `"two-layer"` (the default), `"last"` (a linear map of the last
+            state), any other of `tdegnn.nets.readouts.READOUTS`, or your own `Readout`.
+        skip: The forecast that is added to that of the layers: `"none"`, `"last"` (the newest value), `"season"` (the
+            value one season before), `"linear"`, `"by-node"` (linear, with weights per node as far as they help on the
+            held-out steps), or your own module `skip(frames, graph) -> forecast`, which learns as embeddings do. If
+            None, `"last"` on windows, else `"by-node"` if that fits into memory, else `"linear"`.
+        loss: What forecasts pay in training and on the held-out steps: `"squared"`, `"absolute"`, `"huber"`,
+            `"quantile"` (`Part("quantile", level=0.9)`), or your own `Loss`. If None, `"squared"` for counts, whose
+            mean is wanted, else `"huber"`.
         intervals: How intervals are learned: `"conformal"`, or your own `Intervals`.
         window: Number of steps a forecast sees. If None, chosen on the held-out steps.
         horizon: Number of steps that are forecast at once. `predict` goes further by forecasting from its forecasts.
@@ -56,22 +99,31 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
         season: Length of a season in steps. If None, seasons follow from the dates.
         known: Names of channels whose future values `predict` will be given.
         lowest: The lowest possible value: no forecast and no interval goes below. 0 for counts.
-        states: What c combines: `"latent"` states, or `"physical"` ones, the observed frames themselves. Then c can be
-            read: `explain` describes the data. See `Forecaster.physical` for suitable settings.
+        states: What c combines: embeddings of the `"windows"` that end at the newest steps; `"latent"` states,
+            embeddings of the newest frames, as in the paper; or `"physical"` ones, the observed frames themselves. Then
+            c can be read: `explain` describes the data. See `Forecaster.paper` and `Forecaster.physical` for suitable
+            settings.
         hidden_channels: Channels of a state. On physical states, hidden channels of the spatial term.
+        identity_channels: Channels of a learned vector of each node. If 0, nodes have none.
         num_layers: Number of layers.
         step_size: h.
-        dropout: Share of states that is dropped in training.
+        dropout: Share of what the readout reads that is dropped in training; of latent states, also in each layer.
+        optimizer: `"adamw"`, or `"adam"`, whose weight decay is a part of the gradient.
+        schedule: How learning rates change in the course of the training: `"one-cycle"` (up in the first tenth of the
+            steps, then down to zero), `"cosine"` (down to zero) or `"constant"`.
         learning_rate: How fast all weights but those of c learn.
         weight_decay: How strongly they are pulled to zero.
         c_learning_rate: How fast c learns.
         c_weight_decay: How strongly c is pulled to forward Euler.
         num_members: Number of networks, each with its own seed. Their mean is the forecast.
-        num_steps: Maximum number of optimizer steps.
+        num_steps: Maximum number of optimizer steps. If None, enough to see each window 16 times, but at least 300 and
+            at most 2,000.
+        time_budget: Seconds that `fit` may take, or a text such as `"2min"`: fewer steps are made if need be. If None,
+            there is no limit.
         validate_every: Steps between two validations on the held-out windows.
         patience: Training ends when the held-out error has not improved for this many steps. If None, it ends after
             `num_steps`.
-        batch_size: Windows per step. If None, chosen so that a step takes a few milliseconds.
+        batch_size: Windows per step. If None, up to 64, fewer on many nodes.
         coverage: Share of the observations that intervals should contain.
         seed: Seed of weights, dropout and the order of windows.
         device: `"auto"`, `"cpu"` or `"cuda"`.
@@ -80,8 +132,12 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
 
     system: System | None = None
     coefficients: PartLike | None = None
+    network: NetworkName | None = "auto"
     operator: PartLike | None = None
+    state_norm: PartLike | None = "layer-norm"
+    readout: PartLike = "two-layer"
     skip: PartLike | None = None
+    loss: PartLike | None = None
     intervals: PartLike = "conformal"
     window: int | None = None
     horizon: int = 1
@@ -89,24 +145,37 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
     season: float | None = None
     known: Sequence[str] = ()
     lowest: float | None = None
-    states: States = "latent"
-    hidden_channels: int = 32
-    num_layers: int = 2
+    states: States = "windows"
+    hidden_channels: int = 64
+    identity_channels: int = 16
+    num_layers: int = 3
     step_size: float = 1.0
-    dropout: float = 0.3
-    learning_rate: float = 0.003
+    dropout: float = 0.1
+    optimizer: OptimizerName = "adamw"
+    schedule: ScheduleName = "one-cycle"
+    learning_rate: float = 0.006
     weight_decay: float = 0.01
     c_learning_rate: float = 0.001
     c_weight_decay: float = 0.01
-    num_members: int = 3
-    num_steps: int = 300
-    validate_every: int = 10
-    patience: int | None = 100
+    num_members: int = 2
+    num_steps: int | None = None
+    time_budget: float | str | None = None
+    validate_every: int = 20
+    patience: int | None = None
     batch_size: int | None = None
     coverage: float = 0.9
     seed: int = 0
     device: DeviceName = "auto"
     precision: Precision = "32-true"
+
+    @classmethod
+    def paper(cls, **settings: Any) -> Self:
+        """Return a forecaster with the paper's network, its Algorithm 2: one network on latent states, without a skip.
+
+        Args:
+            settings: Other settings.
+        """
+        return cls(**PLAIN | dict(states="latent", skip="none", num_members=1) | settings)
 
     @classmethod
     def physical(cls, order: Order = 2, **settings: Any) -> Self:
@@ -116,10 +185,11 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
             order: Number of frames that c weighs, or `"auto"`.
             settings: Other settings. `step_size` is the time between two frames.
         """
-        chosen: dict[str, Any] = dict(
+        chosen: dict[str, Any] = PLAIN | dict(
             states="physical",
             window=USUAL_ORDER if order == AUTO else max(order, 2),
             skip="none",
+            dropout=0.0,
             learning_rate=0.01,
             weight_decay=0.0,
             c_learning_rate=0.01,
@@ -143,15 +213,24 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
         check_intervals(self.intervals)
         check_count_or_auto(order=self.order)
         check_count(
+            hidden_channels=self.hidden_channels,
+            num_layers=self.num_layers,
             horizon=self.horizon,
             num_members=self.num_members,
-            num_steps=self.num_steps,
+            num_steps=1 if self.num_steps is None else self.num_steps,
             validate_every=self.validate_every,
             patience=1 if self.patience is None else self.patience,
             batch_size=1 if self.batch_size is None else self.batch_size,
         )
-        check_count(minimum=0, seed=self.seed)
+        check_count(minimum=0, seed=self.seed, identity_channels=self.identity_channels)
+        if self.network is not None:
+            check_choice(get_args(NetworkName), network=self.network)
+        check_choice(get_args(States), states=self.states)
+        check_choice(tuple(OPTIMIZERS), optimizer=self.optimizer)
+        check_choice(tuple(SCHEDULES), schedule=self.schedule)
         self.check_lowest()
+        if self.time_budget is not None:
+            parse_seconds(self.time_budget)
         if self.season is not None:
             check_finite(season=self.season)
         for name in ("learning_rate", "weight_decay", "c_learning_rate", "c_weight_decay"):
@@ -186,19 +265,41 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
             system=self.system or DEFAULT_SYSTEM,
             coefficients=self.coefficients,
             operator=self.operator,
+            state_norm=self.state_norm,
+            readout=self.readout,
             hidden_channels=self.hidden_channels,
+            identity_channels=self.identity_channels,
             num_layers=self.num_layers,
             order=order,
             step_size=self.step_size,
             dropout=self.dropout,
-            skip=("by-node" if fits_by_node(sizes) else "linear") if self.skip is None else self.skip,
+            skip=self._usual_skip(sizes) if self.skip is None else self.skip,
+            optimizer=self.optimizer,
+            schedule=self.schedule,
             embedding=groups,
             temporal=GroupDescent(self.c_learning_rate, self.c_weight_decay),
             spatial=groups,
-            num_steps=self.num_steps,
-            batch_size=self.batch_size,
             states=self.states,
         )
+
+    def with_network(self, network: ChosenNetwork | None) -> Self:
+        """Return a copy with the settings of a usual network, except for those the user gave. If None, itself."""
+        if network is None:
+            return self
+        given = given_settings(self, ForecasterSettings)
+        settings = {name: value for name, value in network.settings.items() if name not in given}
+        return type(self)(**self.get_params(deep=False) | parts_from_record(FAMILIES, settings, {}))
+
+    def make_loss(self, panel: Panel) -> Loss:
+        """Return the loss, given or usual for these series."""
+        usual = "squared" if are_counts(panel) else "huber"
+        loss: Loss = LOSSES.make(usual if self.loss is None else self.loss)
+        return loss
+
+    def _usual_skip(self, sizes: SeriesSizes) -> str:
+        if self.states == "windows":
+            return "last"
+        return "by-node" if fits_by_node(sizes) else "linear"
 
     def to_record(self) -> dict[str, Any]:
         """Return all settings, as a run folder stores them."""
@@ -219,115 +320,11 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
         return cls(**settings)
 
 
-@dataclass(frozen=True)
-class SeriesConfig:
-    """Everything that determines a training, except data, windows and seed.
-
-    Attributes that are not listed, and parts, are as in `ForecasterSettings`.
-
-    Attributes:
-        system: Name of the row in a table of results. If `coefficients` is None, also the short name of the rule for c.
-        order: Number of frames that become states, at most the window. Rules of one order only keep theirs.
-        skip: The forecast that is added to that of the layers.
-        embedding: How embeddings, the readout and the user's own skip learn.
-        temporal: How c learns.
-        spatial: How the spatial term learns.
-        linear: How a linear skip learns after it was solved (`linear_skip.py`). By default, it does not.
-        batch_size: Windows per step. If None, all.
-        states: What c combines: latent states of the network, or the observed frames themselves. With the latter there
-            are no layers, no skip and no dropout, and c can be read.
-        averaging: Weight of the past in the running mean of the weights. If 0, the last weights are used.
-        coefficients: The rule that gives c. If None, that of the system.
-        operator: The spatial term. If None, the usual one of the states.
-    """
-
-    system: str = DEFAULT_SYSTEM
-    hidden_channels: int = 32
-    num_layers: int = 2
-    order: int = 4
-    step_size: float = 1.0
-    dropout: float = 0.3
-    skip: PartLike = "linear"
-    embedding: GroupDescent = field(default_factory=lambda: GroupDescent(0.003, 0.01))
-    temporal: GroupDescent = field(default_factory=lambda: GroupDescent(0.001, 0.01))
-    spatial: GroupDescent = field(default_factory=lambda: GroupDescent(0.003, 0.01))
-    linear: GroupDescent = field(default_factory=lambda: GroupDescent(0.0))
-    num_steps: int = 300
-    batch_size: int | None = None
-    states: States = "latent"
-    averaging: float = 0.0
-    coefficients: PartLike | None = None
-    operator: PartLike | None = None
-
-    @property
-    def shape(self) -> tuple[Any, ...]:
-        """The settings that configurations must share to be trained in one batch."""
-        parts = (self.system, self.coefficients, self.operator, self.skip, self.states)
-        return (*parts, self.hidden_channels, self.num_layers, self.order, self.num_steps, self.batch_size)
-
-    @property
-    def descent(self) -> GroupedAdam:
-        """How the network learns."""
-        skip = self.linear if is_solved(self.skip) else self.embedding
-        return GroupedAdam(self.embedding, self.temporal, self.spatial, self.averaging, skip)
-
-    @property
-    def rule(self) -> PartLike:
-        """The rule for c: the one given, or that of the system."""
-        if self.coefficients is not None:
-            return self.coefficients
-        if self.system not in RULE_OF_SYSTEM:
-            raise InputError(f"Expected system to be one of {', '.join(SYSTEMS)}, got {self.system!r}.")
-        return RULE_OF_SYSTEM[self.system]
-
-    def only_order(self, num_targets: int) -> int | None:
-        """Return the order of a rule that has only one, such as c = [1]. None if the rule may have any."""
-        order: int | None = COEFFICIENTS.own_size(self.rule, "order", **self._sizes(num_targets, 1))
-        return order
-
-    def build(self, sizes: SeriesSizes, seed: int) -> TemporalNetwork | PhysicalSeriesNetwork:
-        """Return a network of these sizes, its weights drawn from the seed."""
-        if self.states not in get_args(States):
-            raise InputError(f"Expected states to be one of {', '.join(get_args(States))}, got {self.states!r}.")
-        return draw_network(lambda: self._make(sizes, seed), seed)
-
-    def _make(self, sizes: SeriesSizes, seed: int) -> TemporalNetwork | PhysicalSeriesNetwork:
-        known = self._sizes(sizes.num_targets, sizes.num_nodes)
-        coefficients = COEFFICIENTS.make(self.rule, **known)
-        operator = None if self.operator is None else OPERATORS.make(self.operator, **known)
-        if self.states == "physical":
-            return PhysicalSeriesNetwork(
-                sizes, self.hidden_channels, coefficients, operator=operator, step_size=self.step_size, seed=seed
-            )
-        return TemporalNetwork(
-            sizes,
-            self.hidden_channels,
-            self.num_layers,
-            coefficients,
-            operator=operator,
-            step_size=self.step_size,
-            skip=make_skip(self.skip, sizes, **known),
-            dropout=self.dropout,
-            seed=seed,
-        )
-
-    def _sizes(self, num_targets: int, num_nodes: int) -> dict[str, Any]:
-        """The sizes of parts. On physical states, a layer is an observed step, and there is one at a time."""
-        is_physical = self.states == "physical"
-        return {
-            "channels": num_targets if is_physical else self.hidden_channels,
-            "hidden_channels": self.hidden_channels,
-            "num_layers": 1 if is_physical else self.num_layers,
-            "step_size": self.step_size,
-            "order": self.order,
-            "num_nodes": num_nodes,
-        }
-
-    def to_record(self) -> dict[str, Any]:
-        """Return the settings for a result line. Parts that are not given are left out."""
-        parts = {name: getattr(self, name) for name in ("coefficients", "operator", "skip")}
-        kept = {name: FAMILIES[name].to_record(part) for name, part in parts.items() if part is not None}
-        return {name: value for name, value in asdict(self).items() if name not in parts} | kept
+def are_counts(panel: Panel) -> bool:
+    """Return whether all observed targets are whole numbers of at least zero."""
+    observed = panel.values[..., : panel.num_targets]
+    with np.errstate(invalid="ignore"):
+        return not ((observed < 0) | (observed != np.round(observed)) & ~np.isnan(observed)).any()
 
 
 def upgrade_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

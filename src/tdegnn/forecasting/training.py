@@ -5,8 +5,10 @@ The result is one value, a `FittedForecaster`. `train_further` makes another one
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median_low
 from typing import Any, cast
 
@@ -15,23 +17,36 @@ import numpy as np
 from tdegnn.data.panel import Panel
 from tdegnn.data.tables.node_features import NodeFeatures
 from tdegnn.errors import TrainingError
-from tdegnn.forecasting.fitted import Ensemble, FittedForecaster, ForecastNetwork, tail_of
+from tdegnn.forecasting.fitted import Ensemble, FittedForecaster, tail_of
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
 from tdegnn.forecasting.held_out import ForecastSplit, HeldOut, notes_of_settings
 from tdegnn.forecasting.linear_skip import Penalties, start_at_ridge
+from tdegnn.forecasting.losses import Loss
+from tdegnn.forecasting.progress import OnProgress, Progress
+from tdegnn.forecasting.series_config import ForecastNetwork
 from tdegnn.forecasting.series_training import SeriesTraining
 from tdegnn.forecasting.settings import ForecasterSettings
+from tdegnn.forecasting.usual_networks import notes_of_choice
 from tdegnn.graph import Graph
 from tdegnn.parts import parts_must_fit
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import Placement, choose_placement
 from tdegnn.training.loop import Look, fit
+from tdegnn.training.network_choice import ChosenNetwork
 from tdegnn.training.order_choice import ChosenOrder
 
 # Maximum number of rows (windows times nodes) of a training step if `batch_size` is None: a few milliseconds of work.
-ROWS_PER_STEP = 2**14
+ROWS_PER_STEP = 2**13
 # Maximum number of windows of such a step: with more, steps cost more and learn no more (Chickenpox, tested to 440).
 WINDOWS_PER_STEP = 64
+# How often a training sees each window if `num_steps` is None, and the limits of its steps.
+NUM_EPOCHS, FEWEST_STEPS, MOST_STEPS = 16, 300, 2000
+# The stages of a training, for progress bars.
+TRAINING, TRAINING_AGAIN = "training", "again, with the held-out steps"
+# Steps that are timed for a time budget, after those in which a step is recorded.
+STEPS_TO_WARM_UP, STEPS_TO_TIME = 6, 4
+# The entry of a run folder's settings that keeps how many steps fit into a time budget.
+PLANNED_STEPS = "planned_steps"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +61,7 @@ class ForecastTask:
         node_features: Features of the nodes, if any.
         order_choice: Length of the history, and the reason for it.
         config: The settings of the run folder.
+        network: The network that was chosen. None if its settings were given.
     """
 
     panel: Panel
@@ -55,6 +71,7 @@ class ForecastTask:
     node_features: NodeFeatures | None
     order_choice: ChosenOrder
     config: Mapping[str, Any]
+    network: ChosenNetwork | None = None
 
     def with_networks(self, networks: Sequence[ForecastNetwork]) -> Ensemble:
         """Return networks with everything that they need to forecast the panel."""
@@ -78,24 +95,69 @@ class ForecasterTraining:
         self._networks = [config.build(sizes, seed).to(self._placement.device) for seed in seeds]
         self._windows = _windows_of(self._task.with_networks(self._networks), task.panel, self._placement)
         self._held_out = self._windows.predicting(task.split.validation)
-        learned = self._windows.predicting(task.split.training)
+        self._learned = learned = self._windows.predicting(task.split.training)
+        self._num_steps = settings.num_steps or usual_steps(len(learned), self._batch_size)
         self._penalties = self._solve_skips(learned)
-        self._training = self._start(learned)
+        self._training = self._start(learned, self._num_steps)
         with parts_must_fit():
             self._training.members.evaluate(learned.batch(slice(0, 1))[0], task.graph)
+
+    @property
+    def num_steps(self) -> int:
+        """Maximum number of steps, given or usual."""
+        return self._num_steps
+
+    @property
+    def _batch_size(self) -> int:
+        return windows_per_step(self._settings, self._task.graph.num_nodes)
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The settings of the run folder."""
+        return self._task.config
+
+    def seconds_per_step(self) -> float:
+        """Return how long a step takes, with the validations and the second training that go with it."""
+        tried = self._start(self._learned, self._num_steps)
+        for _ in range(STEPS_TO_WARM_UP):
+            tried.step()
+        began = time.perf_counter()
+        for _ in range(STEPS_TO_TIME):
+            tried.step()
+        of_step = (time.perf_counter() - began) / STEPS_TO_TIME
+        began = time.perf_counter()
+        tried.validate().cpu()
+        return 2 * of_step + (time.perf_counter() - began) / self._settings.validate_every
+
+    def plan(self, num_steps: int) -> None:
+        """Make at most this many steps, and keep that in the settings of the run folder."""
+        self._task = replace(self._task, config={**self._task.config, PLANNED_STEPS: num_steps})
+        self._num_steps = num_steps
+        self._training = self._start(self._learned, num_steps)
+
+    def try_out(self, stage: str, on_progress: OnProgress) -> float:
+        """Train for all steps and return minus the loss on the held-out steps, of the first network."""
+        num_steps = self._num_steps
+        result = fit(
+            self._training,
+            num_steps=num_steps,
+            validate_every=num_steps,
+            on_step=lambda step: on_progress(Progress(stage, step, num_steps)),
+        )
+        return float(result.best_scores[0])
 
     def run(
         self,
         folder: RunFolder | None,
         on_look: Callable[[Look], object],
-        on_refit: Callable[[int, int], object],
+        on_progress: OnProgress,
     ) -> FittedForecaster:
         """Train, measure on the held-out steps, and train again on all steps.
 
         Args:
             folder: Folder to write to, if any.
             on_look: See `Forecaster.fit`.
-            on_refit: See `Forecaster.fit`.
+            on_progress: See `Forecaster.fit`.
         """
         task, settings = self._task, self._settings
         history: list[dict[str, Any]] = [] if folder is None else folder.read_history()
@@ -106,9 +168,10 @@ class ForecasterTraining:
 
         result = fit(
             self._training,
-            num_steps=settings.num_steps,
+            num_steps=self._num_steps,
             validate_every=settings.validate_every,
             patience=settings.patience,
+            on_step=lambda step: on_progress(Progress(TRAINING, step, self._num_steps)),
             on_look=see,
             run=folder,
         )
@@ -117,7 +180,7 @@ class ForecasterTraining:
         best_step = int(median_low(result.best_steps.tolist()))
         forecasts = task.with_networks(_members_of(self._training)).forecast(self._held_out, lowest=settings.lowest)
         measured = HeldOut.measure(settings, task.panel, task.split, self._held_out, forecasts, task.maker)
-        ensemble = self._learn_again(best_step, on_refit)
+        ensemble = self._learn_again(best_step, on_progress)
         fitted = FittedForecaster(
             ensemble,
             tail_of(task.panel, task.maker.window),
@@ -132,14 +195,14 @@ class ForecasterTraining:
             fitted.write(folder)
         return fitted
 
-    def _learn_again(self, num_steps: int, on_refit: Callable[[int, int], object]) -> Ensemble:
+    def _learn_again(self, num_steps: int, on_progress: OnProgress) -> Ensemble:
         """Train on all steps, for the best number of steps: the newest data matter most for the future."""
         everything = self._windows.predicting(range(self._task.panel.num_steps))
         self._solve_skips(everything, self._penalties)
-        again = self._start(everything)
+        again = self._start(everything, num_steps)
         for step in range(1, num_steps + 1):
             again.step()
-            on_refit(step, num_steps)
+            on_progress(Progress(TRAINING_AGAIN, step, num_steps))
         _check_numbers(again, "all steps")
         return self._task.with_networks(_members_of(again))
 
@@ -148,9 +211,10 @@ class ForecasterTraining:
         units = np.ones_like(self._task.maker.target_scales)
         return start_at_ridge(self._networks, learned, self._held_out, self._task.graph, units, penalties)
 
-    def _start(self, learned: WindowSet) -> SeriesTraining:
+    def _start(self, learned: WindowSet, num_steps: int) -> SeriesTraining:
         ensemble = self._task.with_networks(self._networks)
-        return start_training(self._settings, ensemble, learned, self._held_out, self._placement)
+        loss = self._settings.make_loss(self._task.panel)
+        return start_training(self._settings, ensemble, learned, self._held_out, self._placement, loss, num_steps)
 
     def _summarize(self, best_step: int, measured: HeldOut) -> dict[str, Any]:
         task, features = self._task, self._task.node_features
@@ -164,10 +228,20 @@ class ForecasterTraining:
                 *task.panel.notes,
                 *(() if features is None else features.notes),
                 *([task.order_choice.reason] if task.order_choice.reason else []),
+                *notes_of_choice(task.network, has_edges=task.graph.num_edges > 0),
                 *notes_of_settings(self._settings, task.panel, task.maker.horizon),
                 *measured.notes,
             ],
         }
+
+
+def planned_steps(run: str | Path | None, *, resume: bool) -> int | None:
+    """Return the number of steps that a training that is resumed had planned. None if there is no such training."""
+    if run is None or not resume or not RunFolder.is_begun(run):
+        return None
+    from tdegnn.forecasting.schema import read_planned_steps
+
+    return read_planned_steps(RunFolder.open(run))
 
 
 def train_further(
@@ -185,7 +259,9 @@ def train_further(
     placement = choose_placement(settings.device, fitted.config["settings"]["precision"])
     windows = _windows_of(fitted.ensemble, panel, placement)
     learned = windows.predicting(range(panel.num_steps))
-    training = start_training(settings, fitted.ensemble, learned, learned, placement)
+    # Rates stay as they are: the training ended with low ones, and what it learned is to be kept.
+    loss = settings.make_loss(panel)
+    training = start_training(settings, fitted.ensemble, learned, learned, placement, loss, None)
     for _ in range(num_steps):
         training.step()
     _check_numbers(training, "new steps")
@@ -200,6 +276,8 @@ def start_training(
     learned: WindowSet,
     held_out: WindowSet,
     placement: Placement,
+    loss: Loss,
+    num_steps: int | None,
 ) -> SeriesTraining:
     """Return a training of the networks of a forecaster, before its first step.
 
@@ -209,6 +287,8 @@ def start_training(
         learned: Windows to learn from.
         held_out: Windows to choose the step by.
         placement: Device and precision.
+        loss: What forecasts pay, in training and on the held-out windows.
+        num_steps: Number of steps of the schedule. If None, learning rates are constant.
     """
     num_nodes = ensemble.graph.num_nodes
     # The skip is that of the networks: the settings may have changed since they were made.
@@ -221,10 +301,24 @@ def start_training(
         ensemble.graph,
         learned,
         held_out,
-        batch_size=settings.batch_size or max(1, min(WINDOWS_PER_STEP, ROWS_PER_STEP // num_nodes)),
+        batch_size=windows_per_step(settings, num_nodes),
         placement=placement,
         seed=settings.seed,
+        loss=loss,
+        judged_by=loss,
+        schedule=settings.schedule,
+        num_steps=num_steps,
     )
+
+
+def windows_per_step(settings: ForecasterSettings, num_nodes: int) -> int:
+    """Return the number of windows of a training step, given or usual."""
+    return settings.batch_size or max(1, min(WINDOWS_PER_STEP, ROWS_PER_STEP // num_nodes))
+
+
+def usual_steps(num_windows: int, batch_size: int) -> int:
+    """Return the number of steps in which each window is seen a usual number of times, within limits."""
+    return min(MOST_STEPS, max(FEWEST_STEPS, NUM_EPOCHS * max(1, num_windows // batch_size)))
 
 
 def _windows_of(ensemble: Ensemble, panel: Panel, placement: Placement) -> WindowSet:

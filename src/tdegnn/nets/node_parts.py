@@ -49,11 +49,11 @@ class Readout(nn.Module, ABC):
         """
 
     @abstractmethod
-    def join(self, kept: Any) -> Float[Tensor, "nodes joined"]:
+    def join(self, kept: Any) -> Float[Tensor, "*batch nodes joined"]:
         """Return what is kept as one tensor, from which the network then drops."""
 
     @abstractmethod
-    def forward(self, joined: Float[Tensor, "nodes joined"]) -> Float[Tensor, "nodes outputs"]:
+    def forward(self, joined: Float[Tensor, "*batch nodes joined"]) -> Float[Tensor, "*batch nodes outputs"]:
         """Return the outputs of each node."""
 
 

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, check_count
 from tdegnn.graph import State
 from tdegnn.nets.node_parts import Readout
 from tdegnn.nets.stationary import LastReadout, LinearReadout
@@ -50,7 +50,7 @@ class ConcatenatedReadout(LinearReadout):
         """Return all states so far."""
         return (*(kept or ()), state)
 
-    def join(self, kept: tuple[State, ...]) -> Float[Tensor, "nodes joined"]:
+    def join(self, kept: tuple[State, ...]) -> Float[Tensor, "*batch nodes joined"]:
         """Return all states side by side, that of the first layer first."""
         return torch.cat(kept, dim=-1)
 
@@ -63,7 +63,7 @@ class RectifiedReadout(LastReadout):
         num_outputs: Outputs per node.
     """
 
-    def join(self, kept: State) -> Float[Tensor, "nodes channels"]:
+    def join(self, kept: State) -> Float[Tensor, "*batch nodes channels"]:
         """Return the relu of the last state."""
         return torch.relu(kept)
 
@@ -89,13 +89,38 @@ class PerceptronReadout(LastReadout):
         super().reset_parameters()
         reset_parts(getattr(self, "hidden", None))  # torch calls this before the hidden layer is there
 
-    def join(self, kept: State) -> Float[Tensor, "nodes channels"]:
+    def join(self, kept: State) -> Float[Tensor, "*batch nodes channels"]:
         """Return Z."""
         return torch.relu(kept) if self.rectified else kept
 
-    def forward(self, joined: Float[Tensor, "nodes channels"]) -> Float[Tensor, "nodes outputs"]:
+    def forward(self, joined: Float[Tensor, "*batch nodes channels"]) -> Float[Tensor, "*batch nodes outputs"]:
         """Return the outputs of each node."""
         outputs: Tensor = super().forward(torch.tanh(joined + self.hidden(torch.tanh(joined))))
+        return outputs
+
+
+class TwoLayerReadout(LastReadout):
+    """`relu(F W + b) W' + b'`, a perceptron of one hidden layer on the last state.
+
+    Args:
+        channels: Channels of a state.
+        num_outputs: Outputs per node.
+        width: Hidden channels, as a multiple of the channels of a state. Default: 2.
+    """
+
+    def __init__(self, channels: int, num_outputs: int, *, width: int = 2) -> None:
+        check_count(width=width)
+        super().__init__(width * channels, num_outputs)
+        self.hidden = nn.Linear(channels, width * channels)
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        super().reset_parameters()
+        reset_parts(getattr(self, "hidden", None))  # torch calls this before the hidden layer is there
+
+    def forward(self, joined: Float[Tensor, "*batch nodes channels"]) -> Float[Tensor, "*batch nodes outputs"]:
+        """Return the outputs of each node."""
+        outputs: Tensor = super().forward(torch.relu(self.hidden(joined)))
         return outputs
 
 
@@ -111,7 +136,7 @@ class ModulusReadout(LastReadout):
         _check_pairs(channels)
         super().__init__(channels // 2, num_outputs)
 
-    def join(self, kept: State) -> Float[Tensor, "nodes pairs"]:
+    def join(self, kept: State) -> Float[Tensor, "*batch nodes pairs"]:
         """Return the modulus of each pair of channels."""
         return _modulus(kept)
 
@@ -140,7 +165,7 @@ class ComplexReadout(LastReadout):
         super().reset_parameters()
         reset_parts(getattr(self, "hidden", None))  # torch calls this before the hidden layer is there
 
-    def forward(self, joined: Float[Tensor, "nodes channels"]) -> Float[Tensor, "nodes outputs"]:
+    def forward(self, joined: Float[Tensor, "*batch nodes channels"]) -> Float[Tensor, "*batch nodes outputs"]:
         """Return the outputs of each node."""
         if self.hidden is not None:
             joined = nn.functional.leaky_relu(_complex_linear(self.hidden, joined))
@@ -158,7 +183,7 @@ def _complex_linear(linear: nn.Linear, state: State) -> State:
     return torch.cat(products, dim=-1) + linear.bias
 
 
-def _modulus(state: State) -> Float[Tensor, "nodes pairs"]:
+def _modulus(state: State) -> Float[Tensor, "*batch nodes pairs"]:
     """Return the modulus of each pair of channels."""
     real, imaginary = state.chunk(2, dim=-1)
     squares = real.square() + imaginary.square()
@@ -181,6 +206,7 @@ READOUTS = Family(
         "concatenation": ConcatenatedReadout,
         "relu": RectifiedReadout,
         "perceptron": PerceptronReadout,
+        "two-layer": TwoLayerReadout,
         "modulus": ModulusReadout,
         "complex": ComplexReadout,
     },

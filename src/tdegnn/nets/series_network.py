@@ -43,6 +43,7 @@ class SeriesSizes(NamedTuple):
         num_known: Channels of a frame it forecasts that are known in advance.
         num_targets: Channels it forecasts.
         num_waves: Number of channels from the calendar, the last ones of `num_channels` and of `num_known`.
+        period: Length of the shortest season in steps. 0 if there is none.
     """
 
     window: int
@@ -52,6 +53,7 @@ class SeriesSizes(NamedTuple):
     num_known: int = 0
     num_targets: int = 1
     num_waves: int = 0
+    period: int = 0
 
 
 class SeriesNetwork(nn.Module, ABC):
@@ -70,7 +72,7 @@ class SeriesNetwork(nn.Module, ABC):
 
     def __init__(self, sizes: SeriesSizes, hidden_channels: int, *, dropout: float = 0.0, seed: int = 0) -> None:
         super().__init__()
-        may_be_zero = {"num_known": sizes.num_known, "num_waves": sizes.num_waves}
+        may_be_zero = {"num_known": sizes.num_known, "num_waves": sizes.num_waves, "period": sizes.period}
         check_count(**{name: size for name, size in sizes._asdict().items() if name not in may_be_zero})
         check_count(minimum=0, **may_be_zero)
         check_count(hidden_channels=hidden_channels)
@@ -128,3 +130,10 @@ def as_frames(
     """Reshape the forecasts of each node, which are side by side, to frames."""
     by_step: Tensor = flat.unflatten(-1, (sizes.horizon, sizes.num_targets))
     return by_step.movedim(2, 1)
+
+
+def leave_it_to_skip(readout: nn.Module, skip: nn.Module | None) -> None:
+    """Start the last map of a readout at zero if there is a skip: the skip forecasts alone at first."""
+    if skip is not None and isinstance(readout, nn.Linear):
+        nn.init.zeros_(readout.weight)
+        nn.init.zeros_(readout.bias)

@@ -122,7 +122,7 @@ class LinearInput(nn.Linear, InputMap):
 class LinearReadout(nn.Linear, Readout, ABC):
     """A readout that is a linear map of what it keeps of the states."""
 
-    def join(self, kept: Any) -> Float[Tensor, "nodes joined"]:
+    def join(self, kept: Any) -> Float[Tensor, "*batch nodes joined"]:
         """Return what is kept, which is one tensor unless a class says otherwise."""
         joined: Tensor = kept
         return joined

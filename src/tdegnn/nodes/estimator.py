@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, get_args
 
@@ -44,15 +44,14 @@ from tdegnn.nodes.usual_networks import (
     TRIAL_PATIENCE,
     TRIAL_STEPS,
     USUAL_NETWORKS,
-    ChosenNetwork,
     NetworkName,
-    choose_network,
     suitable_networks,
 )
 from tdegnn.parts import Part, PartLike, parts_from_record, parts_to_record
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import DeviceName, Precision, choose_placement
 from tdegnn.training.members import GroupDescent, OptimizerName
+from tdegnn.training.network_choice import ChosenNetwork, choose_network, given_settings
 from tdegnn.training.node_training import SelectBy
 from tdegnn.training.order_choice import AUTO, USUAL_ORDER, ChosenOrder, Order, order_by_score
 
@@ -136,8 +135,8 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         validate_every: Steps between two validations.
         patience: Steps without improvement on validation after which training ends. If None, it ends after `num_steps`.
         baselines: Whether to compare the result with answers that need no network: the most frequent class (or the
-            mean), a linear model of the features alone, and a kernel ridge of the link lists alone. Their scores are in
-            `summary_`, and `notes_` says which of them do as well as the network.
+            mean), a linear model of the features alone, for classes also a perceptron, and a kernel ridge of the link
+            lists alone. Their scores are in `summary_`, and `notes_` says which of them do as well as the network.
         seed: Seed of weights, dropout, and the nodes held out for validation.
         device: `"auto"`, `"cpu"` or `"cuda"`.
         precision: `"32-true"` or `"64-true"`: numbers of 32 or of 64 bits.
@@ -428,7 +427,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
     def _choose_network(self, trainer: NodeTrainer, run: str | Path | None, *, resume: bool) -> ChosenNetwork | None:
         """Return the usual network to train, given, kept by a run folder or chosen. None for the settings as given."""
-        given = {each.name for each in fields(NodeEstimator) if each.init and getattr(self, each.name) != each.default}
+        given = given_settings(self, NodeEstimator)
         if self.network is None or (self.network == AUTO and given & {*NETWORK_SETTINGS}):
             return None
         networks = {
@@ -452,7 +451,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             patience = min(settings.patience or TRIAL_PATIENCE, TRIAL_PATIENCE)
             return trainer.score(replace(settings, num_steps=num_steps, patience=patience), num_starts)
 
-        return choose_network({name: networks[name] for name in names}, score, num_starts)
+        return choose_network(networks, {name: score(name) for name in names}, num_starts)
 
     def _built(self, network: ChosenNetwork | None) -> Self:
         """Return an estimator with the settings of a usual network. If None, with its own."""

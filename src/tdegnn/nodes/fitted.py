@@ -25,11 +25,11 @@ from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.nodes.baselines import BaselineTask, Measured, Outputs, measure_baselines
 from tdegnn.nodes.inputs import NodeInput
 from tdegnn.nodes.settings import NodeConfig
-from tdegnn.nodes.usual_networks import ChosenNetwork
 from tdegnn.parts import parts_must_fit
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import DeviceName, Placement, choose_placement, place, threads_for
 from tdegnn.training.loop import FitResult, Look, fit
+from tdegnn.training.network_choice import ChosenNetwork
 from tdegnn.training.node_training import (
     ClassScore,
     NodeSubsets,

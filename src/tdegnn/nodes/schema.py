@@ -19,6 +19,7 @@ from tdegnn.runs.schema import (
     Scales,
     Size,
     Stored,
+    StoredNetwork,
     StoredWithOthers,
     Whole,
     check_chosen_order,
@@ -64,20 +65,6 @@ class LearnedUnits(Stored):
     center: list[float]
     scale: Scales
     is_vector: bool
-
-
-class StoredNetwork(Stored):
-    """The network that was chosen."""
-
-    name: str
-    settings: dict[str, Any]
-    num_starts: Size
-    reason: str
-    scores: dict[str, float | None]
-
-
-class _WithNetwork(StoredWithOthers):
-    chosen_network: StoredNetwork | None = None
 
 
 class NodesConfig(EstimatorConfig):
@@ -167,11 +154,6 @@ def check_config(folder: RunFolder, kind: type[BaseEstimator], learned: str) -> 
             raise refusal(file, entry, text, value)
     added = {name: config.get(name) for name in ("feature_names", "feature_scaling")}
     return {**config, "settings": settings, **added}
-
-
-def check_chosen_network(folder: RunFolder) -> None:
-    """Raise an `InputError` unless a run folder keeps a chosen network as it should, or none."""
-    checked(_WithNetwork, folder.config, folder.path / CONFIG)
 
 
 def read_summary(folder: RunFolder) -> dict[str, Any]:

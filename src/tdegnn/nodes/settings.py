@@ -19,7 +19,7 @@ from tdegnn.nets.readouts import READOUTS
 from tdegnn.nets.state_norms import STATE_NORMS
 from tdegnn.nets.stationary import INITIAL_STATES, StationaryNetwork
 from tdegnn.operators.registry import OPERATORS
-from tdegnn.parts import Family, PartLike, draw_network, parts_to_record
+from tdegnn.parts import Family, Part, PartLike, draw_network, parts_to_record
 from tdegnn.training.members import GroupDescent, GroupedAdam
 from tdegnn.training.node_training import TrainingRegime
 
@@ -94,14 +94,14 @@ class NodeConfig(TrainingRegime):
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The settings that configurations must share to be trained in one batch."""
+        """The settings that configurations must share to be trained in one batch, but for fractions of the operator."""
         return (
             self.system,
             self.hidden_channels,
             self.num_layers,
             self.order,
             self.coefficients,
-            self.operator,
+            _without_fractions(self.operator),
             self.initial_states,
             self.input_map,
             self.state_norm,
@@ -188,6 +188,13 @@ class NodeConfig(TrainingRegime):
         """Return the settings in types that JSON supports."""
         groups = {name: asdict(getattr(self, name)) for name in ("embedding", "temporal", "spatial")}
         return parts_to_record(FAMILIES, vars(self)) | groups
+
+
+def _without_fractions(part: PartLike) -> PartLike:
+    """Return a part without the settings that are fractions: members of a batch may differ in them."""
+    if not isinstance(part, Part):
+        return part
+    return Part(part.kind, **{name: value for name, value in part.settings.items() if not isinstance(value, float)})
 
 
 def _for_nodes(operator: SpatialOperator) -> SpatialOperator:

@@ -11,11 +11,12 @@ from typing import Any, ClassVar, cast
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 from tdegnn.adjacency import scaled_matrix
 from tdegnn.core.operator import SpatialOperator
 from tdegnn.errors import check_choice, check_count, check_finite, check_fits, check_layer
-from tdegnn.graph import Graph, State
+from tdegnn.graph import Direction, Graph, State
 from tdegnn.operators.activations import ACTIVATIONS
 
 
@@ -75,11 +76,22 @@ class DirectedDiffusion(SpatialOperator):
         """Return `act(F W_self + sum_k (Q_out^k F W_out,k + Q_in^k F W_in,k) + b)`."""
         check_layer(layer, self.num_layers)
         check_fits(state, cast(nn.Linear, self.maps[layer]).weight, self.channels)
-        terms = [state]
-        for direction in ("out", "in"):
-            matrix = scaled_matrix(graph, state, self.row_exponent, self.column_exponent, direction=direction)
-            walked = state
-            for _ in range(self.num_hops):
-                walked = matrix @ walked
-                terms.append(walked)
-        return ACTIVATIONS[self.activation](self.maps[layer](torch.cat(terms, dim=-1))), context
+        terms = [state, *self._walk(state, graph, "out")]
+        linear = cast(nn.Linear, self.maps[layer])
+        if graph.is_symmetric:
+            # Both directions are one: a product with the sum of the two maps.
+            maps = linear.weight.chunk(1 + 2 * self.num_hops, dim=1)
+            hops = range(1, self.num_hops + 1)
+            weight = torch.cat([maps[0], *(maps[hop] + maps[self.num_hops + hop] for hop in hops)], dim=1)
+            mapped = functional.linear(torch.cat(terms, dim=-1), weight, linear.bias)
+        else:
+            mapped = linear(torch.cat([*terms, *self._walk(state, graph, "in")], dim=-1))
+        return ACTIVATIONS[self.activation](mapped), context
+
+    def _walk(self, state: State, graph: Graph, direction: Direction) -> list[State]:
+        """Return `Q F` to `Q^K F`, along or against the edges."""
+        matrix = scaled_matrix(graph, state, self.row_exponent, self.column_exponent, direction=direction)
+        walked = [matrix @ state]
+        for _ in range(self.num_hops - 1):
+            walked.append(matrix @ walked[-1])
+        return walked

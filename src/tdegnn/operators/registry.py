@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tdegnn.core.operator import SpatialOperator
+from tdegnn.operators.alone import AloneOperator
 from tdegnn.operators.backbones.acm import AcmBackbone, AcmiiBackbone, AcmiiPlusBackbone, AcmPlusBackbone
 from tdegnn.operators.backbones.dir_gnn import DirGnnBackbone
 from tdegnn.operators.backbones.gat import GatBackbone
@@ -23,7 +26,30 @@ from tdegnn.operators.past_diffusion import PastDiffusion
 from tdegnn.operators.pde_gcn import PDEGCNOperator
 from tdegnn.operators.rate_of import as_rate
 from tdegnn.operators.sheaf import BundleSheafDiffusion, DiagonalSheafDiffusion, GeneralSheafDiffusion
+from tdegnn.operators.together import TogetherOperator
 from tdegnn.parts import Family, Part
+
+
+def make_together(
+    channels: int,
+    num_layers: int,
+    step_size: float,
+    num_nodes: int,
+    *,
+    terms: Sequence[str] = ("walks", "learned-adjacency"),
+) -> TogetherOperator:
+    """Return several operators of this file together.
+
+    Args:
+        channels: Channels of a state.
+        num_layers: Number of layers.
+        step_size: h.
+        num_nodes: Number of nodes, for terms that keep something for each of them.
+        terms: Their names. Default: `("walks", "learned-adjacency")`.
+    """
+    sizes = {"channels": channels, "num_layers": num_layers, "step_size": step_size, "num_nodes": num_nodes}
+    return TogetherOperator([OPERATORS.make(name, **sizes) for name in terms])
+
 
 OPERATORS = Family(
     "operator",
@@ -52,6 +78,10 @@ OPERATORS = Family(
         "acm+": as_rate(AcmPlusBackbone),
         "acmii+": as_rate(AcmiiPlusBackbone),
         "directed-diffusion": DirectedDiffusion,
+        # Random walks along and against the edges, as in DCRNN.
+        "walks": Part(DirectedDiffusion, num_hops=2, row_exponent=-1.0, column_exponent=0.0),
+        "alone": AloneOperator,
+        "together": Part(make_together),
         "pde-gcn": PDEGCNOperator,
         "graff": GraffOperator,
         "graff-diagonal": Part(GraffOperator, mixing="diagonal"),

@@ -8,7 +8,7 @@ number in a file cannot ask for all memory. Schemas of one kind of estimator lie
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from pathlib import Path
 from types import UnionType
@@ -143,7 +143,7 @@ class SummaryHead(StoredWithOthers):
 
 
 class _StatesSetting(StoredWithOthers):
-    states: Literal["latent", "physical"] = "latent"
+    states: Literal["windows", "latent", "physical"] = "latent"
 
 
 class ExplainedConfig(StoredWithOthers):
@@ -151,6 +151,25 @@ class ExplainedConfig(StoredWithOthers):
 
     settings: _StatesSetting = _StatesSetting()
     chosen_order: StoredOrder | None = None
+
+
+class StoredNetwork(Stored):
+    """The network that was chosen."""
+
+    name: str
+    settings: dict[str, Any]
+    num_starts: Size
+    reason: str
+    scores: dict[str, float | None]
+
+
+class _WithNetwork(StoredWithOthers):
+    chosen_network: StoredNetwork | None = None
+
+
+def check_chosen_network(config: Mapping[str, Any], file: Path) -> None:
+    """Raise an `InputError` unless a configuration keeps a chosen network as it should, or none."""
+    checked(_WithNetwork, config, file)
 
 
 # Schemas that were made, by the class of the estimator: making one takes longer than using it.

@@ -191,7 +191,7 @@ def fit(
     num_steps: int,
     validate_every: int = 10,
     patience: int | None = None,
-    on_step: Callable[[int], None] | None = None,
+    on_step: Callable[[int], object] | None = None,
     on_look: Callable[[Look], None] | None = None,
     run: RunFolder | None = None,
     save_every: float = SAVE_SECONDS,

@@ -118,6 +118,8 @@ class Members:
         self._weight_decays = self._spread(descents, "weight_decay").to(self.weights)
         self._mean, self._square = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
         self._num_steps = torch.zeros((), device=device, dtype=self.weights.dtype)
+        # A factor of all learning rates, for schedules. A tensor, because a recorded step reads fixed tensors.
+        self._rate_factor = torch.ones((), device=device, dtype=self.weights.dtype)
         self._averaging = torch.tensor([descent.averaging for descent in descents], dtype=torch.float32).to(
             self.weights
         )
@@ -169,6 +171,10 @@ class Members:
         if self.averaged_weights is not self.weights:
             self._average()
         return by_member.detach()
+
+    def scale_rates(self, factor: float) -> None:
+        """Multiply all learning rates by a factor, from the next step on."""
+        self._rate_factor.fill_(factor)
 
     def state(self) -> dict[str, Tensor]:
         """Return weights, buffers and moments of Adam: the tensors themselves, not copies."""
@@ -231,6 +237,7 @@ class Members:
         change = (self._mean * self._learning_rates).div_(divisor)
         if self._is_decoupled:
             change.addcmul_(self._weight_decays * self._learning_rates, pull)
+        change.mul_(self._rate_factor)
         # Not a product: a member whose gradient is NaN has stopped, and must not become NaN after all.
         self.weights -= change.masked_fill_(~self.is_active[:, None], 0.0)
 

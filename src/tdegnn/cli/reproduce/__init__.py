@@ -19,6 +19,7 @@ from tdegnn.cli.reproduce.series_ablation import series_ablation
 from tdegnn.cli.reproduce.stability import depth, stable_pendulum
 from tdegnn.cli.reproduce.table1 import runtimes, table1
 from tdegnn.cli.reproduce.table2 import table2
+from tdegnn.cli.reproduce.traffic import traffic
 
 reproduce = typer.Typer(help="Reproduce a table or figure of the paper, or one of ours.", no_args_is_help=True)
 for command in (
@@ -31,6 +32,7 @@ for command in (
     best,
     defaults,
     table2,
+    traffic,
     ablation,
     series_ablation,
     coverage,

@@ -21,7 +21,7 @@ Kind = Literal["nodes", "series"]
 
 LOADERS: dict[Kind, str] = {"nodes": "load_nodes", "series": "load_panel"}
 NUM_SPLITS = 10
-# Where each folder was published. One file was never published.
+# Where each folder was published. Some files were not, or not in this form.
 UPSTREAM = {
     "planetoid/": "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data/",
     "geom-gcn/splits/": "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn/master/splits/",
@@ -32,7 +32,9 @@ UPSTREAM = {
     "heterophilous/": "https://raw.githubusercontent.com/yandex-research/heterophilous-graphs/main/data/",
     "temporal/": "https://raw.githubusercontent.com/benedekrozemberczki/pytorch_geometric_temporal/master/dataset/",
 }
-MIRROR_ONLY = "temporal/wikimath_reconstructed.npz"
+RECONSTRUCTED = "temporal/wikimath_reconstructed.npz"
+TRAFFIC = ("traffic/la_week_speed.csv", "traffic/la_week_adjacency.csv")
+MIRROR_ONLY = (RECONSTRUCTED, *TRAFFIC)
 # The only known checksum of this file is the hash that git gives its content. Its size is not known either. It holds
 # 1,068 x 731 numbers as text, so it is far below the bound.
 GIT_BLOBS = {"temporal/wikivital_mathematics.json": "28aefd607de34627e194f40a80fb50cf549904f4"}
@@ -43,6 +45,8 @@ PLANETOID = "Yang, Cohen and Salakhutdinov, Revisiting Semi-Supervised Learning 
 SEN = "Sen et al., Collective Classification in Network Data, AI Magazine 29(3), 2008"
 MUSAE = "Rozemberczki, Allen and Sarkar, Multi-Scale Attributed Node Embedding, Journal of Complex Networks 9(2), 2021"
 PLATONOV = "Platonov et al., A Critical Look at the Evaluation of GNNs under Heterophily, ICLR 2023"
+DCRNN = "Li et al., Diffusion Convolutional Recurrent Neural Network, ICLR 2018"
+TGCN = "Zhao et al., T-GCN: A Temporal Graph Convolutional Network for Traffic Prediction, 2020"
 PYG_TEMPORAL = "Rozemberczki et al., PyTorch Geometric Temporal, CIKM 2021"
 
 
@@ -250,7 +254,16 @@ _BENCHMARKS = (
         "MIT",
         PYG_TEMPORAL,
         Statistics(1_068, 27_079, 27_079, steps=731),
-        stand_in=MIRROR_ONLY,
+        stand_in=RECONSTRUCTED,
+    ),
+    Benchmark(
+        "la-week",
+        "series",
+        "Speed at sensors of highways in Los Angeles, every five minutes, for five and a half days.",
+        TRAFFIC,
+        "MIT",
+        f"{DCRNN}; {TGCN}",
+        Statistics(207, 1_313, 2_626, steps=1_612),
     ),
 )
 CATALOGUE = {benchmark.name: benchmark for benchmark in _BENCHMARKS}
@@ -275,7 +288,7 @@ def data_file(path: str) -> DataFile:
 
 def upstream_address(path: str) -> str | None:
     """Return where the file at a path was published. None if it was not."""
-    if path == MIRROR_ONLY:
+    if path in MIRROR_ONLY:
         return None
     folder = next(folder for folder in UPSTREAM if path.startswith(folder))
     return UPSTREAM[folder] + path.removeprefix(folder)

@@ -31,7 +31,7 @@ def load_nodes(name: str) -> NodeDataset:
 
 
 def load_panel(name: str) -> Panel:
-    """Load series to forecast: chickenpox, pedalme or wikimath.
+    """Load series to forecast: chickenpox, pedalme, wikimath or la-week.
 
     Missing files are downloaded; see `tdegnn data`. If the original of wikimath is not available, its reconstruction is
     loaded, and its name and notes say so.

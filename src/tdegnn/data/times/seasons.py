@@ -17,6 +17,8 @@ from tdegnn.errors import InputError, check_count, check_finite
 DAYS_IN_A_YEAR = 365.2425
 # Length of each season in days, and its number of waves if the steps are short enough. Add a season here.
 KNOWN_SEASONS = {"day": (1.0, 4), "week": (7.0, 3), "year": (DAYS_IN_A_YEAR, 3)}
+# Number of waves of a season that the user gives: enough for its shape, too few to follow its noise.
+NUM_WAVES = 3
 # Number of cycles in a series that are needed to learn a season.
 FEWEST_ROUNDS = 2
 
@@ -68,8 +70,18 @@ def step_numbers(times: pd.Index, length: float) -> Float[np.ndarray, " time"]:
     return np.asarray(times, dtype=np.float64) / length
 
 
-def seasons_of(times: pd.Index) -> tuple[Season, ...]:
-    """Return the seasons that dates of this step can show, if they span enough cycles."""
+def seasons_of(times: pd.Index, given: float | int | None = None) -> tuple[Season, ...]:
+    """Return the seasons that dates of this step can show, if they span enough cycles.
+
+    Args:
+        times: The times of the series.
+        given: Length of the only season in steps, if the user gave one.
+    """
+    if given is not None:
+        num_waves = min(NUM_WAVES, int((given - 1e-9) // 2))
+        if num_waves < 1:
+            raise InputError(f"Expected a season of more than two steps, got {given:g}.")
+        return (Season(float(given), num_waves),)
     if not isinstance(times, pd.DatetimeIndex) or len(times) < 2:
         return ()
     length = step_length(times)

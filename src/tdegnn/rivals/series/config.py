@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 from tdegnn.errors import InputError
-from tdegnn.forecasting.settings import SeriesConfig
+from tdegnn.forecasting.series_config import SeriesConfig
 from tdegnn.nets.series_network import SeriesSizes
 from tdegnn.parts import drawing_weights
 from tdegnn.rivals.series.base import RivalSeriesNetwork

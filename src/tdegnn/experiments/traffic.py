@@ -1,0 +1,146 @@
+"""A week of traffic in Los Angeles: default forecasts with and without edges, and with other rules for c.
+
+A forecaster is fitted to the first 80 % of the steps. From each later step it forecasts the next twelve, an hour.
+Errors are measured over all steps up to 15, 30, 45 and 60 minutes. Differences between two forecasters are paired by
+origin, with intervals from blocks of origins: forecasts that overlap are not independent.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from tdegnn.data.benchmarks.load import load_panel
+from tdegnn.data.panel import Panel
+from tdegnn.experiments.records import LineKind, append_lines, describe_environment, read_lines
+from tdegnn.forecasting.baselines.naive import SeasonalNaive, SeriesInputs
+from tdegnn.forecasting.forecaster import Forecaster
+from tdegnn.training.devices import DeviceName, choose_placement
+
+DATASET, HORIZON, TRAINED = "la-week", 12, 0.8
+# Steps up to which errors are measured, and how they are called.
+REACHES = {3: "15 min", 6: "30 min", 9: "45 min", 12: "60 min"}
+NAIVE = "last value"
+# The settings of each forecaster, by name. The first one is compared with the others.
+FORECASTERS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "without edges": {"network": "alone"},
+    "c = [1]": {"network": "walks", "system": "DE-GNN"},
+    "learned vector": {"network": "walks", "system": "TDE-GNN_D"},
+    "attention": {"network": "walks", "system": "TDE-GNN_A"},
+    "stable": {"network": "walks", "system": "TDE-GNN_S"},
+}
+# Number of origins in a block, two hours, and of resamples of blocks.
+BLOCK, RESAMPLES = 24, 2000
+TRAFFIC_LINES = LineKind(
+    "traffic",
+    {"forecaster": str, "seed": int, "settings": dict, "mae": list, "rmse": list, "coverage": list, "seconds": float},
+    identity=("forecaster", "seed", "settings"),
+)
+
+Errors = Float[np.ndarray, "origins horizon nodes"]
+
+
+def split_of(panel: Panel) -> int:
+    """Return the number of steps that forecasters are fitted to."""
+    return int(np.ceil(TRAINED * panel.num_steps))
+
+
+def try_forecaster(name: str, seed: int, path: Path, device: DeviceName = "auto") -> None:
+    """Fit a forecaster and forecast all later hours, unless `path` has its line. Keep its errors beside `path`.
+
+    Args:
+        name: One of `FORECASTERS`.
+        seed: Its seed.
+        path: The results file.
+        device: Where to compute.
+    """
+    settings = FORECASTERS[name]
+    known = read_lines(path, TRAFFIC_LINES, forecaster=[name], seed=[seed])
+    if any(line["settings"] == settings for line in known):
+        return
+    panel = load_panel(DATASET)
+    start = split_of(panel)
+    began = time.perf_counter()
+    model = Forecaster(horizon=HORIZON, seed=seed, device=device, **settings).fit(panel[:start])
+    seconds = time.perf_counter() - began
+    observed = _observed(panel, start)
+    forecasts = _forecasts(model, panel, start)
+    errors = (forecasts - observed)[..., 0]
+    assert model.intervals_ is not None  # 15 % of a thousand steps are enough
+    low, high = model.intervals_.apply(forecasts)
+    is_covered = (low <= observed) & (observed <= high)
+    line = {
+        "forecaster": name,
+        "seed": seed,
+        "settings": settings,
+        "mae": [float(np.abs(errors[:, :reach]).mean()) for reach in REACHES],
+        "rmse": [float(np.sqrt(np.square(errors[:, :reach]).mean())) for reach in REACHES],
+        "coverage": is_covered.mean(axis=(0, 2, 3)).tolist(),
+        "width": (high - low).mean(axis=(0, 2, 3)).tolist(),
+        # By origin, over all steps and nodes, so that forecasters can be paired.
+        "absolute_by_origin": np.abs(errors).mean(axis=(1, 2)).round(6).tolist(),
+        "squared_by_origin": np.square(errors).mean(axis=(1, 2)).round(6).tolist(),
+        "network": None if model.network_choice_ is None else model.network_choice_.name,
+        "window": model.summary_["window"],
+        "notes": model.notes_,
+        "seconds": seconds,
+        **describe_environment(choose_placement(device).device),
+    }
+    append_lines(path, [line], TRAFFIC_LINES)
+
+
+def naive_line() -> dict[str, Any]:
+    """Return the errors of the last value."""
+    panel = load_panel(DATASET)
+    start = split_of(panel)
+    series, nothing = SeriesInputs(panel.values), range(start, start)
+    fitted = SeasonalNaive(1).fit(series, range(1, start), nothing, HORIZON)
+    errors = fitted.predict(series, range(start, panel.num_steps - HORIZON + 1)) - _observed(panel, start)
+    return {
+        "forecaster": NAIVE,
+        "mae": [float(np.abs(errors[:, :reach]).mean()) for reach in REACHES],
+        "rmse": [float(np.sqrt(np.square(errors[:, :reach]).mean())) for reach in REACHES],
+    }
+
+
+def paired_difference(
+    first: Mapping[str, Any], second: Mapping[str, Any], entry: str = "absolute_by_origin"
+) -> tuple[float, float, float]:
+    """Return the mean difference of the errors of two forecasters, and its 95 % interval.
+
+    Args:
+        first: The line of a forecaster.
+        second: The line of another.
+        entry: The errors by origin to compare.
+    """
+    differences = np.asarray(first[entry]) - np.asarray(second[entry])
+    blocks = [differences[begin : begin + BLOCK] for begin in range(0, len(differences), BLOCK)]
+    draws = np.random.default_rng(0).integers(len(blocks), size=(RESAMPLES, len(blocks)))
+    sums, sizes = np.array([block.sum() for block in blocks]), np.array([len(block) for block in blocks])
+    means = sums[draws].sum(axis=1) / sizes[draws].sum(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(differences.mean()), float(low), float(high)
+
+
+def mean_of_seeds(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the means of all numbers of a forecaster over its seeds, entry by entry."""
+    entries = ("mae", "rmse", "coverage", "width", "absolute_by_origin", "squared_by_origin", "seconds")
+    return {entry: np.mean([line[entry] for line in lines], axis=0).tolist() for entry in entries}
+
+
+def _observed(panel: Panel, start: int) -> Float[np.ndarray, "origins horizon nodes targets"]:
+    return np.stack([panel.values[first : first + HORIZON] for first in range(start, panel.num_steps - HORIZON + 1)])
+
+
+def _forecasts(model: Forecaster, panel: Panel, start: int) -> Float[np.ndarray, "origins horizon nodes targets"]:
+    """Return the forecasts from all origins, which see the steps before them."""
+    windows = model.maker_.windows(panel).predicting(range(start, panel.num_steps))
+    ensemble = model.fitted_.ensemble
+    parts = [ensemble.forecast(windows, slice(first, first + 64)) for first in range(0, len(windows), 64)]
+    return np.concatenate(parts)

@@ -1,0 +1,162 @@
+import math
+import time
+
+import numpy as np
+import pytest
+
+from tdegnn import Forecaster, InputError
+from tdegnn.forecasting import usual_networks
+from tdegnn.forecasting.schema import read_planned_steps
+from tdegnn.forecasting.settings import ForecasterSettings, are_counts
+from tdegnn.forecasting.time_budget import TimeBudget, parse_seconds
+from tdegnn.forecasting.usual_networks import (
+    NETWORK_SETTINGS,
+    USUAL_NETWORKS,
+    explain_choice,
+    notes_of_choice,
+    try_networks,
+)
+from tdegnn.runs.run_folder import RunFolder
+from tdegnn.training.network_choice import ChosenNetwork, choose_network
+from tests.forecasting.test_forecaster import PANEL, make_panel
+
+QUICK = dict(window=3, order=2, num_members=1, num_steps=4, validate_every=2, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("scores", "num_nodes", "expected"),
+    [
+        ({"walks": 2.0, "alone": 1.0, "walks-unnamed": 0.0, "frames": 0.0}, 4, ["walks", "alone", "walks-unnamed"]),
+        ({"walks": 1.0, "alone": 2.0, "alone-unnamed": 0.0, "frames": 0.0}, 4, ["walks", "alone", "alone-unnamed"]),
+        (
+            {"walks": math.nan, "alone": 1, "alone-unnamed": 0, "frames": 0},
+            4,
+            ["walks", "alone", "alone-unnamed"],
+        ),
+        ({"alone": 1.0, "alone-unnamed": 0.0, "frames": 0.0}, 4, ["alone", "alone-unnamed"]),
+        ({"alone-unnamed": 0.0, "frames": 0.0}, 1, ["alone-unnamed"]),
+    ],
+)
+def test_vectors_of_nodes_are_left_out_of_the_better_one(scores, num_nodes, expected):
+    tried = try_networks(lambda name: scores[name], has_edges="walks" in scores, num_nodes=num_nodes)
+    assert list(tried) == [*expected, "frames"]
+
+
+def test_the_reason_and_the_notes_say_what_is_left_out():
+    scores = {"walks": -0.3, "alone": -0.25, "alone-unnamed": -0.2, "frames": -0.4}
+    chosen = explain_choice(choose_network(USUAL_NETWORKS, scores))
+    assert chosen.name == "alone-unnamed"
+    assert chosen.reason == (
+        "The network 'alone-unnamed' was chosen by its loss on the held-out steps, after a short training "
+        "(walks: 0.3, alone: 0.25, alone-unnamed: 0.2, frames: 0.4)."
+    )
+    notes = notes_of_choice(chosen, has_edges=True)
+    assert notes[1:] == [
+        "Edges do not help on the held-out steps: they are left out.",
+        "Learned vectors of nodes do not help on the held-out steps: they are left out.",
+    ]
+    assert len(notes_of_choice(chosen, has_edges=False)) == 2
+    assert notes_of_choice(ChosenNetwork("walks", {}), has_edges=True) == []
+    assert (
+        "A linear forecast and small layers"
+        in notes_of_choice(
+            explain_choice(choose_network(USUAL_NETWORKS, {"walks": -2.0, "frames": -1.0})), has_edges=True
+        )[1]
+    )
+
+
+def test_networks_set_settings_that_say_something_about_the_network():
+    settings = {name for network in USUAL_NETWORKS.values() for name in network}
+    known = {*NETWORK_SETTINGS, "num_members", "num_steps", "validate_every", "patience"}
+    assert settings <= known <= {*ForecasterSettings.__dataclass_fields__}
+
+
+@pytest.mark.slow
+def test_a_network_is_chosen_kept_and_loaded(tmp_path, monkeypatch):
+    monkeypatch.setattr(usual_networks, "TRIAL_STEPS", 2)
+    stages = []
+    model = Forecaster(**QUICK).fit(PANEL, run=tmp_path / "run", on_progress=lambda each: stages.append(each.stage))
+    chosen = model.network_choice_
+    assert chosen.name in USUAL_NETWORKS
+    assert {"walks", "alone", "frames"} < {*chosen.scores}
+    assert max(chosen.scores, key=chosen.scores.get) == chosen.name
+    assert chosen.reason in model.notes_
+    assert list(dict.fromkeys(stages))[-2:] == ["training", "again, with the held-out steps"]
+    assert "trying walks" in stages
+    loaded = Forecaster.load(tmp_path / "run")
+    assert loaded.network_choice_ == chosen
+    assert loaded.get_params() == model.get_params()
+    np.testing.assert_array_equal(loaded.predict(5).values, model.predict(5).values)
+    again = Forecaster(**QUICK).fit(PANEL, run=tmp_path / "run", resume=True)  # nothing is tried again
+    np.testing.assert_array_equal(again.predict().values, model.predict().values)
+    updated = loaded.update(PANEL, num_steps=1)
+    assert updated.network_choice_ == chosen
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", USUAL_NETWORKS)
+def test_a_network_can_be_named(name):
+    model = Forecaster(**QUICK, network=name).fit(PANEL)
+    assert (model.network_choice_.name, model.network_choice_.reason) == (name, "")
+    assert type(model.networks_[0]).__name__ == ("TemporalNetwork" if name == "frames" else "WindowNetwork")
+
+
+@pytest.mark.slow
+def test_settings_of_a_network_are_used_and_nothing_is_tried():
+    model = Forecaster(**QUICK, hidden_channels=5, skip="season", season=3, loss="absolute").fit(PANEL)
+    assert model.network_choice_ is None
+    assert model.networks_[0].hidden_channels == 5
+    assert not any("was chosen by its loss" in note for note in model.notes_)
+
+
+@pytest.mark.slow
+def test_the_paper_is_a_preset():
+    model = Forecaster.paper(**QUICK).fit(PANEL)
+    assert type(model.networks_[0]).__name__ == "TemporalNetwork"
+    assert model.networks_[0].skip is None
+    assert model.get_params()["loss"] == "squared"
+
+
+def test_counts_are_whole_numbers_of_at_least_zero():
+    counts = np.random.default_rng(0).poisson(2.0, size=(30, 4)).astype(float)
+    with_gap, negative, parts = counts.copy(), counts.copy(), counts.copy()
+    with_gap[3, 1], negative[0, 0], parts[0, 0] = np.nan, -1.0, 0.5
+    found = [are_counts(make_panel(each[..., None])) for each in (counts, with_gap, negative, parts)]
+    assert found == [True, True, False, False]
+    kinds = [type(Forecaster().make_loss(make_panel(each[..., None]))).__name__ for each in (counts, parts)]
+    assert kinds == ["SquaredLoss", "HuberLoss"]
+
+
+# Time budgets.
+
+
+@pytest.mark.parametrize(("budget", "seconds"), [(90, 90), (1.5, 1.5), ("2min", 120), ("90s", 90), ("1h", 3600)])
+def test_budgets_are_seconds_or_texts(budget, seconds):
+    assert parse_seconds(budget) == seconds
+
+
+@pytest.mark.parametrize("budget", ["soon", -1, 0, "-2min", float("nan"), float("inf")])
+def test_wrong_budgets_are_refused(budget):
+    with pytest.raises(InputError, match="time budget, got .* Take seconds, or a text such as '2min'"):
+        Forecaster(time_budget=budget).check_settings()
+
+
+def test_steps_fit_into_what_is_left_of_a_budget():
+    budget = TimeBudget(100.0, time.monotonic() - 20.0)
+    assert budget.steps_of_training(0.1, 10**6) == pytest.approx(680, abs=5)
+    assert budget.steps_of_training(0.1, 50) == 50
+    assert budget.steps_of_training(1e3, 50) == 10  # with fewer there is nothing to learn
+    assert budget.steps_of_trial(4, 0.1, 10**6) == 62
+
+
+@pytest.mark.slow
+def test_a_budget_is_planned_once_and_kept_for_a_resumed_training(tmp_path, monkeypatch):
+    settings = QUICK | dict(num_steps=None, hidden_channels=4, num_layers=1, time_budget=1.0)
+    began = time.monotonic()
+    model = Forecaster(**settings).fit(PANEL, run=tmp_path / "run")
+    assert time.monotonic() - began < 5  # this machine may be busy; the plan is for one second
+    planned = read_planned_steps(RunFolder.open(tmp_path / "run"))
+    assert 10 <= planned <= 300
+    monkeypatch.setattr(TimeBudget, "steps_of_training", lambda *_: 1)  # another machine
+    again = Forecaster(**settings).fit(PANEL, run=tmp_path / "run", resume=True)
+    np.testing.assert_array_equal(again.predict().values, model.predict().values)
