@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tdegnn import InputError
-from tdegnn.data.windows import backward_difference, one_step_windows, sliding_windows
+from tdegnn.data.windows import backward_difference, has_gaps, one_step_windows, sliding_windows
 
 
 def test_windows_are_views_newest_first():
@@ -98,3 +98,14 @@ def test_windows_of_a_part_have_all_their_targets_in_it(horizon, stride, start, 
 def test_windows_that_do_not_fit_are_refused(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+@given(st.integers(0, 11), st.integers(1, 4), st.integers(1, 6), st.booleans())
+def test_a_gap_is_found_wherever_a_window_shows_it(step, window, stride, is_copy):
+    values = torch.zeros(12, 2, 1)
+    values[step, 1] = torch.nan
+    windows = sliding_windows(values, window, 1, stride).inputs
+    windows = windows.clone() if is_copy else windows
+    assert has_gaps(windows) == bool(windows.isnan().any())
+    assert not has_gaps(windows[..., :0])
+    assert not has_gaps(windows[:0])

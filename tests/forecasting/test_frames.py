@@ -8,6 +8,7 @@ import torch
 from tdegnn import Graph, InputError
 from tdegnn.data.panel import Panel
 from tdegnn.data.times.seasons import Season, season_waves, step_numbers
+from tdegnn.forecasting import frames as frame_maker
 from tdegnn.forecasting.frames import FrameMaker
 
 STEPS, NODES, TRAINING = 30, 3, 20
@@ -103,7 +104,8 @@ def test_seasons_are_known_for_past_and_future(zone):
         np.testing.assert_allclose(frames.window[0, :, node, 1:], waves[STEPS - 4 : STEPS])
         np.testing.assert_allclose(frames.future[0, :, node], waves[STEPS:])
     if zone is None:  # there a week is seven steps, to the digit
-        torch.testing.assert_close(windows.future[7:], windows.future[:-7], atol=1e-9, rtol=0)
+        future = windows.waves.future
+        torch.testing.assert_close(future[7:], future[:-7], atol=1e-9, rtol=0)
     later, _ = maker.windows(panel[-10:], **DOUBLE).batch(slice(-1, None))
     torch.testing.assert_close(later.future, frames.future)
 
@@ -167,7 +169,7 @@ def test_known_channels_are_those_of_the_future():
     for number, first in enumerate(windows.first_target_steps[:-2]):
         frames, _ = windows.batch(torch.tensor([number]))
         np.testing.assert_allclose(frames.future[0, ..., 0], scaled[first : first + 2, :, 2])
-    assert maker.sizes(NODES) == (4, 2, NODES, 3 + 6, 1 + 6, 1, 6)
+    assert maker.sizes(NODES) == (4, 2, NODES, 3 + 6, 1 + 6, 1, 6, 7)
 
 
 def test_the_future_is_given_by_name_and_time():
@@ -215,6 +217,39 @@ def test_windows_are_kept_where_and_in_which_numbers_one_asks(device):
         assert (tensor.dtype, tensor.device.type, len(tensor)) == (torch.float32, device.type, 2)
     expected = maker.windows(panel, **DOUBLE).batch(torch.tensor([3, 1]))[0].window
     torch.testing.assert_close(frames.window.double().cpu(), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_windows_keep_the_series_once_and_seasons_for_one_node(monkeypatch):
+    panel = make_panel(3, missing=0.1)
+    maker, whole = make_frames(panel, known=["channel 2"], seasons=SEASONS)
+    monkeypatch.setattr(frame_maker, "NUMBERS_AT_ONCE", 2 * NODES * 3)  # blocks of two steps
+    windows = maker.windows(panel, **DOUBLE)
+    num_steps, size = STEPS + 2, torch.float64.itemsize
+    assert windows.inputs.untyped_storage().nbytes() == num_steps * NODES * 4 * size  # three channels and the mask
+    assert windows.waves.window.untyped_storage().nbytes() == num_steps * 6 * size
+    for part, other in zip(windows.batch()[0], whole.batch()[0], strict=True):
+        assert torch.equal(part, other)
+
+
+def test_parts_of_windows_are_views_of_them():
+    maker, windows = make_frames(make_panel(2, missing=0.1), seasons=SEASONS)
+    whole, targets = windows.batch()
+    cases = {
+        "every": (windows.every(3), (slice((len(windows) - 1) % 3, None, 3),)),
+        "nodes": (windows.at_nodes(slice(1, 3)), (slice(None), slice(None), slice(1, 3))),
+    }
+    for part, places in cases.values():
+        assert part.inputs.untyped_storage().data_ptr() == windows.inputs.untyped_storage().data_ptr()
+        frames, of_part = part.batch()
+        for own, all_of_them in zip((*frames, of_part), (*whole, targets), strict=True):
+            torch.testing.assert_close(own, all_of_them[places], rtol=0, atol=0, equal_nan=True)
+    assert windows.every(1) is windows
+    assert windows.every(3).first_target_steps[-1] == windows.first_target_steps[-1]
+    sizes = maker.sizes(NODES)
+    in_a_window = NODES * (4 * sizes.num_channels + 2 * sizes.num_known + 2)
+    blocks = list(windows.blocks(5 * in_a_window))
+    assert [len(windows.some(block)) for block in blocks[:-1]] == [5] * (len(blocks) - 1)
+    assert [step for block in blocks for step in windows.first_target_steps[block]] == [*windows.first_target_steps]
 
 
 def one_line(error):

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from tdegnn import Graph, Panel
+from tdegnn import Graph, InputError, Panel
+from tdegnn.forecasting import linear_skip
 from tdegnn.forecasting.frames import FrameMaker
 from tdegnn.forecasting.linear_skip import SHARED_PENALTIES, LinearSkip, Penalties, fits_by_node, start_at_ridge
 from tdegnn.forecasting.series_config import SeriesConfig
@@ -137,3 +138,35 @@ def test_weights_by_node_are_left_out_where_they_need_too_much_memory():
     assert fits_by_node(few)
     assert fits_by_node(few._replace(window=52, num_nodes=1_000))
     assert not fits_by_node(few._replace(window=52, num_nodes=100_000))
+
+
+def test_blocks_of_windows_and_nodes_change_nothing(monkeypatch):
+    panel = autoregressive_panel(DIFFERENT)
+    panel.values[::7, 1] = np.nan
+    (whole,), chosen, *_ = start(panel, "by-node")
+    monkeypatch.setattr(linear_skip, "NUMBERS_AT_ONCE", 500)
+    monkeypatch.setattr(linear_skip, "PRODUCTS_AT_ONCE", 2 * whole.skip.by_node.shape[1] ** 2)
+    (by_blocks,), same, *_ = start(panel, "by-node")
+    assert same == chosen
+    for name, weights in whole.skip.state_dict().items():
+        torch.testing.assert_close(by_blocks.skip.state_dict()[name], weights)
+
+
+def test_of_very_many_windows_some_are_enough(monkeypatch):
+    panel = autoregressive_panel(DIFFERENT, num_steps=300)
+    (whole,), _, (training, validation, test), *_ = start(panel, "by-node")
+    num_inputs = whole.skip.shared.in_features + 1
+    monkeypatch.setattr(linear_skip, "LARGEST_WORK", len(training) * 4 * num_inputs**2 // 2)
+    monkeypatch.setattr(linear_skip, "MOST_JUDGED_ROWS", len(validation) * 2)
+    (part,), chosen, *_ = start(panel, "by-node")
+    assert not torch.equal(part.skip.shared.weight, whole.skip.shared.weight)
+    assert np.isfinite(chosen.own)
+    assert error(part, test) == pytest.approx(error(whole, test), rel=0.1)
+
+
+def test_no_windows_are_refused():
+    maker = FrameMaker.fit(autoregressive_panel(ALIKE)[:200], WINDOW)
+    none = maker.windows(autoregressive_panel(ALIKE)).predicting(range(10, 10))
+    network = SeriesConfig(order=2).build(maker.sizes(4), 0)
+    with pytest.raises(InputError, match="Expected at least one window, got none. Take a longer series or a shorter"):
+        start_at_ridge([network], none, none, GRAPH, maker.target_scales)

@@ -97,6 +97,15 @@ def sliding_windows(
     return SlidingWindows(inputs, targets, range(window, num_steps - horizon + 1, stride))
 
 
+def has_gaps(windows: Float[Tensor, "windows time nodes channels"]) -> bool:
+    """Return whether any value is NaN. Of windows that are views of one series, each step is looked at once."""
+    stride, rest = divmod(windows.stride(0), max(1, windows.stride(1)))
+    is_view = len(windows) > 1 and rest == 0 and 0 < stride <= windows.shape[1]
+    steps = (windows[0], windows[1:, -stride:]) if is_view else (windows,)
+    # A sum is NaN if any of its terms is, and needs no memory. A mask would.
+    return any(bool(each.sum().isnan()) for each in steps)
+
+
 Inputs: TypeAlias = Float[Tensor, "*batch time nodes channels"]
 StepIndex: TypeAlias = Int[Tensor, "*batch time nodes channels"]
 TIME = -3

@@ -36,6 +36,8 @@ from tdegnn.training.order_choice import ChosenOrder
 KEPT, OF_INTERVALS = "kept.", "intervals."
 # Marks that there are intervals, because a method may store nothing else.
 HAS_INTERVALS = "has_intervals"
+# Maximum number of values that networks see at once, if there are many windows: their states fit into any memory.
+NUMBERS_AT_ONCE = 2**21
 # Minimum number of steps stored of the end of the series: fewer cannot tell days from business days.
 FEWEST_KEPT = 16
 # Maximum number of steps since the training from which intervals learn, and of those that are forecast at once.
@@ -64,10 +66,14 @@ class Ensemble:
         self, windows: WindowSet, numbers: slice = slice(None), lowest: float | None = None
     ) -> Float[np.ndarray, "windows horizon nodes targets"]:
         """Return the mean forecast for some windows, in the units of the panel and not below `lowest`."""
-        frames, _ = windows.batch(numbers)
-        with torch.no_grad():
-            forecasts = [network.to(frames.window.device).eval()(frames, self.graph) for network in self.networks]
-        return _bounded(self.maker.to_units(torch.stack(forecasts).mean(dim=0).double().cpu().numpy()), lowest)
+        chosen = windows.some(numbers)
+        means = []
+        for block in chosen.blocks(NUMBERS_AT_ONCE):
+            frames, _ = chosen.batch(block)
+            with torch.no_grad():
+                forecasts = [network.to(frames.window.device).eval()(frames, self.graph) for network in self.networks]
+            means.append(torch.stack(forecasts).mean(dim=0).double().cpu().numpy())
+        return _bounded(self.maker.to_units(np.concatenate(means)), lowest)
 
     def run_freely(self, seen: Panel, horizon: int, future: Panel | None, lowest: float | None) -> Steps:
         """Return forecasts of any number of steps, each block from known values and the blocks before it."""

@@ -6,11 +6,12 @@ old ones. Windows are views. A batch is a copy, in which gaps are filled from th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -19,10 +20,13 @@ from tdegnn.data.panel import Panel
 from tdegnn.data.scalers import Per, Scaler
 from tdegnn.data.tables.node_features import NodeFeatures
 from tdegnn.data.times.seasons import Season, season_waves, step_length, step_numbers
-from tdegnn.data.times.times import show_time
-from tdegnn.data.windows import SlidingWindows, fill_last, sliding_windows
+from tdegnn.data.times.times import future_times, show_time
+from tdegnn.data.windows import SlidingWindows, fill_last, has_gaps, sliding_windows
 from tdegnn.errors import LARGEST_SCALED, Argument, InputError, TrainingError, find_too_large
 from tdegnn.nets.series_network import Frames, SeriesSizes
+
+# Maximum number of values that are scaled at once: 8 MB.
+NUMBERS_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +38,15 @@ class WindowSet:
         future: Channels known ahead, in the steps to forecast.
         targets: Scaled targets. NaN if not observed, or not known yet.
         first_target_steps: The step of the series that is the first target of each window.
+        waves: The last channels of the frames of a batch: seasons, which are the same for all nodes and so are kept for
+            one. None if there are no seasons.
     """
 
     inputs: Float[Tensor, "windows window nodes channels"]
     future: Float[Tensor, "windows horizon nodes known"]
     targets: Float[Tensor, "windows horizon nodes targets"]
     first_target_steps: range
+    waves: Frames | None = None
 
     def __len__(self) -> int:
         return len(self.first_target_steps)
@@ -48,21 +55,24 @@ class WindowSet:
         self, numbers: Int[Tensor, " batch"] | slice = slice(None)
     ) -> tuple[Frames, Float[Tensor, "batch horizon nodes targets"]]:
         """Return some of the windows, with gaps filled, and their targets."""
-        window, future = self.inputs[numbers], self.future[numbers]
-        frames = Frames(fill_last(window), fill_last(future)) if self._may_have_gaps else Frames(window, future)
+        frames = Frames(self.inputs[numbers], self.future[numbers])
+        if self._may_have_gaps:
+            frames = Frames(*(fill_last(part) for part in frames))
+        if self.waves is not None:
+            parts = zip(frames, self.waves, strict=True)
+            frames = Frames(*(torch.cat([part, _to_nodes(waves[numbers], part)], dim=-1) for part, waves in parts))
         return frames, self.targets[numbers]
 
     @cached_property
     def _may_have_gaps(self) -> bool:
         """Whether anything may be missing. Computed once, because asking a CUDA device means waiting for it."""
-        # A sum is NaN if any of its terms is, and needs no memory. Windows are views, so their masks would.
-        return bool((self.inputs.sum() + self.future.sum()).isnan())
+        return has_gaps(self.inputs) or has_gaps(self.future)
 
     def predicting(self, steps: range) -> WindowSet:
         """Return the windows whose targets all lie in `steps`."""
         views = SlidingWindows(self.inputs, self.targets, self.first_target_steps).predicting(steps)
-        first = views.first_target_steps.start - self.first_target_steps.start
-        return WindowSet(views.inputs, self.future[first : first + len(views)], views.targets, views.first_target_steps)
+        first = (views.first_target_steps.start - self.first_target_steps.start) // self.first_target_steps.step
+        return self.some(slice(first, first + len(views)))
 
     def starting_at(self, first_target_steps: range) -> WindowSet:
         """Return the windows that forecast from these steps on. They must be among those there are."""
@@ -70,8 +80,44 @@ class WindowSet:
         chosen = range(first, first + len(first_target_steps) * first_target_steps.step, first_target_steps.step)
         if not first_target_steps or chosen[0] < 0 or chosen[-1] >= len(self):
             raise InputError(f"Expected first target steps within {self.first_target_steps}, got {first_target_steps}.")
-        at = slice(chosen[0], chosen[-1] + 1, chosen.step)
-        return WindowSet(self.inputs[at], self.future[at], self.targets[at], first_target_steps)
+        return self.some(slice(chosen[0], chosen[-1] + 1, chosen.step))
+
+    def every(self, stride: int) -> WindowSet:
+        """Return every `stride`-th window, the last one among them."""
+        return self.some(slice((len(self) - 1) % stride, None, stride)) if stride > 1 else self
+
+    def at_nodes(self, nodes: slice) -> WindowSet:
+        """Return the windows of some nodes."""
+        inputs, future, targets = (part[:, :, nodes] for part in (self.inputs, self.future, self.targets))
+        return replace(self, inputs=inputs, future=future, targets=targets)
+
+    def blocks(self, num_values: int) -> Iterator[slice]:
+        """Yield slices of all windows in turn. The frames of each have at most about `num_values` values.
+
+        Args:
+            num_values: Maximum number of values, counting inputs, what is known ahead, and targets.
+        """
+        waves = () if self.waves is None else self.waves
+        num_nodes = self.inputs.shape[2]
+        in_a_window = sum(part[:1].numel() for part in (self.inputs, self.future, self.targets))
+        in_a_window += num_nodes * sum(part[:1].numel() for part in waves)
+        size = max(1, num_values // in_a_window)
+        for first in range(0, len(self), size):
+            yield slice(first, first + size)
+
+    def some(self, chosen: slice) -> WindowSet:
+        """Return some of the windows, as views."""
+        return WindowSet(
+            self.inputs[chosen],
+            self.future[chosen],
+            self.targets[chosen],
+            self.first_target_steps[chosen],
+            None if self.waves is None else Frames(*(part[chosen] for part in self.waves)),
+        )
+
+
+def _to_nodes(waves: Float[Tensor, "batch time 1 waves"], part: Float[Tensor, "batch time nodes channels"]) -> Tensor:
+    return waves.expand(-1, -1, part.shape[2], -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,40 +232,50 @@ class FrameMaker:
             device: Device of the windows.
             dtype: Type of their numbers.
         """
-        if node_features is not None:
-            panel = _join(panel, node_features)
-        if panel.channels != self.channels or panel.num_targets != self.num_targets:
+        names = panel.channels if node_features is None else (*panel.channels, *node_features.names)
+        if names != self.channels or panel.num_targets != self.num_targets:
             raise InputError(
-                f"Expected the channels of the training, {', '.join(self.channels)}, got {', '.join(panel.channels)}."
+                f"Expected the channels of the training, {', '.join(self.channels)}, got {', '.join(names)}."
             )
-        extended = self._extended(panel, future)
-        scaled = self.scaler.transform(extended)
-        _check_scaled(scaled, extended, panel, self.horizon)
-        times = panel.times.append(panel.future_times(self.horizon))
-        numbers = step_numbers(times, self.step_length)
-        waves = np.concatenate(
-            [np.zeros((len(times), 0)), *(season_waves(numbers, *season) for season in self.seasons)], axis=1
-        )
-        everywhere = np.broadcast_to(waves[:, None], (*scaled.shape[:2], self.num_waves))
-        targets = scaled[..., : self.num_targets]
-        mask = (~np.isnan(targets)).astype(np.float64) if self.has_mask else targets[..., :0]
+        series = self._scaled(panel, node_features, future, dtype).to(device)
+        seen = sliding_windows(series, self.window, self.horizon)
         places = [self.channels.index(name) for name in self.known]
-        seen, ahead = (
-            sliding_windows(torch.as_tensor(np.concatenate(parts, axis=-1), dtype=dtype, device=device), *self._spans)
-            for parts in ([scaled, mask, everywhere], [scaled[..., places], everywhere])
-        )
-        return WindowSet(seen.inputs, ahead.targets, seen.targets[..., : self.num_targets], seen.first_target_steps)
+        ahead = sliding_windows(series[..., places], self.window, self.horizon).targets
+        targets = seen.targets[..., : self.num_targets]
+        return WindowSet(seen.inputs, ahead, targets, seen.first_target_steps, self._waves(panel.times, dtype, device))
 
-    @property
-    def _spans(self) -> tuple[int, int]:
-        return self.window, self.horizon
+    def _scaled(
+        self, panel: Panel, node_features: NodeFeatures | None, future: Panel | None, dtype: torch.dtype
+    ) -> Float[Tensor, "time nodes channels"]:
+        """Return the scaled channels and the mask, with the known values of the horizon at the end, block by block."""
+        num_channels, num_masks = len(self.channels), self.num_targets if self.has_mask else 0
+        num_steps, num_nodes = panel.num_steps + self.horizon, panel.num_nodes
+        series = torch.empty(num_steps, num_nodes, num_channels + num_masks, dtype=dtype)
+        size = max(1, NUMBERS_AT_ONCE // (num_nodes * num_channels))
+        blocks = [range(first, min(first + size, panel.num_steps)) for first in range(0, panel.num_steps, size)]
+        for steps in (*blocks, range(panel.num_steps, num_steps)):
+            values = np.full((len(steps), num_nodes, num_channels), np.nan)
+            if steps.start < panel.num_steps:
+                values[..., : panel.num_channels] = panel.values[steps.start : steps.stop]
+                if node_features is not None:
+                    values[..., panel.num_channels :] = node_features.values
+            elif self.known:
+                values[..., [self.channels.index(name) for name in self.known]] = self._known_ahead(panel, future)
+            scaled = self.scaler.transform(values)
+            self._check_scaled(scaled, values, panel, steps.start)
+            block = series[steps.start : steps.stop]
+            block[..., :num_channels] = torch.from_numpy(scaled)
+            block[..., num_channels:] = torch.from_numpy(~np.isnan(scaled[..., :num_masks]))
+        return series
 
-    def _extended(self, panel: Panel, future: Panel | None) -> Float[np.ndarray, "time nodes channels"]:
-        """Return the values of a panel, followed by the known values of the horizon."""
-        after = np.full((self.horizon, panel.num_nodes, panel.num_channels), np.nan)
-        if self.known:
-            after[..., [self.channels.index(name) for name in self.known]] = self._known_ahead(panel, future)
-        return np.concatenate([panel.values, after])
+    def _waves(self, times: pd.Index, dtype: torch.dtype, device: torch.device | None) -> Frames | None:
+        """Return the seasons of every window, for one node."""
+        if not self.seasons:
+            return None
+        numbers = step_numbers(times.append(future_times(times, self.horizon)), self.step_length)
+        waves = np.concatenate([season_waves(numbers, *season) for season in self.seasons], axis=1)
+        seen = sliding_windows(torch.as_tensor(waves[:, None], dtype=dtype, device=device), self.window, self.horizon)
+        return Frames(seen.inputs, seen.targets)
 
     def _known_ahead(self, panel: Panel, future: Panel | None) -> Float[np.ndarray, "horizon nodes known"]:
         if future is None:
@@ -260,26 +316,27 @@ class FrameMaker:
         """A scaled value of one, in the units of the panel."""
         return self._target_scaler.scale
 
+    def _check_scaled(
+        self,
+        scaled: Float[np.ndarray, "time nodes channels"],
+        values: Float[np.ndarray, "time nodes channels"],
+        panel: Panel,
+        first: int,
+    ) -> None:
+        """Raise an `InputError` for a value so far from those of the training that a network overflows.
 
-def _check_scaled(
-    scaled: Float[np.ndarray, "time nodes channels"],
-    values: Float[np.ndarray, "time nodes channels"],
-    panel: Panel,
-    horizon: int,
-) -> None:
-    """Raise an `InputError` for a value so far from those of the training that a network overflows."""
-    place = find_too_large(scaled, LARGEST_SCALED)
-    if place is not None:
-        step, node, channel = place
-        time = panel.times.append(panel.future_times(horizon))[step]
-        raise InputError(
-            f"Expected values within {LARGEST_SCALED:g} standard deviations of those of the training, got "
-            f"{values[place]:g} of {panel.channels[channel]!r} for node {panel.nodes[node]!r} at {show_time(time)}. "
-            "Correct it, or train on series with such values."
-        )
-
-
-def _join(panel: Panel, features: NodeFeatures) -> Panel:
-    """Return the panel with a constant channel per node feature, after its own channels."""
-    everywhere = np.broadcast_to(features.values, (panel.num_steps, *features.values.shape))
-    return panel.with_exogenous(Panel(everywhere, panel.times, panel.nodes, features.names))
+        Args:
+            scaled: Scaled values of some steps.
+            values: The same values in the units of the panel.
+            panel: The series.
+            first: Number of the first of these steps.
+        """
+        place = find_too_large(scaled, LARGEST_SCALED)
+        if place is not None:
+            step, node, channel = place
+            time = panel.times.append(panel.future_times(self.horizon))[first + step]
+            raise InputError(
+                f"Expected values within {LARGEST_SCALED:g} standard deviations of those of the training, got "
+                f"{values[place]:g} of {self.channels[channel]!r} for node {panel.nodes[node]!r} at "
+                f"{show_time(time)}. Correct it, or train on series with such values."
+            )

@@ -16,10 +16,9 @@ from jaxtyping import Float
 
 from tdegnn.data.panel import Panel
 from tdegnn.data.scalers import Scaler
-from tdegnn.data.times.seasons import Season
+from tdegnn.data.times.seasons import Season, season_waves
 from tdegnn.errors import Argument, InputError, Message, check_count
 from tdegnn.forecasting.baselines.naive import ForecastMethod, MeanForecast, SeasonalNaive, SeriesInputs
-from tdegnn.forecasting.baselines.ridge import Feature, KnownChannels, NeighborLags, OwnLags, RidgeForecast
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
 from tdegnn.forecasting.intervals import (
     Context,
@@ -31,6 +30,7 @@ from tdegnn.forecasting.intervals import (
     name_of,
 )
 from tdegnn.forecasting.settings import ForecasterSettings
+from tdegnn.forecasting.window_search import Stages, measure_windows
 from tdegnn.metrics import mean_absolute_error, mean_squared_error
 from tdegnn.training.devices import single_thread
 
@@ -41,6 +41,8 @@ FEWEST_WINDOWS = 8
 WINDOWS = (4, 8, 13, 26)
 # The largest share of the series that a window may take.
 LARGEST_WINDOW = 0.2
+# The longest window that is tried. Longer ones would take too much memory; waves show longer seasons.
+LONGEST_WINDOW = 512
 # Maximum number of values of a small panel: more CPU threads gain nothing there, and lose much on a busy machine.
 SMALL_PANEL = 2**16
 # Name of the forecaster in comparisons with naive forecasts.
@@ -114,7 +116,7 @@ def _num_held_out(num_steps: int, window: int, horizon: int) -> int:
 
 def choose_window(panel: Panel, horizon: int, seasons: tuple[Season, ...]) -> int:
     """Return the window with which a ridge regression, which takes no time, forecasts the held-out steps best."""
-    longest = max(1, int(LARGEST_WINDOW * panel.num_steps))
+    longest = min(max(1, int(LARGEST_WINDOW * panel.num_steps)), LONGEST_WINDOW)
     seasonal = [ceil(season.period) for season in seasons]
     # The series is split twice: the steps that the first split leaves must be enough for the second.
     candidates = sorted(
@@ -126,18 +128,16 @@ def choose_window(panel: Panel, horizon: int, seasons: tuple[Season, ...]) -> in
     if not candidates:
         return min(longest, WINDOWS[0])
     split = split_for_forecast(panel.num_steps, candidates[-1], horizon)
-    series = _as_inputs(panel, seasons, split.training)
-    observed = _windows_of(series.values, split.validation, horizon)
-    errors = {}
-    for length in candidates:
-        features: list[Feature] = [OwnLags(length)]
-        features += [NeighborLags(length)] if panel.graph is not None else []
-        features += [KnownChannels()] if seasons else []
-        # Once lambda is chosen, the ridge learns from its validation steps too. So it is given earlier ones.
-        inner = split_for_forecast(split.training.stop, length, horizon)
-        fitted = RidgeForecast(tuple(features), per="all").fit(series, inner.training, inner.validation, horizon)
-        firsts = range(split.validation.start, split.validation.stop - horizon + 1)
-        errors[length] = measure_errors(fitted.predict(series, firsts), observed).mse
+    targets = panel.values[..., : panel.num_targets]
+    # Scaled by the training steps, so that nodes of any size count the same.
+    scaled = Scaler.standard(targets[: split.training.stop]).transform(targets)
+    steps = range(panel.num_steps)
+    waves = np.concatenate([np.zeros((len(steps), 0)), *(season_waves(steps, *season) for season in seasons)], axis=1)
+    judged = range(split.validation.start, split.validation.stop - horizon + 1)
+    # Once lambda is chosen, the ridge learns from its validation steps too. So it is given earlier ones.
+    inner = {length: split_for_forecast(split.training.stop, length, horizon) for length in candidates}
+    stages = {length: Stages(each.training, each.validation, judged) for length, each in inner.items()}
+    errors = measure_windows(scaled, waves, panel.graph, stages, horizon)
     return min(errors, key=lambda length: errors[length])
 
 
@@ -176,13 +176,6 @@ def _measure_naive(
         fitted = method.fit(series, split.training, nothing, maker.horizon)
         measured[name] = measure_errors(fitted.predict(series, first_target_steps), observed)
     return measured
-
-
-def _as_inputs(panel: Panel, seasons: tuple[Season, ...], training: range) -> SeriesInputs:
-    """Return series scaled by their training steps, so that nodes of any size count the same, and their seasons."""
-    targets = panel.values[..., : panel.num_targets]
-    scaler = Scaler.standard(targets[: training.stop])
-    return SeriesInputs.with_seasons(scaler.transform(targets), seasons, panel.graph)
 
 
 def _windows_of(values: Float[np.ndarray, "time nodes targets"], steps: range, horizon: int) -> Windows:

@@ -7,7 +7,9 @@ node. Both penalties are chosen on the validation windows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,7 +23,7 @@ from tdegnn.graph import Graph
 from tdegnn.nets.naive_skips import LastValueSkip, SeasonSkip
 from tdegnn.nets.series_network import Frames, SeriesSizes, as_frames
 from tdegnn.parts import Family, Part, PartLike
-from tdegnn.ridge import solve_ridge
+from tdegnn.ridge import multiply_rows, solve_ridge
 
 
 class LinearSkip(nn.Module):
@@ -57,13 +59,16 @@ class LinearSkip(nn.Module):
     ) -> tuple[Float[Tensor, "batch nodes own"], Float[Tensor, "batch nodes others"]]:
         """Return the inputs from the node itself and the future, with a one for the offset, and those from others."""
         targets = frames.window[..., : self.sizes.num_targets]
+        of_all = targets.mean(dim=-2, keepdim=True).expand_as(targets)
+        others = (part.movedim(1, 2).flatten(2) for part in (graph.propagate(targets), of_all))
+        return self.own_inputs(frames), torch.cat([*others], dim=-1)
+
+    def own_inputs(self, frames: Frames) -> Float[Tensor, "batch nodes own"]:
+        """Return the inputs from the node itself and the future, with a one for the offset, of any nodes."""
         # Waves of the past add nothing to waves of the future.
         without_waves = frames.window[..., : self.sizes.num_channels - self.sizes.num_waves]
-        of_all = targets.mean(dim=-2, keepdim=True).expand_as(targets)
-        own, future, neighbors, mean = (
-            part.movedim(1, 2).flatten(2) for part in (without_waves, frames.future, graph.propagate(targets), of_all)
-        )
-        return torch.cat([own, future, torch.ones_like(own[..., :1])], dim=-1), torch.cat([neighbors, mean], dim=-1)
+        own, future = (part.movedim(1, 2).flatten(2) for part in (without_waves, frames.future))
+        return torch.cat([own, future, torch.ones_like(own[..., :1])], dim=-1)
 
     def forward(self, frames: Frames, graph: Graph) -> Float[Tensor, "batch horizon nodes targets"]:
         """Return the linear forecasts."""
@@ -114,9 +119,17 @@ def is_solved(given: PartLike) -> bool:
 SHARED_PENALTIES = (1.0, 10.0, 100.0, 1e3, 1e4)
 # Weights of one node are learned from few steps and need more. The last penalty leaves them at zero.
 OWN_PENALTIES = (3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4, torch.inf)
-ROWS_AT_ONCE = 100_000
-# Maximum number of values in the products of inputs, over all nodes: a gigabyte.
+# Maximum number of values in a block of rows: 16 MB.
+NUMBERS_AT_ONCE = 2**21
+# Maximum number of values in the products of inputs, over all nodes, if each node is to have weights of its own.
 LARGEST_PRODUCTS = 2**27
+# Maximum number of values in the products of some nodes, which are solved together: 128 MB.
+PRODUCTS_AT_ONCE = 2**24
+# Maximum number of multiplications for the products of inputs, about ten seconds on one core. If all windows would take
+# more, every second one is taken, or every third one: neighboring windows are nearly the same.
+LARGEST_WORK = 2**38
+# Maximum number of rows by which penalties are chosen.
+MOST_JUDGED_ROWS = 2**18
 
 
 class Penalties(NamedTuple):
@@ -124,20 +137,6 @@ class Penalties(NamedTuple):
 
     shared: float
     own: float
-
-
-class _Solution(NamedTuple):
-    """Weights of a skip, for own inputs, the offset, and inputs from others, in this order."""
-
-    shared: Float[Tensor, "inputs outputs"]
-    own: Float[Tensor, "nodes own outputs"]
-
-
-class _Products(NamedTuple):
-    """Products of inputs with inputs and with targets, summed over windows, per node or over all nodes (one row)."""
-
-    inputs: Float[Tensor, "nodes inputs inputs"]
-    targets: Float[Tensor, "nodes inputs outputs"]
 
 
 def start_at_ridge(
@@ -161,17 +160,16 @@ def start_at_ridge(
     skips = [skip for skip in (getattr(network, "skip", None) for network in networks) if isinstance(skip, LinearSkip)]
     if not skips:
         return None
-    products = _multiply(skips[0], training, graph)
-    if penalties is None:
-        penalties = _choose(skips[0], products, judged, graph, torch.as_tensor(units))
-    shared, own = _solve(skips[0], products, penalties)
+    task = _RidgeTask.of(skips[0], training, judged, graph, units)
+    shared, shared_penalty = task.solve_shared(SHARED_PENALTIES if penalties is None else [penalties.shared])
+    own, own_penalty = task.solve_own(shared, OWN_PENALTIES if penalties is None else [penalties.own])
     offset = skips[0].by_node.shape[1] - 1
     with torch.no_grad():
         for skip in skips:
             skip.shared.weight.copy_(torch.cat([shared[:offset], shared[offset + 1 :]]).T)
             skip.shared.bias.copy_(shared[offset])
             skip.by_node.copy_(own)
-    return penalties
+    return Penalties(shared_penalty, own_penalty)
 
 
 def fits_by_node(sizes: SeriesSizes) -> bool:
@@ -186,65 +184,137 @@ def _num_inputs(sizes: SeriesSizes) -> tuple[int, int]:
     return num_own, 2 * sizes.window * sizes.num_targets
 
 
-def _choose(
-    skip: LinearSkip, products: _Products, judged: WindowSet, graph: Graph, units: Float[Tensor, "nodes targets"]
-) -> Penalties:
-    """Return the penalties whose solution has the smallest error."""
+@dataclass(frozen=True, eq=False)
+class _RidgeTask:
+    """A linear skip and the windows on which it is solved. The sums of a ridge are in float64.
 
-    def error(penalties: Penalties) -> float:
-        return _squared_error(skip, _solve(skip, products, penalties), judged, graph, units)
+    Attributes:
+        skip: The skip. Only its sizes and its inputs are used.
+        training: Windows to solve on.
+        judged: Windows by which the penalties are chosen.
+        graph: The graph.
+        units: A scaled value of one, in original units, for each output.
+    """
 
-    shared = min(SHARED_PENALTIES, key=lambda penalty: error(Penalties(penalty, torch.inf)))
-    if not len(skip.by_node):
-        return Penalties(shared, torch.inf)
-    return Penalties(shared, min(OWN_PENALTIES, key=lambda penalty: error(Penalties(shared, penalty))))
+    skip: LinearSkip
+    training: WindowSet
+    judged: WindowSet
+    graph: Graph
+    units: Float[Tensor, "nodes outputs"]
+
+    @classmethod
+    def of(
+        cls,
+        skip: LinearSkip,
+        training: WindowSet,
+        judged: WindowSet,
+        graph: Graph,
+        units: Float[np.ndarray, "nodes targets"],
+    ) -> _RidgeTask:
+        if not len(training):
+            raise InputError("Expected at least one window, got none. Take a longer series or a shorter window.")
+        judged = judged.every(ceil(len(judged) * graph.num_nodes / MOST_JUDGED_ROWS))
+        everywhere = torch.as_tensor(units, dtype=torch.float64).repeat(1, skip.sizes.horizon)
+        return cls(skip, training, judged, graph, everywhere.to(training.targets.device))
+
+    def solve_shared(self, penalties: Sequence[float]) -> tuple[Float[Tensor, "inputs outputs"], float]:
+        """Return the weights that all nodes share, and the penalty with the smallest error on the judged windows."""
+        windows, stride = self._thin_out(sum(_num_inputs(self.skip.sizes)) + 1)
+        rows = ((inputs.flatten(0, 1), targets.flatten(0, 1)) for inputs, targets in self._rows(windows))
+        gram, products = _sum_products(rows, stride)
+        weights = torch.stack([solve_ridge(gram, products, penalty) for penalty in penalties])
+        if len(penalties) == 1:
+            return weights[0], penalties[0]
+        errors = torch.zeros(len(penalties), dtype=weights.dtype)
+        for inputs, targets in self._rows(self.judged):
+            errors += self._errors(inputs, weights, targets, self.units)
+        best = int(errors.argmin())
+        return weights[best], penalties[best]
+
+    def solve_own(
+        self, shared: Float[Tensor, "inputs outputs"], penalties: Sequence[float]
+    ) -> tuple[Float[Tensor, "nodes own outputs"], float]:
+        """Return the weights of each node, which explain what the shared weights leave, and the best penalty.
+
+        The weights of some nodes are solved at a time, with all penalties.
+        """
+        num_nodes, num_own, num_outputs = self.skip.by_node.shape
+        solved = self.skip.by_node.new_zeros(len(penalties), num_nodes, num_own, num_outputs)
+        if not num_nodes or min(penalties) == torch.inf:
+            return solved[0], torch.inf
+        windows, stride = self._thin_out(num_own)
+        left, judged_left = self._left(windows, shared), self._left(self.judged, shared)
+        errors = torch.zeros(len(penalties), dtype=shared.dtype)
+        at_once = max(1, min(NUMBERS_AT_ONCE // (len(windows) * num_own), PRODUCTS_AT_ONCE // num_own**2))
+        for first in range(0, num_nodes, at_once):
+            nodes = slice(first, first + at_once)
+            gram, products = _sum_products(self._own_rows(windows, left, nodes), stride)
+            for place, penalty in enumerate(penalties):
+                if penalty < torch.inf:
+                    solved[place, nodes] = solve_ridge(gram, products, penalty).to(solved.dtype)
+            if len(penalties) == 1:
+                continue
+            for inputs, wanted in self._own_rows(self.judged, judged_left, nodes):
+                errors += self._errors(inputs, solved[:, nodes].to(inputs), wanted, self.units[nodes, None])
+        best = int(errors.argmin())
+        return solved[best], penalties[best]
+
+    def _errors(
+        self,
+        inputs: Float[Tensor, "*rows inputs"],
+        weights: Float[Tensor, "penalties *groups inputs outputs"],
+        targets: Float[Tensor, "*rows outputs"],
+        units: Float[Tensor, "*units outputs"],
+    ) -> Float[Tensor, " penalties"]:
+        """Return the squared errors of the weights of each penalty. One product takes less time than several."""
+        side_by_side = torch.cat([*weights], dim=-1)
+        forecasts = (inputs @ side_by_side).unflatten(-1, (len(weights), -1))
+        errors = (forecasts - targets[..., None, :]) * units[..., None, :]
+        summed: Tensor = errors.square().nansum(dim=-1).flatten(0, -2).sum(dim=0)
+        return summed.cpu()
+
+    def _thin_out(self, num_inputs: int) -> tuple[WindowSet, int]:
+        """Return as many training windows as can be multiplied in time, and the number of windows each stands for."""
+        work = len(self.training) * self.graph.num_nodes * num_inputs**2
+        stride = max(1, ceil(work / LARGEST_WORK))
+        return self.training.every(stride), stride
+
+    def _rows(
+        self, windows: WindowSet
+    ) -> Iterator[tuple[Float[Tensor, "batch nodes inputs"], Float[Tensor, "batch nodes outputs"]]]:
+        """Yield inputs and targets of some windows at a time."""
+        for numbers in windows.blocks(NUMBERS_AT_ONCE):
+            frames, targets = windows.batch(numbers)
+            inputs = torch.cat(self.skip.inputs(frames, self.graph), dim=-1).double()
+            yield inputs, targets.movedim(1, 2).flatten(2).double()
+
+    def _left(
+        self, windows: WindowSet, shared: Float[Tensor, "inputs outputs"]
+    ) -> Float[Tensor, "windows nodes outputs"]:
+        """Return targets minus the forecasts of the shared weights, in the precision of the windows."""
+        return torch.cat([(wanted - inputs @ shared).to(windows.targets) for inputs, wanted in self._rows(windows)])
+
+    def _own_rows(
+        self, windows: WindowSet, left: Float[Tensor, "windows nodes outputs"], nodes: slice
+    ) -> Iterator[tuple[Float[Tensor, "nodes batch own"], Float[Tensor, "nodes batch outputs"]]]:
+        """Yield own inputs, and what is left to explain, of some windows at a time, for some nodes."""
+        part = windows.at_nodes(nodes)
+        for numbers in part.blocks(NUMBERS_AT_ONCE):
+            own = self.skip.own_inputs(part.batch(numbers)[0])
+            yield own.transpose(0, 1).double(), left[numbers, nodes].transpose(0, 1).double()
 
 
-def _solve(skip: LinearSkip, products: _Products, penalties: Penalties) -> _Solution:
-    pooled = _Products(*(part.sum(dim=0) for part in products))
-    shared = solve_ridge(*pooled, penalties.shared)
-    num_nodes, num_own, num_outputs = skip.by_node.shape
-    if not num_nodes or penalties.own == torch.inf:
-        return _Solution(shared, shared.new_zeros(num_nodes, num_own, num_outputs))
-    # Each node explains what the shared weights leave, by its own inputs.
-    left = products.targets - products.inputs @ shared
-    return _Solution(shared, solve_ridge(products.inputs[:, :num_own, :num_own], left[:, :num_own], penalties.own))
-
-
-def _multiply(skip: LinearSkip, windows: WindowSet, graph: Graph) -> _Products:
-    sums: _Products | None = None
-    for inputs, targets in _rows(skip, windows, graph):
-        is_known = ~targets.isnan().any(dim=-1, keepdim=True)
-        known, wanted = inputs * is_known, targets.nan_to_num() * is_known
-        if not len(skip.by_node):
-            known, wanted = known.flatten(0, 1)[:, None], wanted.flatten(0, 1)[:, None]
-        new = _Products(torch.einsum("bni,bnj->nij", known, known), torch.einsum("bni,bno->nio", known, wanted))
-        sums = new if sums is None else _Products(*(a + b for a, b in zip(sums, new, strict=True)))
-    if sums is None:
-        raise InputError("Expected at least one window, got none. Take a longer series or a shorter window.")
-    return sums
-
-
-def _squared_error(
-    skip: LinearSkip, solution: _Solution, windows: WindowSet, graph: Graph, units: Float[Tensor, "nodes targets"]
-) -> float:
-    total = 0.0
-    num_own = skip.by_node.shape[1]
-    for inputs, targets in _rows(skip, windows, graph):
-        forecasts = inputs @ solution.shared
-        if len(solution.own):
-            forecasts = forecasts + torch.einsum("bni,nio->bno", inputs[..., :num_own], solution.own)
-        in_units = (forecasts - targets) * units.to(targets).repeat(1, skip.sizes.horizon)
-        total += float(in_units.square().nansum())
-    return total
-
-
-def _rows(
-    skip: LinearSkip, windows: WindowSet, graph: Graph
-) -> Iterator[tuple[Float[Tensor, "batch nodes inputs"], Float[Tensor, "batch nodes outputs"]]]:
-    """Yield inputs and targets of some windows at a time, in float64."""
-    at_once = max(1, ROWS_AT_ONCE // graph.num_nodes)
-    for first in range(0, len(windows), at_once):
-        frames, targets = windows.batch(slice(first, first + at_once))
-        own, others = skip.inputs(frames, graph)
-        yield torch.cat([own, others], dim=-1).double(), targets.movedim(1, 2).flatten(2).double()
+def _sum_products(
+    rows: Iterable[tuple[Float[Tensor, "*groups rows inputs"], Float[Tensor, "*groups rows outputs"]]], stride: int
+) -> tuple[Float[Tensor, "*groups inputs inputs"], Float[Tensor, "*groups inputs outputs"]]:
+    """Return the products of inputs with inputs and with targets, summed over rows. Each row counts `stride` times."""
+    sums: list[Tensor] = []
+    for inputs, targets in rows:
+        # Rows in which a target is missing do not count.
+        is_missing = targets.isnan().any(dim=-1, keepdim=True)
+        parts = (inputs, targets)
+        known, wanted = (part.masked_fill(is_missing, 0.0) for part in parts) if is_missing.any() else parts
+        new = [multiply_rows(known), known.mT @ wanted]
+        sums = [total.add_(each) for total, each in zip(sums, new, strict=True)] if sums else new
+    gram, products = (total.mul_(stride) for total in sums)
+    return gram, products

@@ -189,8 +189,8 @@ class RidgeForecast:
             for ahead in range(1, horizon + 1):
                 training = self._products(centered, training_steps, ahead)
                 validation = self._products(centered, validation_steps, ahead)
-                strength = self._choose(training, validation)
-                weights.append(_solve(training + validation, [strength])[0])
+                strength = choose_lambda(training, validation, self.lambdas, self.num_seen)
+                weights.append(solve_products(training + validation, [strength])[0])
                 chosen.append(strength)
         shape = (series.num_targets, horizon)
         stacked = np.stack(weights).reshape(*shape, *weights[0].shape)
@@ -222,26 +222,6 @@ class RidgeForecast:
             grouped = rows.swapaxes(0, 1) if self.per == "node" else rows.reshape(1, -1, num_columns)
             products += grouped.swapaxes(1, 2) @ grouped
         return products
-
-    def _choose(self, training: Products, validation: Products) -> float:
-        """Return the lambda with the smallest validation error; of several, the smallest."""
-        if not training[:, 0, 0].any():
-            raise InputError(
-                f"Expected training steps that were observed and have {self.num_seen} steps before them, got none. "
-                "Take fewer lags or more training steps."
-            )
-        lambdas = sorted(self.lambdas)
-        if len(lambdas) == 1:
-            return float(lambdas[0])
-        if not validation[:, 0, 0].any():
-            raise InputError(
-                "Expected observed validation steps to choose lambda by, got none. Give some, or a single lambda."
-            )
-        weights = _solve(training, lambdas)
-        # (lambdas, groups, columns): a row times this is its error.
-        of_error = np.concatenate([-weights, np.ones((*weights.shape[:2], 1))], axis=-1)
-        errors = np.einsum("lgi,gij,lgj->l", of_error, validation, of_error, optimize=True)
-        return float(lambdas[int(np.argmin(errors))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,7 +282,41 @@ def _blocks(steps: range, numbers_a_step: int) -> Iterator[range]:
         yield steps[first : first + size]
 
 
-def _solve(products: Products, lambdas: Sequence[float]) -> Float[np.ndarray, "lambdas groups weights"]:
+def choose_lambda(training: Products, validation: Products, lambdas: Sequence[float], num_seen: int) -> float:
+    """Return the lambda with the smallest validation error; of several, the smallest.
+
+    Args:
+        training: Products of the training steps.
+        validation: Products of the validation steps.
+        lambdas: Strengths of the ridge to choose from.
+        num_seen: Number of steps a forecast looks at, for messages.
+    """
+    if not training[:, 0, 0].any():
+        raise InputError(
+            f"Expected training steps that were observed and have {num_seen} steps before them, got none. "
+            "Take fewer lags or more training steps."
+        )
+    lambdas = sorted(lambdas)
+    if len(lambdas) == 1:
+        return float(lambdas[0])
+    if not validation[:, 0, 0].any():
+        raise InputError(
+            "Expected observed validation steps to choose lambda by, got none. Give some, or a single lambda."
+        )
+    errors = squared_errors(validation, solve_products(training, lambdas))
+    return float(lambdas[int(np.argmin(errors))])
+
+
+def squared_errors(
+    products: Products, weights: Float[np.ndarray, "lambdas groups weights"]
+) -> Float[np.ndarray, " lambdas"]:
+    """Return the squared errors of some weights, summed over the rows of the products."""
+    # (lambdas, groups, columns): a row times this is its error.
+    of_error = np.concatenate([-weights, np.ones((*weights.shape[:2], 1))], axis=-1)
+    return np.asarray(np.einsum("lgi,gij,lgj->l", of_error, products, of_error, optimize=True))
+
+
+def solve_products(products: Products, lambdas: Sequence[float]) -> Float[np.ndarray, "lambdas groups weights"]:
     """Return the weights of (1, features) for each lambda. A group without rows has zeros."""
     counts = np.maximum(products[:, 0, 0], 1.0)[:, None]
     means = products[:, 0, 1:] / counts
