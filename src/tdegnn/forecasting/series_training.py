@@ -6,7 +6,7 @@ of time; many windows per step are faster and mostly better. Steps are recorded 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -25,6 +25,8 @@ from tdegnn.training.schedules import SCHEDULES, ScheduleName
 
 # Maximum number of rows (windows times nodes) that are forecast at once to measure errors. They fit into any memory.
 ROWS_AT_ONCE = 2**17
+# Maximum number of values of their windows: with long windows, fewer are forecast at once.
+VALUES_AT_ONCE = 2**24
 
 
 class SeriesTraining(MembersTraining):
@@ -138,18 +140,28 @@ class SeriesTraining(MembersTraining):
 
     def forecast(self, windows: WindowSet) -> Float[Tensor, "members windows horizon nodes targets"]:
         """Return scaled forecasts of every member, for all windows."""
-        at_once = max(1, ROWS_AT_ONCE // (self._graph.num_nodes * len(self.members)))
-        batches = []
-        for first in range(0, len(windows), at_once):
-            frames, _ = windows.batch(slice(first, first + at_once))
-            batches.append(self.members.evaluate(frames, self._graph))
-        return torch.cat(batches, dim=1)
+        return torch.cat([forecasts for forecasts, _ in self._forecasts(windows)], dim=1)
 
     def measure(self, windows: WindowSet) -> Float[Tensor, " members"]:
-        """Return the mean loss of every member. NaN if one of its forecasts is not finite."""
-        forecasts = self.forecast(windows)
-        losses = self._judged_by(_residuals(forecasts, windows.targets) * self._units)
-        return torch.where(forecasts.isfinite().flatten(1).all(dim=1), _mean_where(losses, windows.targets), torch.nan)
+        """Return the mean loss of every member. NaN if one of its forecasts is not finite.
+
+        Losses are summed over some windows at a time, so that the forecasts of all windows are never kept.
+        """
+        total, count = (torch.zeros_like(self._losses, dtype=torch.float64) for _ in range(2))
+        for forecasts, targets in self._forecasts(windows):
+            losses = _mean_where(self._judged_by(_residuals(forecasts, targets) * self._units), targets)
+            num_observed = (~targets.isnan()).sum()
+            total += torch.where(forecasts.isfinite().flatten(1).all(dim=1), losses, torch.nan) * num_observed
+            count += num_observed
+        return (total / count.clamp(min=1)).to(self._losses)
+
+    def _forecasts(self, windows: WindowSet) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield the forecasts of every member and the targets, of some windows at a time."""
+        at_once = max(1, ROWS_AT_ONCE // (self._graph.num_nodes * len(self.members)))
+        for block in windows.blocks(VALUES_AT_ONCE):
+            for first in range(block.start, min(block.stop, len(windows)), at_once):
+                frames, targets = windows.batch(slice(first, min(first + at_once, block.stop)))
+                yield self.members.evaluate(frames, self._graph), targets
 
     def _numbers_to_resume(self) -> dict[str, Tensor]:
         return {
