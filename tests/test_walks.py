@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text()
 # Two thirds of the modules that each walk crossed before the rooms were made: 74, 52, and 8 of the equation itself. The
 # walk to labels crosses eight more: four compare the network with baselines, four try other networks. The walk to a
-# forecast crosses more: methods of intervals, losses and readouts, one per file; networks that are tried; a time budget.
+# forecast crosses more: methods of intervals, losses, readouts, one per file; networks that are tried; a time budget.
 MOST = {"csv_to_forecast": 53, "graph_to_labels": 43, "one_layer": 5}
 CHANGES = (
     "operator",

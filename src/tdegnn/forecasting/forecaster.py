@@ -28,6 +28,7 @@ from tdegnn.forecasting.fitted import FittedForecaster, describe_data, graph_of
 from tdegnn.forecasting.forecast import Forecast
 from tdegnn.forecasting.frames import FrameMaker
 from tdegnn.forecasting.held_out import (
+    LONGEST_WINDOW,
     check_is_panel,
     check_to_learn_from,
     choose_window,
@@ -55,6 +56,9 @@ from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.loop import Look
 from tdegnn.training.network_choice import ChosenNetwork, choose_network, given_settings
 from tdegnn.training.order_choice import AUTO, ChosenOrder
+
+# Number of steps of the longest window that is embedded as a whole, unless the user says otherwise.
+LONGEST_EMBEDDED = 48
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -364,7 +368,9 @@ class Forecaster(ForecasterSettings):
     ) -> ForecastTask:
         """Choose window and order, hold out the end, and learn how frames are made."""
         seasons = self._seasons(panel)
-        window = choose_window(panel, self.horizon, seasons) if self.window is None else self.window
+        window = (
+            choose_window(panel, self.horizon, seasons, self._window_limits) if self.window is None else self.window
+        )
         split = split_for_forecast(panel.num_steps, window, self.horizon)
         training = panel[: split.training.stop]
         order_choice = kept or self.choose_order(training, window)
@@ -379,6 +385,17 @@ class Forecaster(ForecasterSettings):
         if features is not None:
             maker = maker.with_node_features(features)
         return ForecastTask(panel, split, maker, graph_of(panel), features, order_choice, config)
+
+    @property
+    def _window_limits(self) -> tuple[int, int]:
+        """The shortest and the longest window to try.
+
+        A layer sees more in a window than a ridge regression, which prefers short ones; the calendar says what a long
+        one would.
+        """
+        if self.states != "windows":
+            return 1, LONGEST_WINDOW
+        return min(self.horizon, LONGEST_EMBEDDED), LONGEST_EMBEDDED
 
     def _choose_network(
         self,

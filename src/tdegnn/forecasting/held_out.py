@@ -114,15 +114,24 @@ def _num_held_out(num_steps: int, window: int, horizon: int) -> int:
     return max(ceil(HELD_OUT * (num_steps - window)), FEWEST_WINDOWS + horizon - 1)
 
 
-def choose_window(panel: Panel, horizon: int, seasons: tuple[Season, ...]) -> int:
-    """Return the window with which a ridge regression, which takes no time, forecasts the held-out steps best."""
-    longest = min(max(1, int(LARGEST_WINDOW * panel.num_steps)), LONGEST_WINDOW)
+def choose_window(
+    panel: Panel, horizon: int, seasons: tuple[Season, ...], limits: tuple[int, int] = (1, LONGEST_WINDOW)
+) -> int:
+    """Return the window with which a ridge regression, which takes no time, forecasts the held-out steps best.
+
+    Args:
+        panel: The series.
+        horizon: Number of steps to forecast.
+        seasons: Seasons of the series.
+        limits: The shortest and the longest window to try, as far as the series is long enough.
+    """
+    longest = min(max(1, int(LARGEST_WINDOW * panel.num_steps)), limits[1])
     seasonal = [ceil(season.period) for season in seasons]
     # The series is split twice: the steps that the first split leaves must be enough for the second.
     candidates = sorted(
         length
-        for length in {*WINDOWS, *seasonal}
-        if length <= longest
+        for length in {*WINDOWS, *seasonal, horizon}
+        if min(limits[0], longest) <= length <= longest
         and panel.num_steps - _num_held_out(panel.num_steps, length, horizon) >= fewest_steps(length, horizon)
     )
     if not candidates:

@@ -41,6 +41,8 @@ ROWS_PER_STEP = 2**13
 WINDOWS_PER_STEP = 64
 # How often a training sees each window if `num_steps` is None, and the limits of its steps.
 NUM_EPOCHS, FEWEST_STEPS, MOST_STEPS = 16, 300, 2000
+# Maximum number of rows (windows times nodes) of a validation: on large panels it would take longer than the training.
+MOST_LOOKED_AT = 2**17
 # The stages of a training, for progress bars.
 TRAINING, TRAINING_AGAIN = "training", "again, with the held-out steps"
 # Steps that are timed for a time budget, after those in which a step is recorded.
@@ -95,6 +97,8 @@ class ForecasterTraining:
         self._networks = [config.build(sizes, seed).to(self._placement.device) for seed in seeds]
         self._windows = _windows_of(self._task.with_networks(self._networks), task.panel, self._placement)
         self._held_out = self._windows.predicting(task.split.validation)
+        # Enough of them to choose a step by. Errors and intervals are measured on all.
+        self._looked_at = self._held_out.every(-(-len(self._held_out) * task.graph.num_nodes // MOST_LOOKED_AT))
         self._learned = learned = self._windows.predicting(task.split.training)
         self._num_steps = settings.num_steps or usual_steps(len(learned), self._batch_size)
         self._penalties = self._solve_skips(learned)
@@ -214,7 +218,7 @@ class ForecasterTraining:
     def _start(self, learned: WindowSet, num_steps: int) -> SeriesTraining:
         ensemble = self._task.with_networks(self._networks)
         loss = self._settings.make_loss(self._task.panel)
-        return start_training(self._settings, ensemble, learned, self._held_out, self._placement, loss, num_steps)
+        return start_training(self._settings, ensemble, learned, self._looked_at, self._placement, loss, num_steps)
 
     def _summarize(self, best_step: int, measured: HeldOut) -> dict[str, Any]:
         task, features = self._task, self._task.node_features
