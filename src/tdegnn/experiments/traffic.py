@@ -18,6 +18,7 @@ from jaxtyping import Float
 from tdegnn.data.benchmarks.load import load_panel
 from tdegnn.data.panel import Panel
 from tdegnn.experiments.records import LineKind, append_lines, describe_environment, read_lines
+from tdegnn.forecasting.backtests.paired import Difference, OriginErrors, block_length, compare
 from tdegnn.forecasting.baselines.naive import SeasonalNaive, SeriesInputs
 from tdegnn.forecasting.forecaster import Forecaster
 from tdegnn.training.devices import DeviceName, choose_placement
@@ -35,15 +36,11 @@ FORECASTERS: dict[str, dict[str, Any]] = {
     "attention": {"network": "walks", "system": "TDE-GNN_A"},
     "stable": {"network": "walks", "system": "TDE-GNN_S"},
 }
-# Number of origins in a block, two hours, and of resamples of blocks.
-BLOCK, RESAMPLES = 24, 2000
 TRAFFIC_LINES = LineKind(
     "traffic",
     {"forecaster": str, "seed": int, "settings": dict, "mae": list, "rmse": list, "coverage": list, "seconds": float},
     identity=("forecaster", "seed", "settings"),
 )
-
-Errors = Float[np.ndarray, "origins horizon nodes"]
 
 
 def split_of(panel: Panel) -> int:
@@ -108,23 +105,22 @@ def naive_line() -> dict[str, Any]:
     }
 
 
-def paired_difference(
-    first: Mapping[str, Any], second: Mapping[str, Any], entry: str = "absolute_by_origin"
-) -> tuple[float, float, float]:
-    """Return the mean difference of the errors of two forecasters, and its 95 % interval.
+def paired_differences(ours: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Difference]:
+    """Return the differences in MAE and RMSE between another forecaster and ours, paired by origin.
 
     Args:
-        first: The line of a forecaster.
-        second: The line of another.
-        entry: The errors by origin to compare.
+        ours: The line of a forecaster, or the mean of its lines.
+        other: That of another.
     """
-    differences = np.asarray(first[entry]) - np.asarray(second[entry])
-    blocks = [differences[begin : begin + BLOCK] for begin in range(0, len(differences), BLOCK)]
-    draws = np.random.default_rng(0).integers(len(blocks), size=(RESAMPLES, len(blocks)))
-    sums, sizes = np.array([block.sum() for block in blocks]), np.array([len(block) for block in blocks])
-    means = sums[draws].sum(axis=1) / sizes[draws].sum(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(differences.mean()), float(low), float(high)
+    errors = [
+        OriginErrors(
+            np.asarray(line["absolute_by_origin"]),
+            np.asarray(line["squared_by_origin"]),
+            np.ones(len(line["absolute_by_origin"])),
+        )
+        for line in (ours, other)
+    ]
+    return compare(errors[0], errors[1], block_length(len(errors[0].weights), HORIZON, 1))
 
 
 def mean_of_seeds(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

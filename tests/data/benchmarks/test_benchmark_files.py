@@ -225,7 +225,7 @@ def test_all_benchmarks_come_through_an_http_mirror(mirror, cache, monkeypatch):
             load = load_nodes if benchmark.kind == "nodes" else load_panel
             assert load(benchmark.name).graph.num_nodes == benchmark.statistics.nodes
     asked = [path for path, _ in server.asked]
-    assert len(asked) == len(set(asked)) == 68
+    assert len(asked) == len(set(asked)) == 70
     # Now everything is in the cache, and no server is needed.
     monkeypatch.delenv("TDEGNN_MIRROR")
     assert load_nodes("cora").num_nodes == 2_708

@@ -12,10 +12,10 @@ from tdegnn.errors import DownloadError
 GITHUB = "https://raw.githubusercontent.com"
 
 
-def test_the_catalogue_has_eleven_benchmarks():
+def test_the_catalogue_has_twelve_benchmarks():
     assert list(CATALOGUE) == [
         *("cora", "citeseer", "pubmed", "chameleon", "squirrel", "film", "chameleon-filtered", "squirrel-filtered"),
-        *("chickenpox", "pedalme", "wikimath"),
+        *("chickenpox", "pedalme", "wikimath", "la-week"),
     ]
     assert all(name == benchmark.name for name, benchmark in CATALOGUE.items())
 
@@ -38,7 +38,9 @@ def test_every_entry_says_what_it_is(name):
     assert benchmark.description.endswith(".")
     assert benchmark.citation
     assert benchmark.license
-    assert len(benchmark.paths) == {"planetoid": 16, "geom-gcn": 12}.get(benchmark.paths[0].split("/")[0], 1)
+    assert len(benchmark.paths) == {"planetoid": 16, "geom-gcn": 12, "traffic": 2}.get(
+        benchmark.paths[0].split("/")[0], 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -72,11 +74,11 @@ def test_a_path_of_the_layout_has_an_address(path, address):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: find_benchmark("squirel"), r"one of cora, .*, wikimath, got 'squirel'. Did you mean 'squirrel'\?$"),
+        (lambda: find_benchmark("squirel"), r"one of cora, .*, la-week, got 'squirel'. Did you mean 'squirrel'\?$"),
         (lambda: find_benchmark("Cora"), r"got 'Cora'. Did you mean 'cora'\?"),
         (lambda: find_benchmark("imagenet"), r"got 'imagenet'.$"),
         (lambda: load_nodes("chickenpox"), "one of cora, .*, squirrel-filtered, got 'chickenpox'. Use load_panel.$"),
-        (lambda: load_panel("cora"), "one of chickenpox, pedalme, wikimath, got 'cora'. Use load_nodes.$"),
+        (lambda: load_panel("cora"), "one of chickenpox, pedalme, wikimath, la-week, got 'cora'. Use load_nodes.$"),
         (lambda: load_panel("wikimat"), r"Did you mean 'wikimath'\?$"),
     ],
 )

@@ -38,7 +38,7 @@ def traffic(
         TRAFFIC_LINES,
         mean_of_seeds,
         naive_line,
-        paired_difference,
+        paired_differences,
         try_forecaster,
     )
 
@@ -58,9 +58,12 @@ def traffic(
     }
     naive = naive_line()
     pairs = [pair for pair in PAIRS if {*pair} <= {*means}]
-    differences = {pair: paired_difference(means[pair[0]], means[pair[1]]) for pair in pairs}
+    differences = {pair: paired_differences(means[pair[0]], means[pair[1]]) for pair in pairs}
     if as_json:
-        worth = [{"of": of, "over": over, "mae": each} for (of, over), each in differences.items()]
+        worth = [
+            {"of": of, "over": over, **{name: tuple(each) for name, each in errors.items()}}
+            for (of, over), errors in differences.items()
+        ]
         print_json({"forecasters": {naive.pop("forecaster"): naive, **means}, "differences": worth})
         return
     if not quiet:
@@ -70,11 +73,11 @@ def traffic(
             rows.append([name, *_cells(mean), f"{low:.1f} to {high:.1f}", f"{mean['seconds']:.0f}"])
         header = ["", *(f"{name}" for name in REACHES.values()), "coverage (%)", "fit (s)"]
         print_table("MAE / RMSE in miles per hour, over all steps up to", header, rows)
-        rows = [
-            [f"{of} minus {over}", f"{mean:+.4f}", f"{low:+.4f} to {high:+.4f}"]
-            for (of, over), (mean, low, high) in differences.items()
-        ]
-        print_table("Differences of the MAE, paired by origin", ["", "mean", "95 % interval"], rows)
+        rows = []
+        for (of, over), found in differences.items():
+            texts = [f"{each.difference:+.3f} ({each.low:+.3f} to {each.high:+.3f})" for each in found.values()]
+            rows.append([f"{over} minus {of}", *texts])
+        print_table("Differences, paired by origin, with 95 % intervals", ["", "MAE", "RMSE"], rows)
     typer.echo(f"{len(means)} forecasters in {out}.")
 
 
