@@ -13,15 +13,31 @@ from typing import get_args, get_type_hints
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 
 from tdegnn import Part, cli, simulate_wave
-from tdegnn.cli.forecaster_options import ARGUMENTS, ForecasterOptions
-from tdegnn.cli.options import RULES, SystemOption, rule_argument
+from tdegnn.cli.forecaster_options import (
+    ARGUMENTS,
+    ForecasterOptions,
+    ScheduleOption,
+    SeriesNetworkOption,
+    SeriesSkipOption,
+    StatesOption,
+    parse_loss,
+)
+from tdegnn.cli.forecaster_options import LOSSES as LOSS_NAMES
+from tdegnn.cli.options import RULES, DeviceOption, SystemOption, rule_argument
 from tdegnn.core.rules import COEFFICIENTS, SYSTEMS
 from tdegnn.data.panel import Panel
 from tdegnn.data.tables.series import read_panel, write_series
 from tdegnn.forecasting.forecaster import Forecaster
+from tdegnn.forecasting.linear_skip import SKIPS
+from tdegnn.forecasting.losses import LOSSES
+from tdegnn.forecasting.series_config import States
+from tdegnn.forecasting.settings import NetworkName
+from tdegnn.forecasting.training import FEWEST_STEPS, MOST_STEPS
 from tdegnn.runs.run_folder import METRICS, WEIGHTS
+from tdegnn.training.schedules import ScheduleName
 
 PROGRAM = Path(sys.executable).parent / "tdegnn"
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -128,11 +144,44 @@ def test_the_help_shows_defaults_that_depend_on_the_states():
     kinds = Forecaster(), Forecaster.physical()
     hints = get_type_hints(ForecasterOptions, include_extras=True)
     shown = {field.name: get_args(hints[field.name])[1].show_default for field in fields(ForecasterOptions)}
-    for name in ("order", "learning_rate", "members", "steps", "patience"):
-        latent, physical = (getattr(kind, ARGUMENTS.get(name, name)) for kind in kinds)
-        assert shown[name] == f"{latent}, on physical states {'never' if physical is None else physical}"
-    for name in ("layers", "dropout"):
+    for name in ("order", "learning_rate", "members", "hidden_channels", "optimizer", "schedule"):
+        usual, physical = (getattr(kind, ARGUMENTS.get(name, name)) for kind in kinds)
+        assert shown[name] == f"{usual}, on physical states {physical}"
+    for name in ("layers", "dropout", "identity_channels", "state_norm", "readout", "step_size"):
         assert shown[name] == str(getattr(kinds[0], ARGUMENTS.get(name, name)))
+    limits = f"{FEWEST_STEPS} to {MOST_STEPS} by the length of the series"
+    assert shown["steps"] == f"{limits}, on physical states {kinds[1].num_steps}"
+    assert (shown["patience"], kinds[0].patience, kinds[1].patience) == ("never", None, None)
+
+
+def test_the_names_of_options_are_those_of_the_forecaster():
+    assert tuple(StatesOption) == get_args(States)
+    assert tuple(SeriesNetworkOption) == get_args(NetworkName)
+    assert tuple(SeriesSkipOption) == SKIPS.names
+    assert tuple(ScheduleOption) == get_args(ScheduleName)
+    assert set(LOSS_NAMES) == set(LOSSES.names)
+
+
+@pytest.mark.parametrize(
+    ("text", "loss"),
+    [("absolute", "absolute"), ("huber:0.5", Part("huber", delta=0.5)), ("quantile:0.9", Part("quantile", level=0.9))],
+)
+def test_a_loss_may_have_a_number(text, loss):
+    options = ForecasterOptions(loss=parse_loss(text))
+    assert options.make(0, DeviceOption.CPU).loss == loss
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hubber", "Expected squared, .* got 'hubber'"),
+        ("squared:1", "got 'squared:1'"),
+        ("huber:x", "a number after huber:"),
+    ],
+)
+def test_a_wrong_loss_is_one_line(text, message):
+    with pytest.raises(typer.BadParameter, match=message):
+        parse_loss(text)
 
 
 def test_what_is_said_comes_through(monkeypatch, run):
@@ -202,8 +251,9 @@ def test_a_bar_for_each_of_two_trainings(monkeypatch, run, tmp_path):
     assert code == 0
     best_step = json.loads(out)["best_step"]
     first, second = bars
-    assert first[0] == (2, "training")
-    assert [told.split()[0] for told in first[1:-1]] == ["loss", "loss"]
+    assert first[0] == (first_steps := len(first) - 2, "training")
+    assert first[1] == "training"
+    assert first[first_steps].startswith("training: loss ")
     assert second[0][0] == best_step
     assert second[1:-1] == ["again, with the held-out steps"] * best_step
 
@@ -559,7 +609,10 @@ def test_a_newcomer_reads_the_order_of_a_wave_off_two_files(run, tmp_path, monke
     ("arguments", "message"),
     [
         (["cases.csv"], "Expected a file at cases.csv, got none. Check the path."),
-        (["chickenpocks"], "Expected a file, or a benchmark (chickenpox, pedalme, wikimath), got 'chickenpocks'"),
+        (
+            ["chickenpocks"],
+            "Expected a file, or a benchmark (chickenpox, pedalme, wikimath, la-week), got 'chickenpocks'",
+        ),
         (["chickenpocks"], "Did you mean 'chickenpox'?"),
         (["cora"], "got the benchmark cora, which has none. Try: tdegnn classify cora"),
         ([SERIES, "--edges", "nowhere.csv"], "Expected a file at nowhere.csv"),

@@ -130,7 +130,7 @@ def test_features_help_where_they_decide():
     panel = Panel.from_array(values)
     features = {node: {"kind": 10 + turn} for node, turn in zip(panel.nodes, turns, strict=True)}
     settings = SMALL | dict(window=1, horizon=1, hidden_channels=8, num_layers=2, dropout=0.0, skip="none")
-    settings |= dict(num_steps=60, validate_every=10)
+    settings |= dict(identity_channels=0, num_steps=60, validate_every=10)
     errors = [
         Forecaster(**settings).fit(panel, node_features=each).summary_["held_out"][OURS]["mse"]
         for each in (features, None)

@@ -92,7 +92,7 @@ def test_every_rival_is_built_from_its_seed(name):
     ("settings", "message"),
     [
         (dict(system="GCN"), "system to be one of DE-GNN, TDE-GNN_D, TDE-GNN_A, TDE-GNN_S, got 'GCN'"),
-        (dict(skip="yes"), "skip to be one of none, linear, by-node, or a class of your own, got 'yes'"),
+        (dict(skip="yes"), "skip to be one of none, last, season, linear, by-node, or a class of your own, got 'yes'"),
         (
             dict(coefficients="soft"),
             "coefficients to be one of euler, .*, or a class of your own, got 'soft'",

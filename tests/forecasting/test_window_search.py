@@ -75,6 +75,8 @@ def test_windows_too_long_for_any_network_are_not_tried(monkeypatch):
     monkeypatch.setattr(
         held_out, "measure_windows", lambda *given: tried.extend(given[3]) or dict.fromkeys(given[3], 1.0)
     )
-    monkeypatch.setattr(held_out, "LONGEST_WINDOW", 10)
-    choose_window(panel, 1, SEASONS)
+    choose_window(panel, 1, SEASONS, (1, 10))
     assert tried == [4, 8]
+    tried.clear()
+    choose_window(panel, 1, SEASONS, (6, 10))
+    assert tried == [6, 8]

@@ -72,6 +72,7 @@ def test_a_readout_reads_the_states_after_each_layer(name):
         "concatenation": lambda: torch.cat(states, dim=-1),
         "relu": last.relu,
         "perceptron": lambda: torch.tanh(last.relu() + model.readout.hidden(last.relu().tanh())),
+        "two-layer": lambda: model.readout.hidden(last).relu(),
         "modulus": lambda: torch.complex(*last.chunk(2, dim=-1)).abs(),
     }
     if name == "complex":

@@ -106,7 +106,7 @@ def test_networks_are_tried_where_they_suit(monkeypatch):
 
 def test_the_first_of_the_best_is_chosen_and_no_number_is_never_best():
     scores = {"diffusion": float("nan"), "links": 0.5, "deep": 0.5}
-    chosen = choose_network({name: {} for name in scores}, scores.get, 1)
+    chosen = choose_network({name: {} for name in scores}, scores)
     assert (chosen.name, chosen.scores["diffusion"]) == ("links", None)
 
 

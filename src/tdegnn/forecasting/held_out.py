@@ -130,7 +130,7 @@ def choose_window(
     # The series is split twice: the steps that the first split leaves must be enough for the second.
     candidates = sorted(
         length
-        for length in {*WINDOWS, *seasonal, horizon}
+        for length in {*WINDOWS, *seasonal, max(limits[0], *WINDOWS[:1])}
         if min(limits[0], longest) <= length <= longest
         and panel.num_steps - _num_held_out(panel.num_steps, length, horizon) >= fewest_steps(length, horizon)
     )
