@@ -27,7 +27,7 @@ DATASET, HORIZON, TRAINED = "la-week", 12, 0.8
 # Steps up to which errors are measured, and how they are called.
 REACHES = {3: "15 min", 6: "30 min", 9: "45 min", 12: "60 min"}
 NAIVE = "last value"
-# The settings of each forecaster, by name. The first one is compared with the others.
+# The settings of each forecaster, by name.
 FORECASTERS: dict[str, dict[str, Any]] = {
     "default": {},
     "without edges": {"network": "alone"},
@@ -36,6 +36,13 @@ FORECASTERS: dict[str, dict[str, Any]] = {
     "attention": {"network": "walks", "system": "TDE-GNN_A"},
     "stable": {"network": "walks", "system": "TDE-GNN_S"},
 }
+# What is compared with what: the first of each pair is ours.
+PAIRS = (
+    ("default", "without edges"),
+    ("learned vector", "c = [1]"),
+    ("attention", "c = [1]"),
+    ("stable", "c = [1]"),
+)
 TRAFFIC_LINES = LineKind(
     "traffic",
     {"forecaster": str, "seed": int, "settings": dict, "mae": list, "rmse": list, "coverage": list, "seconds": float},
@@ -68,20 +75,16 @@ def try_forecaster(name: str, seed: int, path: Path, device: DeviceName = "auto"
     seconds = time.perf_counter() - began
     observed = _observed(panel, start)
     forecasts = [model.predict(panel=panel[: start + origin]) for origin in range(len(observed))]
-    errors = (np.stack([forecast.values for forecast in forecasts]) - observed)[..., 0]
+    errors = np.stack([forecast.values for forecast in forecasts]) - observed
     low, high = (np.stack([getattr(forecast, end) for forecast in forecasts]) for end in ("low", "high"))
     is_covered = (low <= observed) & (observed <= high)
     line = {
         "forecaster": name,
         "seed": seed,
         "settings": settings,
-        "mae": [float(np.abs(errors[:, :reach]).mean()) for reach in REACHES],
-        "rmse": [float(np.sqrt(np.square(errors[:, :reach]).mean())) for reach in REACHES],
+        **_describe_errors(errors),
         "coverage": is_covered.mean(axis=(0, 2, 3)).tolist(),
         "width": (high - low).mean(axis=(0, 2, 3)).tolist(),
-        # By origin, over all steps and nodes, so that forecasters can be paired.
-        "absolute_by_origin": np.abs(errors).mean(axis=(1, 2)).round(6).tolist(),
-        "squared_by_origin": np.square(errors).mean(axis=(1, 2)).round(6).tolist(),
         "network": None if model.network_choice_ is None else model.network_choice_.name,
         "window": model.summary_["window"],
         "notes": model.notes_,
@@ -91,18 +94,28 @@ def try_forecaster(name: str, seed: int, path: Path, device: DeviceName = "auto"
     append_lines(path, [line], TRAFFIC_LINES)
 
 
-def naive_line() -> dict[str, Any]:
-    """Return the errors of the last value."""
+def try_naive(path: Path) -> None:
+    """Add the errors of the last value to `path`, unless it has them."""
+    if any(read_lines(path, TRAFFIC_LINES, forecaster=[NAIVE])):
+        return
     panel = load_panel(DATASET)
     start = split_of(panel)
     series, nothing = SeriesInputs(panel.values), range(start, start)
     fitted = SeasonalNaive(1).fit(series, range(1, start), nothing, HORIZON)
     errors = fitted.predict(series, range(start, panel.num_steps - HORIZON + 1)) - _observed(panel, start)
-    return {
-        "forecaster": NAIVE,
-        "mae": [float(np.abs(errors[:, :reach]).mean()) for reach in REACHES],
-        "rmse": [float(np.sqrt(np.square(errors[:, :reach]).mean())) for reach in REACHES],
+    no_intervals: dict[str, Any] = {"coverage": [], "width": [], "seconds": 0.0}
+    line = {"forecaster": NAIVE, "seed": 0, "settings": {}, **_describe_errors(errors), **no_intervals}
+    append_lines(path, [line], TRAFFIC_LINES)
+
+
+def summarize_traffic(lines: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the numbers of each forecaster with its present settings, the last value first: means over seeds."""
+    present = {NAIVE: {}, **FORECASTERS}
+    own = {
+        name: [line for line in lines if line["forecaster"] == name and line["settings"] == settings]
+        for name, settings in present.items()
     }
+    return {name: _mean_of_seeds(each) for name, each in own.items() if each}
 
 
 def paired_differences(ours: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Difference]:
@@ -123,10 +136,19 @@ def paired_differences(ours: Mapping[str, Any], other: Mapping[str, Any]) -> dic
     return compare(errors[0], errors[1], block_length(len(errors[0].weights), HORIZON, 1))
 
 
-def mean_of_seeds(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the means of all numbers of a forecaster over its seeds, entry by entry."""
+def _mean_of_seeds(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     entries = ("mae", "rmse", "coverage", "width", "absolute_by_origin", "squared_by_origin", "seconds")
     return {entry: np.mean([line[entry] for line in lines], axis=0).tolist() for entry in entries}
+
+
+def _describe_errors(errors: Float[np.ndarray, "origins horizon nodes targets"]) -> dict[str, Any]:
+    """Return errors by reach, and by origin over all steps and nodes, so that forecasters can be paired."""
+    return {
+        "mae": [float(np.abs(errors[:, :reach]).mean()) for reach in REACHES],
+        "rmse": [float(np.sqrt(np.square(errors[:, :reach]).mean())) for reach in REACHES],
+        "absolute_by_origin": np.abs(errors).mean(axis=(1, 2, 3)).round(6).tolist(),
+        "squared_by_origin": np.square(errors).mean(axis=(1, 2, 3)).round(6).tolist(),
+    }
 
 
 def _observed(panel: Panel, start: int) -> Float[np.ndarray, "origins horizon nodes targets"]:

@@ -32,6 +32,9 @@ class Difference(NamedTuple):
     low: float
     high: float
 
+    def __str__(self) -> str:
+        return f"{self.difference:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
+
     @property
     def is_clear(self) -> bool:
         """Whether the interval leaves out zero."""
