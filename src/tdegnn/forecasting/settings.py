@@ -118,7 +118,7 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
         c_learning_rate: How fast c learns.
         c_weight_decay: How strongly c is pulled to forward Euler.
         num_members: Number of networks, each with its own seed. Their mean is the forecast.
-        num_steps: Maximum number of optimizer steps. If None, enough to see each window 16 times, but at least 300 and
+        num_steps: Maximum number of optimizer steps. If None, enough to see each window 24 times, but at least 300 and
             at most 2,000.
         time_budget: Seconds that `fit` may take, or a text such as `"2min"`: fewer steps are made if need be. If None,
             there is no limit.

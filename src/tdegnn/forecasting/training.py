@@ -40,7 +40,7 @@ ROWS_PER_STEP = 2**13
 # Maximum number of windows of such a step: with more, steps cost more and learn no more (Chickenpox, tested to 440).
 WINDOWS_PER_STEP = 64
 # How often a training sees each window if `num_steps` is None, and the limits of its steps.
-NUM_EPOCHS, FEWEST_STEPS, MOST_STEPS = 16, 300, 2000
+NUM_EPOCHS, FEWEST_STEPS, MOST_STEPS = 24, 300, 2000
 # Maximum number of rows (windows times nodes) of a validation: on large panels it would take longer than the training.
 MOST_LOOKED_AT = 2**17
 # The stages of a training, for progress bars.
