@@ -130,10 +130,3 @@ def as_frames(
     """Reshape the forecasts of each node, which are side by side, to frames."""
     by_step: Tensor = flat.unflatten(-1, (sizes.horizon, sizes.num_targets))
     return by_step.movedim(2, 1)
-
-
-def leave_it_to_skip(readout: nn.Module, skip: nn.Module | None) -> None:
-    """Start the last map of a readout at zero if there is a skip: the skip forecasts alone at first."""
-    if skip is not None and isinstance(readout, nn.Linear):
-        nn.init.zeros_(readout.weight)
-        nn.init.zeros_(readout.bias)
