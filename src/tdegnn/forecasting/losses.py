@@ -45,10 +45,10 @@ class HuberLoss(Loss):
     """`r^2 / 2` up to `|r| = delta`, and beyond it the tangent `delta (|r| - delta / 2)` (Huber, 1964).
 
     Args:
-        delta: Where the square ends, in standard deviations of a node. Default: 0.3.
+        delta: Where the square ends, in standard deviations of a node. Default: 0.1.
     """
 
-    def __init__(self, delta: float = 0.3) -> None:
+    def __init__(self, delta: float = 0.1) -> None:
         super().__init__()
         check_finite(delta=delta)
         if delta <= 0:
