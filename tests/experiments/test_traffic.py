@@ -38,7 +38,8 @@ def test_forecasters_are_compared_hour_by_hour(small_week, tmp_path):
     shown = CliRunner().invoke(app, arguments)
     assert shown.exit_code == 0, shown.output
     assert "without edges minus default" in shown.output
-    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    naive, *lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert (naive["forecaster"], naive["coverage"]) == ("last value", [])
     assert [line["forecaster"] for line in lines] == ["default", "without edges", "c = [1]"]
     for line in lines:
         num_origins = STEPS - traffic.split_of(small_week) - traffic.HORIZON + 1
@@ -47,7 +48,7 @@ def test_forecasters_are_compared_hour_by_hour(small_week, tmp_path):
         assert line["rmse"][-1] == pytest.approx(np.sqrt(np.mean(line["squared_by_origin"])), rel=1e-4)
         assert len(line["coverage"]) == traffic.HORIZON
     again = CliRunner().invoke(app, [*arguments, "--json"])  # nothing is run again
-    assert len(out.read_text().splitlines()) == 3
+    assert len(out.read_text().splitlines()) == 4
     found = json.loads(again.output)
     assert found["forecasters"]["default"]["mae"] == pytest.approx(lines[0]["mae"])
     assert found["differences"][0]["of"] == "default"
