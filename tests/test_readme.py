@@ -22,8 +22,8 @@ SHELL_LINES = [
 # These train for a minute or more, need the run folder of such a training, or download; `tdegnn demo` has a test of its
 # own.
 SLOW = (
-    r"demo|pendulum|known-orders|order-found|depth|fetch|table[12]|traffic|ablation|runtimes|classify|predict|sweep|tdegnn fit|"
-    r"backtest|runs/"
+    r"demo|pendulum|known-orders|order-found|depth|fetch|table[12]|traffic|ablation|runtimes|classify|predict|sweep|"
+    r"tdegnn fit|backtest|runs/"
 )
 QUICK_COMMANDS = [line for line in SHELL_LINES if line.startswith("tdegnn") and not re.search(SLOW, line)]
 
