@@ -152,9 +152,7 @@ def test_steps_fit_into_what_is_left_of_a_budget():
 @pytest.mark.slow
 def test_a_budget_is_planned_once_and_kept_for_a_resumed_training(tmp_path, monkeypatch):
     settings = QUICK | dict(num_steps=None, hidden_channels=4, num_layers=1, time_budget=1.0)
-    began = time.monotonic()
     model = Forecaster(**settings).fit(PANEL, run=tmp_path / "run")
-    assert time.monotonic() - began < 5  # this machine may be busy; the plan is for one second
     planned = read_planned_steps(RunFolder.open(tmp_path / "run"))
     assert 10 <= planned <= 300
     monkeypatch.setattr(TimeBudget, "steps_of_training", lambda *_: 1)  # another machine
