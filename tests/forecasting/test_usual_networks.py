@@ -143,10 +143,10 @@ def test_wrong_budgets_are_refused(budget):
 
 def test_steps_fit_into_what_is_left_of_a_budget():
     budget = TimeBudget(100.0, time.monotonic() - 20.0)
-    assert budget.steps_of_training(0.1, 10**6) == pytest.approx(680, abs=5)
+    assert budget.steps_of_training(0.1, 10**6) == pytest.approx(720, abs=5)
     assert budget.steps_of_training(0.1, 50) == 50
     assert budget.steps_of_training(1e3, 50) == 10  # with fewer there is nothing to learn
-    assert budget.steps_of_trial(4, 0.1, 10**6) == 62
+    assert budget.steps_of_trial(4, 0.1, 10**6) == 100
 
 
 @pytest.mark.slow

@@ -114,7 +114,7 @@ class Forecaster(ForecasterSettings):
             if budget is not None:
                 kept_steps = planned_steps(run, resume=resume)
                 most = training.num_steps
-                training.plan(kept_steps or budget.steps_of_training(training.seconds_per_step(), most))
+                training.plan(kept_steps or budget.steps_of_training(training.time_step().in_all, most))
             if run is None:
                 fitted = training.run(None, on_look, on_progress)
             else:
@@ -426,7 +426,7 @@ class Forecaster(ForecasterSettings):
             training = ForecasterTraining(tried, task)
             if budget is not None:
                 most = training.num_steps
-                training.plan(budget.steps_of_trial(MOST_TRIALS, training.seconds_per_step(), most))
+                training.plan(budget.steps_of_trial(MOST_TRIALS, training.time_step().alone, most))
             return training.try_out(f"trying {name}", on_progress)
 
         scores = try_networks(score_of, has_edges=task.graph.num_edges > 0, num_nodes=task.graph.num_nodes)

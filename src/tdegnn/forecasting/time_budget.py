@@ -14,7 +14,7 @@ import pandas as pd
 from tdegnn.errors import InputError
 
 # Share of the budget for trials of networks, and the share of the rest that is planned: machines vary.
-TRIALS, PLANNED = 0.25, 0.85
+TRIALS, PLANNED = 0.4, 0.9
 # With fewer steps than this there is nothing to learn, whatever the budget.
 FEWEST_STEPS = 10
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median_low
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -80,6 +80,18 @@ class ForecastTask:
         return Ensemble(tuple(networks), self.maker, self.graph, self.node_features)
 
 
+class StepTime(NamedTuple):
+    """How many seconds a step takes.
+
+    Attributes:
+        alone: The step itself.
+        in_all: With its share of the validations, and the step of the second training that it brings with it.
+    """
+
+    alone: float
+    in_all: float
+
+
 class ForecasterTraining:
     """The training of a forecaster. Its constructor checks all settings.
 
@@ -120,8 +132,8 @@ class ForecasterTraining:
         """The settings of the run folder."""
         return self._task.config
 
-    def seconds_per_step(self) -> float:
-        """Return how long a step takes, with the validations and the second training that go with it."""
+    def time_step(self) -> StepTime:
+        """Return how long a step takes, alone and with all that goes with it."""
         tried = self._start(self._learned, self._num_steps)
         for _ in range(STEPS_TO_WARM_UP):
             tried.step()
@@ -131,7 +143,8 @@ class ForecasterTraining:
         of_step = (time.perf_counter() - began) / STEPS_TO_TIME
         began = time.perf_counter()
         tried.validate().cpu()
-        return 2 * of_step + (time.perf_counter() - began) / self._settings.validate_every
+        of_look = time.perf_counter() - began
+        return StepTime(of_step, 2 * of_step + of_look / self._settings.validate_every)
 
     def plan(self, num_steps: int) -> None:
         """Make at most this many steps, and keep that in the settings of the run folder."""
