@@ -54,7 +54,7 @@ from tdegnn.graph import Graph
 from tdegnn.parts import PartLike
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.loop import Look
-from tdegnn.training.network_choice import ChosenNetwork, choose_network, given_settings
+from tdegnn.training.network_choice import ChosenNetwork, choose_network, given_settings, without_given
 from tdegnn.training.order_choice import AUTO, ChosenOrder
 
 # Number of steps of the longest window that is embedded as a whole, unless the user says otherwise.
@@ -410,10 +410,7 @@ class Forecaster(ForecasterSettings):
         given = given_settings(self, ForecasterSettings)
         if self.network is None or (self.network == AUTO and given & {*NETWORK_SETTINGS}):
             return None
-        networks = {
-            name: {setting: value for setting, value in settings.items() if setting not in given}
-            for name, settings in USUAL_NETWORKS.items()
-        }
+        networks = without_given(USUAL_NETWORKS, given)
         if self.network != AUTO:
             return ChosenNetwork(self.network, networks[self.network])
         kept = ChosenNetwork.kept_by(run, resume=resume)

@@ -51,7 +51,7 @@ from tdegnn.parts import Part, PartLike, parts_from_record, parts_to_record
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import DeviceName, Precision, choose_placement
 from tdegnn.training.members import GroupDescent, OptimizerName
-from tdegnn.training.network_choice import ChosenNetwork, choose_network, given_settings
+from tdegnn.training.network_choice import ChosenNetwork, choose_network, given_settings, without_given
 from tdegnn.training.node_training import SelectBy
 from tdegnn.training.order_choice import AUTO, USUAL_ORDER, ChosenOrder, Order, order_by_score
 
@@ -430,10 +430,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         given = given_settings(self, NodeEstimator)
         if self.network is None or (self.network == AUTO and given & {*NETWORK_SETTINGS}):
             return None
-        networks = {
-            name: {setting: value for setting, value in settings.items() if setting not in given}
-            for name, settings in USUAL_NETWORKS.items()
-        }
+        networks = without_given(USUAL_NETWORKS, given)
         if self.network != AUTO:
             return ChosenNetwork(self.network, networks[self.network])
         kept = ChosenNetwork.kept_by(run, resume=resume)

@@ -81,3 +81,11 @@ def given_settings(estimator: Any, kind: type) -> set[str]:
         kind: The dataclass that has the defaults.
     """
     return {each.name for each in fields(kind) if each.init and getattr(estimator, each.name) != each.default}
+
+
+def without_given(networks: Mapping[str, Mapping[str, Any]], given: set[str]) -> dict[str, dict[str, Any]]:
+    """Return the settings of networks, by name, without those that the user gave."""
+    return {
+        name: {setting: value for setting, value in settings.items() if setting not in given}
+        for name, settings in networks.items()
+    }

@@ -23,7 +23,7 @@ from tdegnn.forecasting.intervals.base import (
     check_scale,
     with_context,
 )
-from tdegnn.forecasting.intervals.counts import CountIntervals, are_counts
+from tdegnn.forecasting.intervals.counts import CountIntervals, are_zero_heavy_counts
 from tdegnn.forecasting.intervals.coverage import interval_score
 from tdegnn.forecasting.intervals.fixed import ConformalIntervals
 from tdegnn.forecasting.intervals.normalized import NormalizedIntervals
@@ -127,7 +127,7 @@ def split_windows(num_windows: int, horizon: int) -> tuple[slice, slice] | None:
 def _choose(residuals: Residuals, coverage: float, scale: Scales | None, context: Context | None) -> str:
     if context is None:
         return FIXED
-    if are_counts(residuals, context, coverage):
+    if are_zero_heavy_counts(residuals, context, coverage):
         return COUNTS
     split = split_windows(len(residuals), residuals.shape[1])
     candidates = (FIXED, NORMALIZED)

@@ -141,7 +141,7 @@ class CountIntervals(Intervals):
         }
 
 
-def are_counts(residuals: Residuals, context: Context, coverage: float) -> bool:
+def are_zero_heavy_counts(residuals: Residuals, context: Context, coverage: float) -> bool:
     """Return whether series are counts with many zeros, of which enough are held out."""
     history = context.history
     if history is None:
