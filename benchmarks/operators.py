@@ -31,7 +31,7 @@ NODES, EDGES, CHANNELS, MEMBERS = 2708, 5278, 64, 10
 LARGE_NODES, LARGE_EDGES = 50_000, 500_000  # each edge counts both ways
 DIFFUSION, GOAL = "diffusion", 3.0
 # Their equations need what a large graph has no room for: all pairs of nodes, or a singular value decomposition.
-SMALL_GRAPHS_ONLY = ("learned-adjacency", "flode")
+SMALL_GRAPHS_ONLY = ("learned-adjacency", "together", "flode")
 
 
 def measure() -> Iterator[tuple[str, float, str] | tuple[str, float, str, float]]:

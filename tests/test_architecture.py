@@ -43,6 +43,7 @@ ALLOWED |= {
     "rivals": PRODUCT | {"forecasting"},
     "experiments": PRODUCT | {"forecasting", "nodes", "rivals"},
     "cli": PRODUCT | {"forecasting", "nodes", "experiments"},
+    "__main__": {"cli"},
 }
 
 

@@ -37,6 +37,15 @@ def test_version(capsys):
     assert run(capsys, "--version") == (0, f"tdegnn {__version__}\n", "")
 
 
+@pytest.mark.slow
+def test_the_package_is_a_program_too():
+    command = [sys.executable, "-m", "tdegnn"]
+    assert subprocess.run([*command, "--version"], capture_output=True, text=True).stdout == f"tdegnn {__version__}\n"
+    wrong = subprocess.run([*command, "forcast"], capture_output=True, text=True)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr.startswith("Error: No such command 'forcast'")
+
+
 def test_explain_prints_a_report(capsys):
     code, out, err = run(capsys, "explain", "1.4,0.2,-0.6")
     assert (code, err) == (0, "")

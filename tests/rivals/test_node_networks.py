@@ -141,13 +141,15 @@ def test_fagcn_is_its_equation(direction):
     torch.testing.assert_close(network(features, graph), network.readout(state))
 
 
+@pytest.mark.parametrize("num_input_layers", [1, 2, 3])
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_linkx_is_that_of_pyg(direction):
+def test_linkx_is_that_of_pyg(direction, num_input_layers):
     graph, features = small_graph(direction), sparse_features()
-    network = make(NODE_NETWORKS["LINKX"]).train()
+    network = make(NODE_NETWORKS["LINKX"], num_input_layers=num_input_layers).train()
     for _ in range(3):
         network(features, graph)  # batch norm has seen something
-    pyg = LINKX(NUM_NODES, NUM_FEATURES, HIDDEN, NUM_OUTPUTS, num_layers=3).double().eval()
+    layers = dict(num_layers=3, num_edge_layers=num_input_layers, num_node_layers=num_input_layers)
+    pyg = LINKX(NUM_NODES, NUM_FEATURES, HIDDEN, NUM_OUTPUTS, **layers).double().eval()
     left, right = network.joint_map.weight.chunk(2, dim=1)
     parts = {
         "edge_lin": dict(weight=network.adjacency_map.weight.T, bias=network.adjacency_map.bias),
@@ -158,6 +160,14 @@ def test_linkx_is_that_of_pyg(direction):
     }
     for index, (linear, norm) in enumerate(zip(network.hidden_maps, network.norms, strict=True)):
         parts |= {f"final_mlp.lins.{index}": linear.state_dict(), f"final_mlp.norms.{index}.module": norm.state_dict()}
+    for index, (norm, linear) in enumerate(network.deeper_feature_maps):
+        parts |= {
+            f"node_mlp.norms.{index}.module": norm.state_dict(),
+            f"node_mlp.lins.{index + 1}": linear.state_dict(),
+        }
+    for index, (norm, linear) in enumerate(network.deeper_adjacency_maps):
+        before = "edge_norm" if index == 0 else f"edge_mlp.norms.{index - 1}.module"
+        parts |= {before: norm.state_dict(), f"edge_mlp.lins.{index}": linear.state_dict()}
     pyg.load_state_dict({f"{part}.{name}": value for part, state in parts.items() for name, value in state.items()})
     torch.testing.assert_close(network.eval()(features, graph), pyg(features.to_dense(), graph.messages[0]))
 

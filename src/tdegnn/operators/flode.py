@@ -137,8 +137,10 @@ def _largest(matrix: scipy.sparse.csr_array, rank: int, device: torch.device) ->
     forward = SparseMatrix.from_scipy(matrix).to(device, torch.float64)
     for _ in range(ITERATIONS):
         basis = torch.linalg.qr(forward.transposed @ torch.linalg.qr(forward @ basis)[0])[0]
-    left, values, right = torch.linalg.svd(forward @ basis, full_matrices=False)
-    return left[:, :rank], values[:rank], basis @ right[:rank].mT
+    tall, corner = torch.linalg.qr(forward @ basis)
+    # The corner is small. On CUDA devices its decomposition does not always converge where values are repeated.
+    left, values, right = (each.to(device) for each in torch.linalg.svd(corner.cpu()))
+    return tall @ left[:, :rank], values[:rank], basis @ right[:rank].mT
 
 
 def _decompose_symmetric(dense: Float[Tensor, "nodes nodes"]) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,8 +1,8 @@
-"""LINKX (Lim et al., 2021): adjacency rows and features, each through a linear map, joined by a perceptron.
+"""LINKX (Lim et al., 2021): adjacency rows and features, each through a map of their own, joined by a perceptron.
 
-`H_A = A' W_A`, `H_X = X W_X`, `scores = MLP(relu(W [H_A, H_X] + H_A + H_X))`, with batch norm after the relu of each
-hidden layer of the MLP. The same as PyG's `LINKX`, which takes neither sparse features nor our dropout masks. Weights
-belong to nodes, so the network is bound to the graph it was made for.
+`H_A = MLP_A(A')`, `H_X = MLP_X(X)`, `scores = MLP(relu(W [H_A, H_X] + H_A + H_X))`, with batch norm after the relu of
+each hidden layer of an MLP. The same as PyG's `LINKX`, which takes neither sparse features nor our dropout masks.
+Weights belong to nodes, so the network is bound to the graph it was made for.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tdegnn.adjacency import received_matrix
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, check_count
 from tdegnn.graph import Graph
 from tdegnn.nets.node_network import Features, apply_linear
 from tdegnn.rivals.nodes.base import RivalNodeNetwork
@@ -21,17 +21,24 @@ from tdegnn.rivals.nodes.base import RivalNodeNetwork
 class LinkxNetwork(RivalNodeNetwork):
     """Adjacency rows and features to scores.
 
-    The layers are those of the last perceptron, including the readout; hidden dropout applies to its states. Outer
-    dropout applies to features and edges (published: 0).
+    The layers are those of the last perceptron, including the readout; hidden dropout applies to the states of all
+    perceptrons. Outer dropout applies to features and edges (published: 0).
+
+    Args:
+        num_input_layers: Layers of the maps of adjacency rows and of features. Published: 1 or 2. Default: 1, which is
+            a linear map.
     """
 
-    equation = "scores = MLP(relu(W [H_A, H_X] + H_A + H_X)), H_A = A' W_A, H_X = X W_X"
+    equation = "scores = MLP(relu(W [H_A, H_X] + H_A + H_X)), H_A = MLP_A(A'), H_X = MLP_X(X)"
     citation = "Lim et al., 2021, Large scale learning on non-homophilous graphs"
 
-    def _make_layers(self) -> None:
+    def _make_layers(self, num_input_layers: int = 1) -> None:
+        check_count(num_input_layers=num_input_layers)
         channels, num_hidden = self.hidden_channels, self.num_layers - 1
         self.adjacency_map = nn.Linear(self.num_nodes, channels)
         self.feature_map = nn.Linear(self.num_features, channels)
+        self.deeper_adjacency_maps = _hidden_layers(channels, num_input_layers - 1)
+        self.deeper_feature_maps = _hidden_layers(channels, num_input_layers - 1)
         self.joint_map = nn.Linear(2 * channels, channels)
         self.hidden_maps = nn.ModuleList(nn.Linear(channels, channels) for _ in range(num_hidden))
         self.norms = nn.ModuleList(nn.BatchNorm1d(channels) for _ in range(num_hidden))
@@ -48,9 +55,20 @@ class LinkxNetwork(RivalNodeNetwork):
         adjacency = received_matrix(graph, self.adjacency_map.weight)
         from_adjacency = apply_linear(self.adjacency_map, drop.input(adjacency))
         from_features = apply_linear(self.feature_map, drop.input(features))
+        for norm, linear in self.deeper_adjacency_maps:
+            from_adjacency = linear(drop.hidden(norm(torch.relu(from_adjacency))))
+        for norm, linear in self.deeper_feature_maps:
+            from_features = linear(drop.hidden(norm(torch.relu(from_features))))
         joined = self.joint_map(torch.cat([from_adjacency, from_features], dim=-1))
         state = torch.relu(joined + from_adjacency + from_features)
         for linear, norm in zip(self.hidden_maps, self.norms, strict=True):
             state = drop.hidden(norm(torch.relu(linear(state))))
         outputs: Tensor = self.readout(state)
         return outputs
+
+
+def _hidden_layers(channels: int, number: int) -> nn.ModuleList:
+    """Return the batch norm and the linear map of each layer after the first."""
+    return nn.ModuleList(
+        nn.ModuleList([nn.BatchNorm1d(channels), nn.Linear(channels, channels)]) for _ in range(number)
+    )
