@@ -21,6 +21,7 @@ from tdegnn.experiments.table1 import DATASETS, FIXED, LEARNED, SYSTEMS, summari
 from tests.best_page import renew_searched
 from tests.markdown import as_table, heading, put_into_page
 from tests.operators_page import renew_operators
+from tests.series_page import renew_series_search
 from tests.traffic_page import renew_traffic
 from tests.zoo import LINES, ROOT
 
@@ -191,6 +192,7 @@ def renew(page):
     page = put_into_page(page, "gain", render_gains(cells))
     page = renew_searched(page, LINES.parent)
     page = renew_traffic(page, LINES.parent / "traffic.jsonl")
+    page = renew_series_search(page, LINES.parent / "table2_searched.jsonl")
     page = renew_operators(page, LINES.parent / "operators_h200.json")
     rules = summarize_rules(read_lines(RULES_LINES, RULE_LINES))
     return put_into_page(page, "operators by rule", render_rules(rules)) if rules else page

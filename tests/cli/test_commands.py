@@ -40,8 +40,9 @@ def test_version(capsys):
 @pytest.mark.slow
 def test_the_package_is_a_program_too():
     command = [sys.executable, "-m", "tdegnn"]
-    assert subprocess.run([*command, "--version"], capture_output=True, text=True).stdout == f"tdegnn {__version__}\n"
-    wrong = subprocess.run([*command, "forcast"], capture_output=True, text=True)
+    right = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+    assert right.stdout == f"tdegnn {__version__}\n"
+    wrong = subprocess.run([*command, "forcast"], capture_output=True, text=True, check=False)
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert wrong.stderr.startswith("Error: No such command 'forcast'")
 

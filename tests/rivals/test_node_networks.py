@@ -160,14 +160,12 @@ def test_linkx_is_that_of_pyg(direction, num_input_layers):
     }
     for index, (linear, norm) in enumerate(zip(network.hidden_maps, network.norms, strict=True)):
         parts |= {f"final_mlp.lins.{index}": linear.state_dict(), f"final_mlp.norms.{index}.module": norm.state_dict()}
-    for index, (norm, linear) in enumerate(network.deeper_feature_maps):
-        parts |= {
-            f"node_mlp.norms.{index}.module": norm.state_dict(),
-            f"node_mlp.lins.{index + 1}": linear.state_dict(),
-        }
-    for index, (norm, linear) in enumerate(network.deeper_adjacency_maps):
-        before = "edge_norm" if index == 0 else f"edge_mlp.norms.{index - 1}.module"
-        parts |= {before: norm.state_dict(), f"edge_mlp.lins.{index}": linear.state_dict()}
+    for index, layer in enumerate(network.deeper_feature_maps):
+        norm, linear = f"node_mlp.norms.{index}.module", f"node_mlp.lins.{index + 1}"
+        parts |= {norm: layer.norm.state_dict(), linear: layer.linear.state_dict()}
+    for index, layer in enumerate(network.deeper_adjacency_maps):
+        norm = "edge_norm" if index == 0 else f"edge_mlp.norms.{index - 1}.module"
+        parts |= {norm: layer.norm.state_dict(), f"edge_mlp.lins.{index}": layer.linear.state_dict()}
     pyg.load_state_dict({f"{part}.{name}": value for part, state in parts.items() for name, value in state.items()})
     torch.testing.assert_close(network.eval()(features, graph), pyg(features.to_dense(), graph.messages[0]))
 

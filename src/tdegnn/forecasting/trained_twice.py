@@ -72,18 +72,28 @@ class WindowedSeries:
             judged: Windows to choose the step by.
             penalties: Penalties of the linear skip. If None, chosen by `judged`.
         """
+        return self.start_members([(config, seed) for seed in seeds], training_steps, judged, penalties)
+
+    def start_members(
+        self,
+        members: Sequence[tuple[NetworkConfig, int]],
+        training_steps: range,
+        judged: WindowSet,
+        penalties: Penalties | None = None,
+    ) -> tuple[SeriesTraining, Penalties | None]:
+        """Return a training of several configurations of one shape, each with its seed, as `start` does."""
         units, device = self.maker.target_scales, self.placement.device
         training = self.windows.predicting(training_steps)
         sizes = self.maker.sizes(self.graph.num_nodes)
-        networks = [config.build(sizes, seed).to(device) for seed in seeds]
+        networks = [config.build(sizes, seed).to(device) for config, seed in members]
         penalties = start_at_ridge(networks, training, judged, self.graph, units, penalties)
         started = SeriesTraining(
             networks,
-            [config.descent] * len(seeds),
+            [config.descent for config, _ in members],
             self.graph,
             training,
             judged,
-            batch_size=config.batch_size,
+            batch_size=members[0][0].batch_size,
             units=units,
             placement=self.placement,
         )

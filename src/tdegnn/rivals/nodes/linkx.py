@@ -7,13 +7,15 @@ Weights belong to nodes, so the network is bound to the graph it was made for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from tdegnn.adjacency import received_matrix
 from tdegnn.errors import InputError, check_count
-from tdegnn.graph import Graph
+from tdegnn.graph import Graph, State
 from tdegnn.nets.node_network import Features, apply_linear
 from tdegnn.rivals.nodes.base import RivalNodeNetwork
 
@@ -37,8 +39,8 @@ class LinkxNetwork(RivalNodeNetwork):
         channels, num_hidden = self.hidden_channels, self.num_layers - 1
         self.adjacency_map = nn.Linear(self.num_nodes, channels)
         self.feature_map = nn.Linear(self.num_features, channels)
-        self.deeper_adjacency_maps = _hidden_layers(channels, num_input_layers - 1)
-        self.deeper_feature_maps = _hidden_layers(channels, num_input_layers - 1)
+        self.deeper_adjacency_maps = nn.ModuleList(DeeperLayer(channels) for _ in range(num_input_layers - 1))
+        self.deeper_feature_maps = nn.ModuleList(DeeperLayer(channels) for _ in range(num_input_layers - 1))
         self.joint_map = nn.Linear(2 * channels, channels)
         self.hidden_maps = nn.ModuleList(nn.Linear(channels, channels) for _ in range(num_hidden))
         self.norms = nn.ModuleList(nn.BatchNorm1d(channels) for _ in range(num_hidden))
@@ -55,10 +57,10 @@ class LinkxNetwork(RivalNodeNetwork):
         adjacency = received_matrix(graph, self.adjacency_map.weight)
         from_adjacency = apply_linear(self.adjacency_map, drop.input(adjacency))
         from_features = apply_linear(self.feature_map, drop.input(features))
-        for norm, linear in self.deeper_adjacency_maps:
-            from_adjacency = linear(drop.hidden(norm(torch.relu(from_adjacency))))
-        for norm, linear in self.deeper_feature_maps:
-            from_features = linear(drop.hidden(norm(torch.relu(from_features))))
+        for layer in self.deeper_adjacency_maps:
+            from_adjacency = layer(from_adjacency, drop.hidden)
+        for layer in self.deeper_feature_maps:
+            from_features = layer(from_features, drop.hidden)
         joined = self.joint_map(torch.cat([from_adjacency, from_features], dim=-1))
         state = torch.relu(joined + from_adjacency + from_features)
         for linear, norm in zip(self.hidden_maps, self.norms, strict=True):
@@ -67,8 +69,15 @@ class LinkxNetwork(RivalNodeNetwork):
         return outputs
 
 
-def _hidden_layers(channels: int, number: int) -> nn.ModuleList:
-    """Return the batch norm and the linear map of each layer after the first."""
-    return nn.ModuleList(
-        nn.ModuleList([nn.BatchNorm1d(channels), nn.Linear(channels, channels)]) for _ in range(number)
-    )
+class DeeperLayer(nn.Module):
+    """A layer of an input map after its first: batch norm of what the relu leaves, dropout, and a linear map."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(channels)
+        self.linear = nn.Linear(channels, channels)
+
+    def forward(self, state: State, drop: Callable[[State], State]) -> State:
+        """Return the next state."""
+        answer: State = self.linear(drop(self.norm(torch.relu(state))))
+        return answer

@@ -1,0 +1,215 @@
+"""Table 2 with the same small search for every system, ours and the published ones.
+
+Twelve configurations of each system are drawn: four of each of three sizes, or three of each of four kinds of networks.
+All systems get the same numbers. Each configuration is trained with two seeds on the training steps. The best by mean
+validation error is trained honestly with ten seeds (`series_rows.py`). Then the best of ours is trained with every rule
+for c, from the same first weights. Test steps are used by these last two only, and choose nothing.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from tdegnn.experiments.drawn_configs import Range, draw
+from tdegnn.experiments.gain import Gain
+from tdegnn.experiments.records import LineKind, append_lines, describe_environment, read_lines
+from tdegnn.experiments.series_rows import NUM_LOOKS, PreparedSeries, prepare_series, train_honestly
+from tdegnn.experiments.series_tasks import NUM_SEEDS, OURS, TASKS
+from tdegnn.forecasting.series_config import SeriesConfig
+from tdegnn.rivals.series.config import AnySeriesConfig, SeriesRivalConfig
+from tdegnn.rivals.series.registry import SERIES_NETWORKS
+from tdegnn.training.devices import Placement
+from tdegnn.training.loop import fit
+from tdegnn.training.members import GroupDescent
+
+TRIAL, ROW, RULES = "trial", "row", "rules"
+SYSTEMS = (*SERIES_NETWORKS, *OURS)
+EULER = "DE-GNN"  # c = [1]
+NUM_CONFIGS, SEARCH_SEEDS = 12, (0, 1)
+RANGES: dict[str, Range] = {
+    "learning_rate": (1e-3, 2e-2, True),
+    "weight_decay": (1e-4, 3e-2, True),
+    "dropout": (0.0, 0.5, False),
+}
+RIVAL_SHAPES: tuple[dict[str, Any], ...] = tuple({"hidden_channels": channels} for channels in (16, 32, 64))
+WINDOWS = {"states": "windows", "state_norm": "layer-norm", "readout": "two-layer", "order": 2}
+OUR_SHAPES: tuple[dict[str, Any], ...] = (
+    {"skip": "linear"},
+    {"skip": "by-node"},
+    {**WINDOWS, "skip": "linear", "identity_channels": 8},
+    {**WINDOWS, "skip": "none"},
+)
+SEARCHED_LINES = LineKind(
+    "the search of Table 2",
+    {
+        "dataset": str,
+        "system": str,
+        "window": int,
+        "stage": str,
+        "seed": int,
+        "validation_mse": float,
+        "configuration": dict,
+    },
+    identity=("dataset", "system", "window", "stage", "seed", "configuration"),
+)
+
+
+@dataclass(frozen=True)
+class SeriesCell:
+    """A dataset with a window, and a system on it.
+
+    Attributes:
+        dataset: One of `TASKS`.
+        window: Number of steps that a forecast sees.
+        system: One of `SYSTEMS`.
+    """
+
+    dataset: str
+    window: int
+    system: str
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """What all its lines share."""
+        return {"dataset": self.dataset, "window": self.window, "system": self.system}
+
+    def drawn(self) -> list[list[AnySeriesConfig]]:
+        """Return the configurations that are tried. Those of one list can be trained together."""
+        shapes = OUR_SHAPES if self.system in OURS else RIVAL_SHAPES
+        random = np.random.default_rng(zlib.crc32(self.dataset.encode()))
+        return [
+            [self._config(shape, draw(random, RANGES)) for _ in range(NUM_CONFIGS // len(shapes))] for shape in shapes
+        ]
+
+    def _config(self, shape: Mapping[str, Any], numbers: Mapping[str, float]) -> AnySeriesConfig:
+        task, descent = TASKS[self.dataset], GroupDescent(numbers["learning_rate"], numbers["weight_decay"])
+        usual: dict[str, Any] = {
+            "dropout": numbers["dropout"],
+            "embedding": descent,
+            "num_steps": task.num_steps,
+            "batch_size": task.batch_size,
+        }
+        if self.system in OURS:
+            return SeriesConfig(self.system, **usual, spatial=descent, **shape)
+        return SeriesRivalConfig(self.system, **usual, **shape)
+
+
+def search_cell(cell: SeriesCell, path: Path, placement: Placement) -> None:
+    """Search the settings of a system and train the best with ten seeds, unless `path` has its lines.
+
+    Args:
+        cell: The dataset, the window and the system.
+        path: File that gets a line per configuration and seed.
+        placement: Where to compute.
+    """
+    known = read_lines(path, SEARCHED_LINES, **{name: [value] for name, value in cell.row.items()})
+    if any(line["stage"] == ROW for line in known):
+        return
+    prepared = prepare_series(cell.dataset, cell.window, placement)
+    errors = [
+        (config, each) for configs in cell.drawn() for config, each in _validate(prepared, configs, placement).items()
+    ]
+    best, _ = min(errors, key=lambda pair: _mean(pair[1]))
+    trials = [
+        {"stage": TRIAL, "seed": seed, "validation_mse": error, "test_mse": None, "configuration": config.to_record()}
+        for config, each in errors
+        for seed, error in zip(SEARCH_SEEDS, each, strict=True)
+    ]
+    _add_lines(path, cell, [*trials, *_train_rows(ROW, prepared, best, placement)], placement)
+
+
+def train_rules(dataset: str, window: int, path: Path, placement: Placement) -> None:
+    """Train the best of our configurations with every rule for c, unless `path` has the lines.
+
+    Args:
+        dataset: One of `TASKS`.
+        window: Number of steps that a forecast sees.
+        path: File with the lines of `search_cell` of our systems. It gets a line per rule and seed.
+        placement: Where to compute.
+    """
+    lines = read_lines(path, SEARCHED_LINES, dataset=[dataset], window=[window])
+    by_system = {system: [line for line in lines if line["system"] == system] for system in OURS}
+    if any(line["stage"] == RULES for line in lines) or not all(by_system.values()):
+        return
+    best: tuple[float, AnySeriesConfig] | None = None
+    for system, own in by_system.items():
+        for config in (config for configs in SeriesCell(dataset, window, system).drawn() for config in configs):
+            trials = [
+                line["validation_mse"]
+                for line in own
+                if line["stage"] == TRIAL and line["configuration"] == config.to_record()
+            ]
+            if best is None or _mean(trials) < best[0]:
+                best = (_mean(trials), config)
+    assert best is not None
+    prepared = prepare_series(dataset, window, placement)
+    for system in OURS:
+        config = replace(cast(SeriesConfig, best[1]), system=system)
+        found = list(_train_rows(RULES, prepared, config, placement))
+        _add_lines(path, SeriesCell(dataset, window, system), found, placement)
+
+
+def summarize_searched(
+    lines: Sequence[Mapping[str, Any]], stage: str
+) -> dict[tuple[str, int, str], list[Mapping[str, Any]]]:
+    """Return the lines of a stage by dataset, window and system, in the order of seeds."""
+    cells: dict[tuple[str, int, str], list[Mapping[str, Any]]] = {}
+    for line in lines:
+        if line["stage"] == stage:
+            cells.setdefault((line["dataset"], line["window"], line["system"]), []).append(line)
+    return {key: sorted(own, key=lambda line: line["seed"]) for key, own in cells.items()}
+
+
+def worth_of_rules(
+    cells: Mapping[tuple[str, int, str], Sequence[Mapping[str, Any]]],
+) -> dict[tuple[str, int, str], Gain]:
+    """Return by how much each rule for c lowers the squared error of c = [1], paired over the test steps.
+
+    Args:
+        cells: The lines of the stage `RULES`, as `summarize_searched` returns them. Errors are means over the seeds.
+    """
+    by_step = {key: np.mean([line["test_mse_by_step"] for line in own], axis=0).ravel() for key, own in cells.items()}
+    return {
+        (dataset, window, system): Gain.of((by_step[dataset, window, EULER] - errors).tolist())
+        for (dataset, window, system), errors in by_step.items()
+        if system != EULER and (dataset, window, EULER) in by_step
+    }
+
+
+def _validate(
+    prepared: PreparedSeries, configs: Sequence[AnySeriesConfig], placement: Placement
+) -> dict[AnySeriesConfig, list[float]]:
+    """Return the lowest validation errors of configurations, per seed, all trained together."""
+    validation = prepared.windows.predicting(prepared.split.validation)
+    members = [(config, seed) for config in configs for seed in SEARCH_SEEDS]
+    training, _ = prepared.windowed(placement).start_members(members, prepared.split.training, validation)
+    num_steps = configs[0].num_steps
+    fit(training, num_steps=num_steps, validate_every=max(1, num_steps // NUM_LOOKS))
+    errors = training.best_errors.tolist()
+    size = len(SEARCH_SEEDS)
+    return {config: errors[size * place : size * (place + 1)] for place, config in enumerate(configs)}
+
+
+def _train_rows(
+    stage: str, prepared: PreparedSeries, config: AnySeriesConfig, placement: Placement
+) -> Iterator[dict[str, Any]]:
+    outcomes = train_honestly(prepared, config, range(NUM_SEEDS), placement)
+    for seed, outcome in enumerate(outcomes):
+        yield {"stage": stage, "seed": seed, **outcome, "configuration": config.to_record()}
+
+
+def _add_lines(path: Path, cell: SeriesCell, lines: Sequence[Mapping[str, Any]], placement: Placement) -> None:
+    shared = cell.row | {"protocol": "honest"} | describe_environment(placement.device)
+    append_lines(path, [{**line, **shared} for line in lines], SEARCHED_LINES)
+
+
+def _mean(errors: Sequence[float]) -> float:
+    """Return the mean error. One that is not a number is the worst."""
+    mean = float(np.mean(errors))
+    return np.inf if np.isnan(mean) else mean

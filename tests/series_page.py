@@ -1,0 +1,28 @@
+"""The tables of results/README.md about Table 2 with a search for every system: see `results_page.py`."""
+
+from statistics import fmean, pstdev
+
+from tdegnn.experiments.records import read_lines
+from tdegnn.experiments.series_search import ROW, RULES, SEARCHED_LINES, SYSTEMS, summarize_searched, worth_of_rules
+from tests.markdown import as_table, heading, put_into_page
+
+
+def renew_series_search(page, path):
+    """Return the page with the tables of `tdegnn reproduce series-rows`."""
+    lines = read_lines(path, SEARCHED_LINES)
+    rows, rules = summarize_searched(lines, ROW), summarize_searched(lines, RULES)
+    tasks = sorted({key[:2] for key in rows})
+
+    def text(task, system):
+        own = rows.get((*task, system))
+        if own is None:
+            return "-"
+        errors = [line["test_mse"] for line in own]
+        on_validation = fmean(line["validation_mse"] for line in own)
+        return f"{on_validation:.3f} / {fmean(errors):.3f} ± {pstdev(errors):.3f}"
+
+    header = ["system", *(f"{heading(name)}, {window} lags" for name, window in tasks)]
+    table = [[system, *(text(task, system) for task in tasks)] for system in SYSTEMS]
+    page = put_into_page(page, "searched series row", as_table([header, *table]))
+    worth = [[heading(key[0]), str(key[1]), key[2], gain.text(4)] for key, gain in worth_of_rules(rules).items()]
+    return put_into_page(page, "series rule", as_table([["dataset", "lags", "system", "lower than c = [1] by"], *worth]))
