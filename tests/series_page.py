@@ -25,4 +25,5 @@ def renew_series_search(page, path):
     table = [[system, *(text(task, system) for task in tasks)] for system in SYSTEMS]
     page = put_into_page(page, "searched series row", as_table([header, *table]))
     worth = [[heading(key[0]), str(key[1]), key[2], gain.text(4)] for key, gain in worth_of_rules(rules).items()]
-    return put_into_page(page, "series rule", as_table([["dataset", "lags", "system", "lower than c = [1] by"], *worth]))
+    header = ["dataset", "lags", "system", "lower than c = [1] by"]
+    return put_into_page(page, "series rule", as_table([header, *worth]))

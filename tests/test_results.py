@@ -89,6 +89,26 @@ def test_the_page_has_the_tables_of_the_result_lines():
     assert results_page.renew_honest(honest) == honest, "run `make results`"
 
 
+def test_every_operator_is_trained_with_every_rule_on_every_dataset():
+    from tdegnn.experiments.operator_rules import RULE_LINES, complete_datasets, operator_rows, summarize_rules
+    from tdegnn.experiments.table1 import DATASETS
+
+    cells = summarize_rules(read_lines(RESULTS / "operator_rules.jsonl", RULE_LINES))
+    assert set(cells) == {(dataset, row) for dataset in DATASETS for row in operator_rows()}
+    assert complete_datasets(cells, DATASETS) == list(DATASETS)
+    assert all(sorted(cell.test_accuracies) == list(range(10)) for own in cells.values() for cell in own.cells.values())
+
+
+def test_the_page_on_speed_has_the_numbers_of_large_panels():
+    measured = json.loads((RESULTS / "large_panels.json").read_text())["lines"]
+    assert all(line["met"] for line in measured)
+    by_name = {line["name"]: line["value"] for line in measured}
+    page = (RESULTS.parent / "docs" / "performance.md").read_text()
+    assert f"takes {by_name['fit of 2,000 nodes x 3,000 steps, two threads']:.0f} s on two idle" in page
+    assert f"{by_name['its peak memory, imports included'] / 1000:.1f} GB, imports included" in page
+    assert f"takes {1000 * by_name['a forecast of 207 nodes x 12 steps, two threads']:.0f} ms" in page
+
+
 def test_tables_without_lines_name_the_command(tmp_path):
     page = best_page.renew_searched("", tmp_path)
     assert page.count("Not run yet: `tdegnn reproduce best --out results/best.jsonl`.") == 4

@@ -19,6 +19,7 @@ from tdegnn.cli.options import (
     choose_names,
 )
 from tdegnn.cli.output import print_json, print_table, progress_bar
+from tdegnn.cli.reproduce.operators import Workers
 
 
 def defaults(
@@ -29,6 +30,7 @@ def defaults(
     ),
     out: ResultLines = Path("runs/defaults.jsonl"),
     report: Report = False,
+    workers: Workers = 1,
     device: Device = DeviceOption.AUTO,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -37,16 +39,15 @@ def defaults(
     from tdegnn.experiments.defaults import COLUMNS, DEFAULT, DEFAULT_LINES, TUNED, compare_defaults, try_defaults
     from tdegnn.experiments.node_results import NODE_LINES, paired_gain
     from tdegnn.experiments.records import read_lines
+    from tdegnn.experiments.side_by_side import compute_cells
     from tdegnn.experiments.table1 import DATASETS
 
     datasets = choose_names(dataset, DATASETS, "dataset")
     check_report(report, out)
     if not report:
-        with progress_bar(len(datasets) * splits, "defaults", is_quiet=quiet or as_json) as tick:
-            for name in datasets:
-                for split in range(splits):
-                    try_defaults(name, split, out, device.value)
-                    tick(f"{name} {split}")
+        asked = [(name, split, out, device.value) for name in datasets for split in range(splits)]
+        with progress_bar(len(asked), "defaults", is_quiet=quiet or as_json) as tick:
+            compute_cells(try_defaults, asked, workers, lambda cell: tick(f"{cell[0]} {cell[1]}"))
     lines = read_lines(out, DEFAULT_LINES, dataset=datasets)
     cells = compare_defaults(lines, read_lines(table1, NODE_LINES, dataset=datasets))
     found = [name for name in datasets if (name, DEFAULT) in cells]
