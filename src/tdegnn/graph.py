@@ -77,15 +77,8 @@ class Graph:
         self.num_nodes = _check_num_nodes(num_nodes, sources, targets)
         self.direction: Direction = direction
         self.is_weighted = edge_weight is not None
-        weights = np.ones(len(sources)) if edge_weight is None else _check_weights(edge_weight, len(sources))
-        self._adjacency = _assemble(
-            sources,
-            targets,
-            weights,
-            self.num_nodes,
-            is_weighted=self.is_weighted,
-            keep_self_loops=keep_self_loops,
-        )
+        weights = None if edge_weight is None else _check_weights(edge_weight, len(sources))
+        self._adjacency = _assemble(sources, targets, weights, self.num_nodes, keep_self_loops=keep_self_loops)
         self._matrices: dict[tuple[str, torch.device, torch.dtype], SparseMatrix | Tensor] = {}
         self._copied_messages: tuple[tuple[int, torch.device, torch.dtype], Tensor, Tensor] | None = None
 
@@ -166,9 +159,8 @@ class Graph:
     def with_direction(self, direction: Direction) -> Graph:
         """Return a graph with the same edges and weights, received along another direction."""
         # Not from `edge_index`: NumPy cannot read a tensor that is made while members are batched.
-        edges = np.stack([self._adjacency.row, self._adjacency.col])
         weights = self._adjacency.data if self.is_weighted else None
-        return Graph(edges, self.num_nodes, weights, direction, keep_self_loops=True)
+        return Graph(self._edge_ends, self.num_nodes, weights, direction, keep_self_loops=True)
 
     def with_self_loops(self) -> Graph:
         """Return a graph whose nodes also receive from themselves. New self-loops weigh 1; others keep their weight."""
@@ -193,7 +185,11 @@ class Graph:
     @cached_property
     def edge_index(self) -> Int[Tensor, "2 edges"]:
         """Sources and targets of the edges, sorted by source."""
-        return _kept(np.stack([self._adjacency.row, self._adjacency.col]), torch.int64)
+        return _kept(self._edge_ends, torch.int64)
+
+    @property
+    def _edge_ends(self) -> Int[np.ndarray, "2 edges"]:
+        return np.stack(self._adjacency.tocoo(copy=False).coords)
 
     @cached_property
     def edge_weight(self) -> Float[Tensor, " edges"]:
@@ -203,15 +199,20 @@ class Graph:
     @cached_property
     def is_symmetric(self) -> bool:
         """Whether each edge also goes the other way, with the same weight."""
-        forward = self._adjacency.tocsr()
-        return bool((forward != forward.T).nnz == 0)
+        return bool((self._adjacency != self._adjacency.T).nnz == 0)
 
     @cached_property
     def received(self) -> scipy.sparse.coo_array:
         """A': row i weighs what node i receives."""
-        forward = self._adjacency.tocsr()
-        by_direction = {"out": forward, "in": forward.T, "both": forward.maximum(forward.T)}
-        return by_direction[self.direction].tocoo()
+        return self._received_by_row.tocoo(copy=False)
+
+    @cached_property
+    def _received_by_row(self) -> scipy.sparse.csr_array:
+        if self.direction == "out":
+            return self._adjacency
+        # The transposed matrix is made once: `maximum` would make it again.
+        turned = self._adjacency.T.tocsr()
+        return turned if self.direction == "in" else self._adjacency.maximum(turned)
 
     @cached_property
     def messages(self) -> tuple[Int[Tensor, "2 messages"], Float[Tensor, " messages"]]:
@@ -223,10 +224,14 @@ class Graph:
     @cached_property
     def _normalized(self) -> scipy.sparse.csr_array:
         """P, in float64. A node that receives nothing, or that no node receives, has zeros: nothing is divided by 0."""
-        received = self.received
+        received = self._received_by_row
         row_scale = _inverse_square_root(received.sum(axis=1))
         column_scale = _inverse_square_root(received.sum(axis=0))
-        return (scipy.sparse.diags_array(row_scale) @ received @ scipy.sparse.diags_array(column_scale)).tocsr()
+        # Values are scaled where they are, because a product of sparse matrices takes several copies of them.
+        values = np.repeat(row_scale, np.diff(received.indptr))
+        values *= received.data
+        values *= column_scale[received.indices]
+        return scipy.sparse.csr_array((values, received.indices, received.indptr), received.shape)
 
     @cached_property
     def _relaxed(self) -> scipy.sparse.csr_array:
@@ -374,7 +379,11 @@ def _check_edge_index(edge_index: Tensor | ArrayLike) -> tuple[EdgeEnds, EdgeEnd
     # Before the conversion, in which a number beyond int64 would become negative.
     if edges.size and edges.max() > np.iinfo(np.int64).max:
         raise InputError(f"Expected node indices that fit in 64 bits, got {edges.max()} in edge_index.")
-    return edges[0].astype(np.int64), edges[1].astype(np.int64)
+    # Half of the memory where it suffices.
+    small = np.iinfo(np.int32)
+    is_small = not edges.size or (edges.max() <= small.max and edges.min() >= small.min)
+    kind = np.int32 if is_small else np.int64
+    return edges[0].astype(kind, copy=False), edges[1].astype(kind, copy=False)
 
 
 def _check_num_nodes(num_nodes: int | None, sources: EdgeEnds, targets: EdgeEnds) -> int:
@@ -409,23 +418,20 @@ def _check_weights(edge_weight: Tensor | ArrayLike, num_edges: int) -> EdgeWeigh
 
 
 def _assemble(
-    sources: EdgeEnds,
-    targets: EdgeEnds,
-    weights: EdgeWeights,
-    num_nodes: int,
-    *,
-    is_weighted: bool,
-    keep_self_loops: bool,
-) -> scipy.sparse.coo_array:
-    if not keep_self_loops:
-        keep = sources != targets
-        sources, targets, weights = sources[keep], targets[keep], weights[keep]
-    summed = scipy.sparse.coo_array((weights, (sources, targets)), shape=(num_nodes, num_nodes)).tocsr()
-    if not is_weighted:
-        summed.data[:] = 1.0
-    # Nothing is received along an edge of weight zero.
-    summed.eliminate_zeros()
-    return summed.tocoo()
+    sources: EdgeEnds, targets: EdgeEnds, weights: EdgeWeights | None, num_nodes: int, *, keep_self_loops: bool
+) -> scipy.sparse.csr_array:
+    """Return A, with edges that are listed more than once counted once, or summed if there are weights."""
+    # Booleans take an eighth of the memory, and their sum is true.
+    values = np.ones(len(sources), dtype=bool) if weights is None else weights
+    if not keep_self_loops and not (keep := sources != targets).all():
+        sources, targets, values = sources[keep], targets[keep], values[keep]
+    summed = scipy.sparse.coo_array((values, (sources, targets)), shape=(num_nodes, num_nodes)).tocsr()
+    if weights is None:
+        summed.data = np.ones(summed.nnz)
+    else:
+        # Nothing is received along an edge of weight zero.
+        summed.eliminate_zeros()
+    return summed
 
 
 def _inverse_square_root(sums: Float[np.ndarray, " nodes"]) -> Float[np.ndarray, " nodes"]:
