@@ -7,6 +7,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import get_laplacian
 
 from tdegnn import Graph, InputError
+from tdegnn.sparse import SparseMatrix
 from tests.golden import CASES, graph_of, tensor_of
 
 
@@ -199,3 +200,23 @@ def test_self_loops_are_added_where_there_are_none(direction):
     weighted = Graph([[0, 1, 2], [1, 2, 2]], 4, [0.5, 2.0, 3.0], direction, keep_self_loops=True)
     diagonal = weighted.with_self_loops().received.diagonal()
     assert diagonal.tolist() == [1.0, 1.0, 3.0, 1.0]
+
+
+def test_a_symmetric_matrix_keeps_its_two_halves_once():
+    draw = np.random.default_rng(0)
+    dense = np.triu(draw.random((7, 7)) < 0.4, 1).astype(float)
+    for matrix in (dense, dense + dense.T, dense + 2 * dense.T):
+        sparse = SparseMatrix.from_scipy(scipy.sparse.csr_array(matrix)).to(torch.device("cpu"), torch.float32)
+        has_same_pattern = ((matrix != 0) == (matrix != 0).T).all()
+        assert (sparse.transposed_columns is sparse.columns) == has_same_pattern
+        assert (sparse.transposed_values is sparse.values) == bool((matrix == matrix.T).all())
+        state = torch.as_tensor(draw.random((7, 2)), dtype=torch.float32)
+        expected = torch.as_tensor(matrix, dtype=torch.float32)
+        torch.testing.assert_close(sparse @ state, expected @ state)
+        torch.testing.assert_close(sparse.transposed @ state, expected.mT @ state)
+
+
+def test_indices_take_half_of_the_memory_where_that_suffices():
+    graph = Graph(random_edges(), 12)
+    assert graph.received.row.dtype == np.int32
+    assert graph.edge_index.dtype == torch.int64

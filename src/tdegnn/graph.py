@@ -221,9 +221,12 @@ class Graph:
         edges = _kept(np.stack([received.col, received.row]), torch.int64)
         return edges, _kept(received.data, torch.float64)
 
-    @cached_property
+    @property
     def _normalized(self) -> scipy.sparse.csr_array:
-        """P, in float64. A node that receives nothing, or that no node receives, has zeros: nothing is divided by 0."""
+        """P, in float64. It is not kept: `_matrix` keeps it in the precision and on the device that are used.
+
+        A node that receives nothing, or that no node receives, has zeros: nothing is divided by 0.
+        """
         received = self._received_by_row
         row_scale = _inverse_square_root(received.sum(axis=1))
         column_scale = _inverse_square_root(received.sum(axis=0))
@@ -233,10 +236,12 @@ class Graph:
         values *= column_scale[received.indices]
         return scipy.sparse.csr_array((values, received.indices, received.indptr), received.shape)
 
-    @cached_property
+    @property
     def _relaxed(self) -> scipy.sparse.csr_array:
-        """I - L: equal to P, but a node that receives nothing keeps its own state."""
-        receives_nothing = self.received.sum(axis=1) == 0
+        """I - L: equal to P, but a node that receives nothing keeps its own state. It is not kept either."""
+        receives_nothing = self._received_by_row.sum(axis=1) == 0
+        if not receives_nothing.any():
+            return self._normalized
         return (self._normalized + scipy.sparse.diags_array(receives_nothing.astype(float))).tocsr()
 
     def messages_of_copies(

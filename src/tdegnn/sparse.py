@@ -59,16 +59,20 @@ class SparseMatrix:
         """Copy a SciPy sparse matrix. Values become float64 on the CPU."""
         forward = scipy.sparse.csr_array(matrix, dtype=np.float64, copy=True)
         forward.sum_duplicates()
-        numbered = scipy.sparse.csr_array((np.arange(forward.nnz), forward.indices, forward.indptr), forward.shape)
+        numbers = np.arange(forward.nnz, dtype=forward.indices.dtype)
+        numbered = scipy.sparse.csr_array((numbers, forward.indices, forward.indptr), forward.shape)
         backward = numbered.T.tocsr()
         backward.sort_indices()
         order = torch.as_tensor(backward.data, dtype=torch.int64)
         values = torch.as_tensor(forward.data)
-        pointers, columns, transposed_pointers, transposed_columns = (
-            torch.as_tensor(index, dtype=torch.int64)
-            for index in (forward.indptr, forward.indices, backward.indptr, backward.indices)
-        )
-        return SparseMatrix(pointers, columns, values, transposed_pointers, transposed_columns, values[order], order)
+        pointers, columns = _as_indices(forward)
+        # The two halves of a symmetric matrix are the same tensors.
+        is_alike = np.array_equal(forward.indptr, backward.indptr) and np.array_equal(forward.indices, backward.indices)
+        turned = (pointers, columns) if is_alike else _as_indices(backward)
+        turned_values = values[order]
+        if is_alike and torch.equal(values, turned_values):
+            turned_values = values
+        return SparseMatrix(pointers, columns, values, *turned, turned_values, order)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -77,13 +81,18 @@ class SparseMatrix:
 
     def to(self, device: torch.device, dtype: torch.dtype) -> SparseMatrix:
         """Return a copy with its values in `dtype`, on `device`."""
+        pointers, columns = self.row_pointers.to(device), self.columns.to(device)
+        values = self.values.to(device, dtype)
+        # What the two halves of a symmetric matrix share stays shared.
+        are_indices_shared = self.transposed_columns is self.columns
+        are_values_shared = self.transposed_values is self.values
         return SparseMatrix(
-            self.row_pointers.to(device),
-            self.columns.to(device),
-            self.values.to(device, dtype),
-            self.transposed_row_pointers.to(device),
-            self.transposed_columns.to(device),
-            self.transposed_values.to(device, dtype),
+            pointers,
+            columns,
+            values,
+            pointers if are_indices_shared else self.transposed_row_pointers.to(device),
+            columns if are_indices_shared else self.transposed_columns.to(device),
+            values if are_values_shared else self.transposed_values.to(device, dtype),
             self.transposed_order.to(device),
         )
 
@@ -239,6 +248,11 @@ class _SparseProduct(torch.autograd.Function):
         backward = _blocks(inputs[3], inputs[4], inputs[5].movedim(in_dims[5] or 0, 0), inputs[0].numel() - 1)
         product = _SparseProduct.apply(*forward, *backward, members_first.flatten(0, 1))  # type: ignore[no-untyped-call]
         return product.unflatten(0, (info.batch_size, -1)), 0
+
+
+def _as_indices(matrix: scipy.sparse.csr_array) -> tuple[Int[Tensor, " rows_plus_one"], Int[Tensor, " entries"]]:
+    """Return the starts of rows, and the columns of entries."""
+    return torch.as_tensor(matrix.indptr, dtype=torch.int64), torch.as_tensor(matrix.indices, dtype=torch.int64)
 
 
 def _blocks(
