@@ -109,6 +109,19 @@ def test_the_page_on_speed_has_the_numbers_of_large_panels():
     assert f"takes {1000 * by_name['a forecast of 207 nodes x 12 steps, two threads']:.0f} ms" in page
 
 
+def test_searched_rows_of_table_two_are_as_its_readme_says():
+    from tdegnn.experiments.series_search import NUM_CONFIGS, ROW, SEARCHED_LINES, SYSTEMS, TRIAL, summarize_searched
+
+    found = read_lines(RESULTS / "table2_searched.jsonl", SEARCHED_LINES)
+    rows, trials = summarize_searched(found, ROW), summarize_searched(found, TRIAL)
+    assert {key[2] for key in rows} == {*SYSTEMS}
+    assert {len(own) for own in trials.values()} == {2 * NUM_CONFIGS}
+    assert {len(own) for own in rows.values()} == {10}
+    pedalme = [own for key, own in rows.items() if key[0] == "pedalme"]
+    errors = [[np.mean([line[name] for line in own]) for own in pedalme] for name in ("validation_mse", "test_mse")]
+    assert f"errors is {np.corrcoef(*errors)[0, 1]:.2f}:" in (RESULTS / "README.md").read_text()
+
+
 def test_tables_without_lines_name_the_command(tmp_path):
     page = best_page.renew_searched("", tmp_path)
     assert page.count("Not run yet: `tdegnn reproduce best --out results/best.jsonl`.") == 4
