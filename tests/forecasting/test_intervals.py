@@ -8,10 +8,10 @@ from tdegnn.errors import InputError
 from tdegnn.forecasting.intervals import (
     AdaptiveIntervals,
     ConformalIntervals,
-    extend_intervals,
     fewest_residuals,
     growth_of,
     measure_coverage,
+    widen_intervals,
 )
 
 COVERAGE = 0.9
@@ -263,16 +263,16 @@ def test_intervals_beyond_the_horizon_hold_too(persistence, most):
     forecasts = paths[:, :1] * persistence ** np.arange(1, ahead + 1)
     residuals = (paths[:, 1:] - forecasts)[..., None, None]
     intervals = ConformalIntervals.fit(residuals[:2000, :horizon], COVERAGE)
-    values = np.zeros((ahead, 1, 1))
-    low, high = extend_intervals(values, *intervals.apply(values[:horizon]), growth_of(intervals.widths))
+    widths = np.tile(intervals.widths, (ahead // horizon, 1, 1))
+    low, high = widen_intervals(np.zeros_like(widths), -widths, widths, horizon, growth_of(intervals.widths))
     held = ((low <= residuals[2000:]) & (residuals[2000:] <= high)).mean(axis=(0, 2, 3))
     assert 0.87 <= held.min() <= held.max() <= most
 
 
 def test_intervals_never_shrink_beyond_the_horizon():
-    values = np.zeros((5, 2, 2))
-    widths = np.array([3.0, 1.0])[:, None, None] * np.array([[1.0, 0.0], [2.0, 0.0]])  # the second target is constant
-    low, high = extend_intervals(values, -widths, 2 * widths, growth_of(3 * widths))
-    np.testing.assert_array_equal(high[2:, :, 0], [[6.0, 12.0]] * 3)
-    np.testing.assert_array_equal(low[2:, :, 0], [[-3.0, -6.0]] * 3)
+    sizes = np.array([3.0, 1.0, 3.0, 1.0, 4.0])  # the last block is more difficult
+    widths = sizes[:, None, None] * np.array([[1.0, 0.0], [2.0, 0.0]])  # the second target is constant
+    low, high = widen_intervals(np.zeros_like(widths), -widths, 2 * widths, 2, growth_of(3 * widths[:2]))
+    np.testing.assert_array_equal(high[:, 0, 0], [6.0, 2.0, 6.0, 6.0, 8.0])
+    np.testing.assert_array_equal(low[:, 1, 0], [-6.0, -2.0, -6.0, -6.0, -8.0])
     assert (high[..., 1] == 0).all()

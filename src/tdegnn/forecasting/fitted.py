@@ -25,7 +25,7 @@ from tdegnn.errors import Argument, InputError
 from tdegnn.forecasting.forecast import Forecast
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
 from tdegnn.forecasting.inputs import cover_blocks, extend_panel
-from tdegnn.forecasting.intervals import Context, Intervals, apply_intervals, extend_intervals, growth_of
+from tdegnn.forecasting.intervals import Context, Intervals, apply_intervals, growth_of, widen_intervals
 from tdegnn.forecasting.series_config import ForecastNetwork
 from tdegnn.graph import Graph
 from tdegnn.runs.run_folder import RunFolder
@@ -239,22 +239,26 @@ class FittedForecaster:
         if self.intervals is None:
             missing = np.full(values.shape, np.nan)
             return lambda _: (missing, missing)
-        block = np.full((self.ensemble.maker.horizon, *values.shape[1:]), np.nan)
-        num_known = min(len(values), len(block))
-        block[:num_known] = values[:num_known]
-        after = range(seen.num_steps, seen.num_steps + 1)
-        context = Context.of(seen, after, block[None], self.ensemble.maker)
-        intervals = self.follow(seen, lowest)
+        maker, intervals = self.ensemble.maker, self.follow(seen, lowest)
+        blocks = np.full((-(-len(values) // maker.horizon), maker.horizon, *values.shape[1:]), np.nan)
+        blocks.reshape(-1, *values.shape[1:])[: len(values)] = values
+        longer = extend_panel(seen[-maker.window :], values, None)
+        starts = [maker.window + number * maker.horizon for number in range(len(blocks))]
+        contexts = [
+            Context.of(longer, range(start, start + 1), block[None], maker)
+            for start, block in zip(starts, blocks, strict=True)
+        ]
 
-        def known_ends(of_coverage: Intervals) -> tuple[Steps, Steps]:
-            low, high = apply_intervals(of_coverage, block, context)
-            return low[:num_known], high[:num_known]
+        def own_ends(of_coverage: Intervals) -> tuple[Steps, Steps]:
+            ends = [apply_intervals(of_coverage, *each) for each in zip(blocks, contexts, strict=True)]
+            low, high = (np.concatenate(each)[: len(values)] for each in zip(*ends, strict=True))
+            return low, high
 
-        low, high = known_ends(intervals)
-        powers = growth_of(high - low)
+        low, high = own_ends(intervals)
+        powers = growth_of((high - low)[: maker.horizon])
 
         def ends_at(coverage: float) -> tuple[Steps, Steps]:
-            low, high = extend_intervals(values, *known_ends(intervals.at(coverage)), powers)
+            low, high = widen_intervals(values, *own_ends(intervals.at(coverage)), maker.horizon, powers)
             return _bounded(low, lowest), high
 
         return ends_at

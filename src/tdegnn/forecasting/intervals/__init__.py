@@ -4,7 +4,7 @@
 """
 
 from tdegnn.forecasting.intervals.base import Context, Intervals, apply_intervals, check_coverage, fewest_residuals
-from tdegnn.forecasting.intervals.beyond import extend_intervals, growth_of
+from tdegnn.forecasting.intervals.beyond import growth_of, widen_intervals
 from tdegnn.forecasting.intervals.coverage import CoverageReport, measure_coverage, report_coverage
 from tdegnn.forecasting.intervals.fixed import ConformalIntervals
 from tdegnn.forecasting.intervals.methods import (
@@ -31,7 +31,6 @@ __all__ = [
     "check_held_out",
     "check_intervals",
     "chosen_method",
-    "extend_intervals",
     "fewest_residuals",
     "fit_intervals",
     "growth_of",
@@ -40,4 +39,5 @@ __all__ = [
     "read_intervals",
     "report_coverage",
     "stored_as",
+    "widen_intervals",
 ]

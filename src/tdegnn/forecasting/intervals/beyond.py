@@ -19,29 +19,30 @@ LIMITS = (0.0, 1.0)
 Steps = Float[np.ndarray, "steps nodes targets"]
 
 
-def extend_intervals(
-    values: Steps, low: Widths, high: Widths, powers: Float[np.ndarray, " targets"]
+def widen_intervals(
+    values: Steps, low: Steps, high: Steps, horizon: int, powers: Float[np.ndarray, " targets"]
 ) -> tuple[Steps, Steps]:
-    """Return the ends of intervals around all forecasts, given those around the first ones.
+    """Return the ends of intervals that widen after the horizon of the training.
 
-    Later intervals begin with the widest half below and above of each node, so that they are wide enough at any hour.
+    Later intervals are at least as wide, below and above, as the widest of the same node within the horizon.
 
     Args:
         values: The forecasts.
-        low: Lower ends around the forecasts within the horizon of the training.
-        high: Upper ends around them.
+        low: Lower ends, of each block of the horizon as if it were the first one.
+        high: Upper ends.
+        horizon: Number of steps of the horizon. Intervals around them do not change.
         powers: The power with which widths grow, see `growth_of`. It must be that of one coverage, so that intervals of
             a higher coverage contain those of a lower one.
     """
-    horizon = len(low)
-    known, later = values[:horizon], values[horizon:]
-    below, above = known - low, high - known
-    steps_ahead = np.arange(horizon + 1, len(values) + 1)[:, None, None]
-    factors = (steps_ahead / horizon) ** powers
-    return (
-        np.concatenate([low, later - factors * below.max(axis=0)]),
-        np.concatenate([high, later + factors * above.max(axis=0)]),
-    )
+    steps_ahead = np.arange(1, len(values) + 1)[:, None, None]
+    factors = np.maximum(steps_ahead / horizon, 1.0) ** powers
+    is_later = steps_ahead > horizon
+
+    def widened(halves: Steps) -> Steps:
+        widest = halves[:horizon].max(axis=0)
+        return np.where(is_later, factors * np.maximum(halves, widest), halves)
+
+    return values - widened(values - low), values + widened(high - values)
 
 
 def growth_of(widths: Widths) -> Float[np.ndarray, " targets"]:
