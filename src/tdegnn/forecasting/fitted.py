@@ -254,11 +254,13 @@ class FittedForecaster:
             low, high = (np.concatenate(each)[: len(values)] for each in zip(*ends, strict=True))
             return low, high
 
-        low, high = own_ends(intervals)
-        powers = growth_of((high - low)[: maker.horizon])
-
         def ends_at(coverage: float) -> tuple[Steps, Steps]:
-            low, high = widen_intervals(values, *own_ends(intervals.at(coverage)), maker.horizon, powers)
+            low, high = own_ends(intervals.at(coverage))
+            if len(blocks) > 1:
+                # By the coverage of the training: intervals of a higher one must contain those of a lower one.
+                below, above = own_ends(intervals)
+                powers = growth_of((above - below)[: maker.horizon])
+                low, high = widen_intervals(values, low, high, maker.horizon, powers)
             return _bounded(low, lowest), high
 
         return ends_at
