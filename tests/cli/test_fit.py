@@ -411,14 +411,65 @@ def test_a_run_forecasts_what_comes_after_its_training(run, trained, tmp_path):
     assert rows["time"].unique().tolist() == ["2024-01-01", "2024-01-08", "2024-01-15", "2024-01-22"]
 
 
-def test_a_longer_horizon_has_a_note_and_no_intervals(run, trained, tmp_path):
+def test_a_longer_horizon_has_a_note_and_wider_intervals(run, trained, tmp_path):
     code, printed, _ = run("predict", trained, "--horizon", "5", "--out", tmp_path / "forecast.parquet", "--json")
     facts = json.loads(printed)
     assert (code, facts["steps"], facts["from"], facts["to"]) == (0, 5, "2024-01-01", "2024-01-29")
-    assert facts["notes"] == ["Steps after the first 4 are forecast from forecasts and have no intervals."]
+    assert facts["notes"] == [
+        "Steps after the first 4 are forecast from forecasts. "
+        "Their intervals are extrapolated: no held-out forecast was that long."
+    ]
     rows = pd.read_parquet(tmp_path / "forecast.parquet")
-    assert rows["low"].isna().tolist() == [False] * 32 + [True] * 8
+    widths = (rows["high"] - rows["low"]).to_numpy().reshape(5, 8)
+    assert (widths[4] >= widths[:4].max(axis=0)).all()
     assert rows["time"].iloc[-1] == pd.Timestamp("2024-01-29")
+
+
+def test_forecasts_quantiles_and_another_coverage_are_printed_as_json(run, trained, tmp_path):
+    out = ("--out", tmp_path / "forecast.csv")
+    asked = ("--coverage", "0.5", "--quantile", "0.1", "--quantile", "0.9")
+    code, printed, _ = run("predict", trained, *asked, *out, "--json")
+    facts, rows = json.loads(printed), pd.read_csv(tmp_path / "forecast.csv")
+    assert (code, facts["coverage"], facts["quantiles"]) == (0, 0.5, [0.1, 0.9])
+    assert list(rows) == ["time", "node", "forecast", "low", "high", "q0.1", "q0.9"] == list(facts["forecasts"][0])
+    assert len(facts["forecasts"]) == len(rows) == 32
+    assert facts["forecasts"][8]["time"] == rows["time"][8] == "2024-01-08"
+    for name in ("forecast", "low", "q0.9"):
+        np.testing.assert_allclose([row[name] for row in facts["forecasts"]], rows[name], rtol=1e-6)
+    expected = Forecaster.load(trained).predict(coverage=0.5, quantiles=[0.1, 0.9]).to_frame()
+    np.testing.assert_allclose(rows[["low", "high", "q0.1"]], expected[["low", "high", "q0.1"]], rtol=1e-6)
+    assert "intervals aim at 50%" in run("predict", trained, "--coverage", "0.5", *out)[1]
+    assert "at most 0.99" in complains(run, "predict", trained, "--coverage", "0.995", *out)
+    assert "Invalid value for '--quantile'" in complains(run, "predict", trained, "--quantile", "1", *out)
+
+
+@pytest.mark.slow
+def test_a_run_learns_from_newer_series(run, trained, tmp_path):
+    table = pd.read_csv(SERIES)
+    weeks = pd.date_range(table["week"].iloc[-1], periods=3, freq="7D")[1:].strftime("%Y-%m-%d")
+    newer = pd.concat([table, table[:2].assign(week=weeks)])[["week", *reversed(TOWNS)]]
+    newer.to_csv(tmp_path / "newer.csv", index=False, sep=";")
+    given, out = (trained, tmp_path / "newer.csv", "--separator", ";"), ("--out", tmp_path / "updated")
+    code, printed, err = run("update", *given, *out, "--steps", "3", "--device", "cpu", "--quiet")
+    assert (code, err) == (0, "")
+    assert printed == (
+        f"Trained 3 more steps on series with 2 new times, up to 2024-01-08. Run folder: {tmp_path / 'updated'}/\n"
+    )
+    updated, before = Forecaster.load(tmp_path / "updated"), Forecaster.load(trained)
+    assert str(updated.predict().times[0].date()) == "2024-01-15"
+    newer[["week", *TOWNS]].to_csv(tmp_path / "newer.csv", index=False, sep=";")
+    panel = read_panel(tmp_path / "newer.csv")
+    assert not np.allclose(updated.predict().values, before.predict(panel=panel).values)
+    by_hand = before.set_params(device="cpu").update(panel, num_steps=3)
+    np.testing.assert_allclose(updated.predict().values, by_hand.predict().values, rtol=1e-5)
+    assert "Expected a new folder for the run" in complains(run, "update", *given, *out)
+    facts = json.loads(run("update", *given, "--out", tmp_path / "again", "--steps", "1", "--json")[1])
+    assert facts["run"] == str(tmp_path / "again")
+    assert (facts["new_times"], facts["to"], len(facts["coefficients"])) == (2, "2024-01-08", updated.order_)
+    old = tmp_path / "old.csv"
+    table[:-3].to_csv(old, index=False)
+    assert "Give old and new steps together" in complains(run, "update", trained, old, "--out", tmp_path / "never")
+    assert not (tmp_path / "never").exists()
 
 
 def test_newer_series_are_forecast_whatever_the_order_of_their_nodes(run, trained, tmp_path):
@@ -492,7 +543,8 @@ def test_what_is_known_ahead_is_asked_for_and_used(run, long_table, tmp_path):
 def test_a_backtest_compares_with_naive_forecasts(run, tmp_path):
     out, picture = tmp_path / "forecasts.csv", tmp_path / "errors.png"
     options = ("--window", "4", "--horizon", "2", "--folds", "2", "--stride", "3")
-    code, printed, err = run("backtest", SERIES, *EDGES, *SMALL, *options, "--out", out, "--plot", picture)
+    files = ("--out", out, "--errors", tmp_path / "errors.parquet", "--plot", picture)
+    code, printed, err = run("backtest", SERIES, *EDGES, *SMALL, *options, *files)
     assert (code, err) == (0, "")
     lines = printed.splitlines()
     assert lines[0] == "Errors of forecasts of 2 steps from 2 origins, trained once; intervals aim at 90%"
@@ -500,7 +552,7 @@ def test_a_backtest_compares_with_naive_forecasts(run, tmp_path):
         assert sum(line.startswith(f"{name} ") for line in lines) == 2
     assert "Note: 2 origins are too few for intervals of differences. Take more." in lines
     assert lines[-1].startswith("From 2 origins the forecaster is ")
-    assert lines[-1].endswith(f" Forecasts: {out} Picture: {picture}")
+    assert lines[-1].endswith(f" Forecasts: {out} Errors: {tmp_path / 'errors.parquet'} Picture: {picture}")
     assert picture.read_bytes().startswith(b"\x89PNG")
     rows = pd.read_csv(out)
     expected = ["method", "origin", "step", "time", "node", "observed", "forecast", "low", "high", "error"]
@@ -508,6 +560,12 @@ def test_a_backtest_compares_with_naive_forecasts(run, tmp_path):
     assert len(rows) == 4 * 2 * 2 * 8
     assert pd.to_datetime(rows["origin"]).diff().max() == pd.Timedelta(weeks=3)
     np.testing.assert_allclose(rows["error"], rows["observed"] - rows["forecast"], rtol=1e-4, atol=1e-5)
+    errors = pd.read_parquet(tmp_path / "errors.parquet")
+    assert list(errors) == ["method", "node", "step", "mae", "rmse", "mse", "mase", "pinball", "coverage"]
+    assert len(errors) == 4 * 8 * 2
+    by_hand = rows.assign(mae=rows["error"].abs()).groupby(["method", "node", "step"])["mae"].mean()
+    mae = errors.set_index(["method", "node", "step"])["mae"]
+    np.testing.assert_allclose(mae.sort_index(), by_hand.sort_index(), rtol=1e-4)
 
 
 def test_options_of_a_backtest_come_through(monkeypatch, run):
@@ -657,7 +715,8 @@ def test_a_mistake_is_one_line_and_leaves_nothing(run, tmp_path, monkeypatch, co
 def test_mistakes_of_a_backtest_are_one_line(run, tmp_path):
     command = ("backtest", SERIES, *EDGES, *SMALL, "--window", "4")
     assert "Take fewer folds" in complains(run, *command, "--folds", "90")
-    assert "ends in .csv or .parquet" in complains(run, *command, "--out", tmp_path / "folds.xlsx")
+    for option in ("--out", "--errors"):
+        assert "ends in .csv or .parquet" in complains(run, *command, option, tmp_path / "folds.xlsx")
     assert "ends in .png, .pdf or .svg" in complains(run, *command, "--plot", tmp_path / "errors.xlsx")
     assert "agcrn, lightgbm, autoarima" in complains(run, *command, "--against", "ridge,dcrn")
     assert "Did you mean 'dcrnn'?" in complains(run, *command, "--against", "ridge,dcrn")

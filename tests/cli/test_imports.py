@@ -58,7 +58,7 @@ def run_folder(tmp_path_factory):
         ["data", "where", "cora"],
         *(
             [command, "--help"]
-            for command in ("fit", "predict", "backtest", "classify", "order", "sweep", "zoo", "explain")
+            for command in ("fit", "predict", "update", "backtest", "classify", "order", "sweep", "zoo", "explain")
         ),
         ["reproduce", "--help"],
         ["reproduce", "table1", "--help"],

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.metrics import r2_score
 
 from tdegnn import Graph, InputError, TrainingError, simulate_wave
 from tdegnn.data.panel import Panel
@@ -187,9 +188,13 @@ def test_beyond_the_horizon_forecasts_are_made_from_forecasts(one_step):
     np.testing.assert_allclose(forecast.values, np.concatenate([each.values for each in by_hand]), rtol=1e-6)
     assert forecast.times.tolist() == [each.times[0] for each in by_hand]
     np.testing.assert_array_equal(forecast.low[0], by_hand[0].low[0])
-    assert np.isnan(forecast.low[1:]).all()
-    assert np.isnan(forecast.high[1:]).all()
-    assert "Steps after the first 1 are forecast from forecasts" in forecast.notes[0]
+    # One step cannot tell how widths grow: as those of a series that wanders.
+    widths = forecast.high - forecast.low
+    np.testing.assert_allclose(widths, widths[0] * np.sqrt(np.arange(1, 5))[:, None, None])
+    assert forecast.notes == (
+        "Steps after the first 1 are forecast from forecasts. "
+        "Their intervals are extrapolated: no held-out forecast was that long.",
+    )
 
 
 def test_steps_come_in_blocks_of_the_horizon(fitted):
@@ -200,7 +205,9 @@ def test_steps_come_in_blocks_of_the_horizon(fitted):
         forecast = fitted.predict(horizon)
         np.testing.assert_allclose(forecast.values, both[:horizon], rtol=1e-6)
         assert len(forecast.times) == horizon
-        assert np.isfinite(forecast.low[:2]).all()
+        assert np.isfinite(forecast.low).all()
+        np.testing.assert_array_equal(forecast.low[:2], first.low[:horizon])
+        assert (np.diff(forecast.high - forecast.low, axis=0)[1:] >= 0).all()
         assert bool(forecast.notes) == (horizon > 2)
 
 
@@ -236,6 +243,63 @@ def test_intervals_are_those_of_the_held_out_residuals(one_step):
     wider = Forecaster(**SMALL, coverage=0.95).fit(PANEL)
     assert (wider.intervals_.chosen.widths >= one_step.intervals_.chosen.widths).all()
     assert wider.predict().coverage == 0.95
+
+
+@pytest.mark.slow
+def test_other_coverages_and_quantiles_are_asked_for_after_the_training(fitted, tmp_path):
+    usual, half = fitted.predict(3), fitted.predict(3, coverage=0.5, quantiles=[0.05, 0.25, 0.5, 0.95])
+    assert (usual.coverage, half.coverage) == (0.9, 0.5)
+    assert "50% intervals" in repr(half)
+    np.testing.assert_array_equal(half.values, usual.values)
+    assert ((usual.low < half.low) & (half.low < half.values) & (half.high < usual.high)).all()
+    for level, expected in {0.05: usual.low, 0.25: half.low, 0.5: usual.values, 0.95: usual.high}.items():
+        np.testing.assert_allclose(half.quantiles[level], expected)
+    frame = half.to_frame()
+    assert list(frame) == ["time", "node", "forecast", "low", "high", "q0.05", "q0.25", "q0.5", "q0.95"]
+    np.testing.assert_array_equal(frame["q0.95"], half.quantiles[0.95].ravel())
+    fitted.save(tmp_path / "model")
+    assert_same(Forecaster.load(tmp_path / "model").predict(3, coverage=0.5), fitted.predict(3, coverage=0.5))
+
+
+def test_a_coverage_that_cannot_be_is_explained(as_a_user, fitted, tmp_path):
+    with pytest.raises(InputError, match="a coverage between 0 and 1, got 50. 0.9 stands for 90 %"):
+        fitted.predict(coverage=50)
+    with pytest.raises(InputError, match="a quantile between 0 and 1, got 1.0"):
+        fitted.predict(quantiles=[0.5, 1])
+    # 8 held-out windows of 4 nodes.
+    with pytest.raises(InputError, match="at most 0.95, for which enough steps were held out, got 0.99. Lower it"):
+        fitted.predict(coverage=0.99)
+    fitted.save(tmp_path / "model")
+    old = Forecaster.load(tmp_path / "model")
+    chosen = replace(old.intervals_.chosen, at_levels=None)  # as an earlier version stored it
+    old.fitted_ = replace(old.fitted_, intervals=replace(old.intervals_, chosen=chosen))
+    with pytest.raises(InputError, match="a coverage of 0.9, that of the training, got 0.5: .* with coverage=0.5."):
+        old.predict(coverage=0.5)
+    without = Forecaster.load(tmp_path / "model")
+    without.fitted_ = replace(old.fitted_, intervals=None)
+    with pytest.raises(InputError, match="with intervals for another coverage .* Train on a longer series"):
+        without.predict(quantiles=[0.1])
+
+
+@pytest.mark.slow
+def test_the_score_is_r_squared_after_the_training(fitted):
+    values = 100 + 10 * simulate(STEPS + 12)
+    values[STEPS + 4, 1] = np.nan
+    values[STEPS:, 3] = 7.0  # does not change, and does not count
+    newer = make_panel(values)
+    firsts = range(STEPS, STEPS + 11)
+    forecasts = np.stack([fitted.predict(panel=newer[:first]).values[..., 0] for first in firsts])
+    observed = np.stack([values[first : first + 2] for first in firsts])
+    by_node = []
+    for node in range(3):
+        is_known = ~np.isnan(observed[..., node])
+        by_node.append(r2_score(observed[..., node][is_known], forecasts[..., node][is_known]))
+    assert fitted.score(newer) == pytest.approx(np.mean(by_node), rel=1e-5)
+    assert fitted.score(newer[STEPS - 3 :]) == pytest.approx(fitted.score(newer))  # the window is enough
+    with pytest.raises(InputError, match="at least 2 steps, the horizon, after the training, which ends at 2021-04-29"):
+        fitted.score(PANEL)
+    with pytest.raises(InputError, match="Expected series that change after the training, got none"):
+        fitted.score(make_panel(np.concatenate([PANEL.values[..., 0], np.full((4, NODES), 7.0)])))
 
 
 @pytest.mark.slow

@@ -264,3 +264,18 @@ def test_wrong_input_is_refused():
         learn("counts", context, observed * 0 + 3)
     with pytest.raises(InputError, match="Expected forecasts of shape"):
         intervals.apply(context.forecasts[:, :1], context)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["normalized", "counts"])
+def test_every_method_knows_other_coverages(method):
+    rate = busy_hours if method == "counts" else None
+    signal, values = simulate(0, 24 * 70, by_hour, rate)
+    held_out, (context, observed) = windows(signal, values, 1000, 1200), windows(signal, values, 1200, 24 * 70)
+    intervals = learn(method, *held_out)
+    for coverage in (0.5, 0.8):
+        low, high = apply_intervals(intervals.at(coverage), context.forecasts, context)
+        again = apply_intervals(learn(method, *held_out, coverage), context.forecasts, context)
+        np.testing.assert_allclose((low, high), again)
+        is_counted = observed > 0 if method == "counts" else np.isfinite(observed)
+        assert ((low <= observed) & (observed <= high))[is_counted].mean() == pytest.approx(coverage, abs=0.05)

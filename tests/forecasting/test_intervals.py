@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 
 from tdegnn.errors import InputError
-from tdegnn.forecasting.intervals import AdaptiveIntervals, ConformalIntervals, fewest_residuals, measure_coverage
+from tdegnn.forecasting.intervals import (
+    AdaptiveIntervals,
+    ConformalIntervals,
+    fewest_residuals,
+    growth_of,
+    measure_coverage,
+    widen_intervals,
+)
 
 COVERAGE = 0.9
 
@@ -218,3 +225,54 @@ def test_wrong_input_is_refused():
         measure_coverage(np.ones(3), np.ones(3), np.ones((3, 1)))
     with pytest.raises(InputError, match="Expected at least one observed value, got none among 3"):
         measure_coverage(np.ones(3), np.ones(3), np.full(3, np.nan))
+
+
+# Other coverages, and further steps.
+
+
+@pytest.mark.parametrize("per", ["node", "all"])
+def test_other_coverages_are_those_of_the_same_residuals(per):
+    residuals = np.random.default_rng(0).normal(size=(200, 2, 3, 1))
+    intervals = ConformalIntervals.fit(residuals, COVERAGE, per)
+    assert intervals.at(COVERAGE) is intervals
+    for coverage in (0.05, 0.5, 0.95, 0.99):
+        expected = ConformalIntervals.fit(residuals, coverage, per)
+        np.testing.assert_allclose(intervals.at(coverage).widths, expected.widths, rtol=1e-6)
+        assert intervals.at(coverage).coverage == coverage
+    widths = [intervals.at(coverage).widths for coverage in np.linspace(0.01, 0.99, 50)]
+    assert (np.diff(widths, axis=0) >= 0).all()
+    np.testing.assert_allclose(intervals.at(0.93).widths, ConformalIntervals.fit(residuals, 0.93, per).widths, rtol=0.1)
+
+
+def test_a_coverage_that_needs_more_residuals_is_refused():
+    intervals = ConformalIntervals.fit(single(np.arange(1, 20)), COVERAGE)
+    assert intervals.at(0.95).widths.item() == 19
+    with pytest.raises(InputError, match="at most 0.95, for which enough steps were held out, got 0.96"):
+        intervals.at(0.96)
+
+
+@pytest.mark.parametrize(("persistence", "most"), [(1.0, 0.94), (0.7, 1.0)])
+def test_intervals_beyond_the_horizon_hold_too(persistence, most):
+    """A random walk and a series that returns to its mean, forecast as well as can be for three horizons."""
+    horizon, ahead = 4, 12
+    draw = np.random.default_rng(0)
+    noise, paths = draw.normal(size=(4000, 1 + ahead)), np.zeros((4000, 1 + ahead))
+    paths[:, 0] = noise[:, 0]
+    for step in range(1, ahead + 1):
+        paths[:, step] = persistence * paths[:, step - 1] + noise[:, step]
+    forecasts = paths[:, :1] * persistence ** np.arange(1, ahead + 1)
+    residuals = (paths[:, 1:] - forecasts)[..., None, None]
+    intervals = ConformalIntervals.fit(residuals[:2000, :horizon], COVERAGE)
+    widths = np.tile(intervals.widths, (ahead // horizon, 1, 1))
+    low, high = widen_intervals(np.zeros_like(widths), -widths, widths, horizon, growth_of(intervals.widths))
+    held = ((low <= residuals[2000:]) & (residuals[2000:] <= high)).mean(axis=(0, 2, 3))
+    assert 0.87 <= held.min() <= held.max() <= most
+
+
+def test_intervals_never_shrink_beyond_the_horizon():
+    sizes = np.array([3.0, 1.0, 3.0, 1.0, 4.0])  # the last block is more difficult
+    widths = sizes[:, None, None] * np.array([[1.0, 0.0], [2.0, 0.0]])  # the second target is constant
+    low, high = widen_intervals(np.zeros_like(widths), -widths, 2 * widths, 2, growth_of(3 * widths[:2]))
+    np.testing.assert_array_equal(high[:, 0, 0], [6.0, 2.0, 6.0, 6.0, 8.0])
+    np.testing.assert_array_equal(low[:, 1, 0], [-6.0, -2.0, -6.0, -6.0, -8.0])
+    assert (high[..., 1] == 0).all()

@@ -419,3 +419,28 @@ def test_features_far_from_those_of_the_training_are_refused():
     features[3, 1] = 1e39
     with pytest.raises(InputError, match=r"within 1e\+18 standard deviations .* for node 3, feature 1"):
         model.predict_proba(features, graph=graph)
+
+
+@pytest.mark.slow
+def test_the_picture_shows_which_classes_are_taken_for_which(fitted):
+    labels = LABELS.copy().astype(object)
+    labels[0], labels[1], labels[2] = "bee", None, "cat"  # ant, bee and cat
+    confusion, reliability = fitted.plot(FEATURES, labels, graph=EDGES).axes
+    predicted = fitted.predict()
+    assert fitted.score(FEATURES, LABELS, graph=EDGES) == 1
+    counts = [[int(text.get_text()) for text in confusion.texts[3 * row : 3 * row + 3]] for row in range(3)]
+    assert counts == [[19, 0, 0], [1, 19, 0], [0, 0, 20]]
+    assert [text.get_text() for text in confusion.get_yticklabels()] == NAMES.tolist()
+    assert confusion.get_title(loc="left") == "98.3% of 59 nodes are right"
+    sure = fitted.predict_proba().max(axis=1)
+    is_right = predicted == labels
+    is_surest = np.delete(sure >= 0.9, 1)
+    last = reliability.get_lines()[1].get_xydata()[-1]
+    expected = np.delete(sure, 1)[is_surest].mean(), np.delete(is_right, 1)[is_surest].mean()
+    np.testing.assert_allclose(last, expected)
+    some = fitted.plot(FEATURES, LABELS, graph=EDGES, nodes=range(6)).axes[0]
+    assert some.get_title(loc="left") == "100.0% of 6 nodes are right"
+    with pytest.raises(InputError, match="Expected classes of the training, such as 'ant', got 'eel'. Leave it out."):
+        fitted.plot(FEATURES, np.where(LABELS == "cat", "eel", LABELS), graph=EDGES)
+    with pytest.raises(InputError, match="Expected labels to score against, got none. Pass y=."):
+        fitted.plot()

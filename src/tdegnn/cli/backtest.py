@@ -80,6 +80,14 @@ def backtest(
             dir_okay=False,
         ),
     ] = None,
+    errors: Annotated[
+        Path | None,
+        typer.Option(
+            "--errors",
+            help="CSV or Parquet: all errors by method, node and step ahead, over the origins.",
+            dir_okay=False,
+        ),
+    ] = None,
     plot: Annotated[
         Path | None,
         typer.Option("--plot", help="Picture (.png, .pdf, .svg): the error by step ahead per method.", dir_okay=False),
@@ -90,8 +98,9 @@ def backtest(
     as_json: AsJson = False,
 ) -> None:
     """Measure forecasts: train on the start of the series, and forecast from many later origins."""
-    if out is not None:
-        check_table(out)
+    for table in (out, errors):
+        if table is not None:
+            check_table(table)
     if plot is not None:
         check_picture(plot)
     settings.check(tables.given | {"node_features": node_features})
@@ -121,10 +130,13 @@ def backtest(
             _print_errors(result)
             _print_steps(result)
             print_notes(notes)
-        places = [f" {what}: {path}" for what, path in (("Forecasts", out), ("Picture", plot)) if path is not None]
+        files = {"Forecasts": out, "Errors": errors, "Picture": plot}
+        places = [f" {what}: {path}" for what, path in files.items() if path is not None]
         typer.echo(f"{_verdict(result)}{''.join(places)}")
     if out is not None:
         write_table(result.to_frame(), out)
+    if errors is not None:
+        write_table(result.by_node_and_step(), errors)
     if plot is not None:
         from tdegnn.analysis.plots import save_figure
 

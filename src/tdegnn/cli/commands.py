@@ -16,6 +16,7 @@ from tdegnn.cli.output import root
 from tdegnn.cli.predict import predict
 from tdegnn.cli.reproduce import reproduce as reproduce_commands
 from tdegnn.cli.sweep import sweep
+from tdegnn.cli.update import update
 from tdegnn.cli.zoo import zoo
 
 app = typer.Typer(
@@ -33,6 +34,7 @@ app.command()(demo)
 app.command(context_settings={"ignore_unknown_options": True})(explain)
 app.command()(fit)
 app.command()(predict)
+app.command()(update)
 app.command()(backtest)
 app.command()(order)
 app.command()(classify)

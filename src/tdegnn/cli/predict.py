@@ -25,8 +25,8 @@ def predict(
         typer.Option(
             "--out",
             "-o",
-            help="CSV or Parquet. Series: time, node, forecast, low, high. Nodes: node, label, and the probability of "
-            "each class.",
+            help="CSV or Parquet. Series: time, node, forecast, low, high, quantiles. Nodes: node, label, and the "
+            "probability of each class.",
             show_default="forecast.csv, for nodes predictions.csv",
             dir_okay=False,
         ),

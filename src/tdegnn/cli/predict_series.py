@@ -47,6 +47,21 @@ class NewSeries:
     horizon: Annotated[
         int | None, typer.Option(help="Number of steps to forecast.", min=1, show_default="that of the training")
     ] = None
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of the observations that intervals should contain.",
+            min=0.01,
+            max=0.999,
+            show_default="that of the training",
+        ),
+    ] = None
+    quantile: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="Quantile to forecast too, such as 0.1: a column q0.1. Can be repeated.", min=0.0005, max=0.9995
+        ),
+    ] = None
 
 
 def predict_series(
@@ -69,24 +84,24 @@ def predict_series(
     data = model.fitted_.config["data"]
     if new.future is not None and not model.known:
         raise InputError(f"Expected no --future, as {run} was trained without --known. Leave it out, or train with it.")
-    tables = _tables_of_training(data, options, run)
-    seen = None if new.series is None else _arranged(read_series(new.series, tables), data["nodes"])
+    tables = tables_of_training(data, options, run)
+    seen = None if new.series is None else arranged(read_series(new.series, tables), data["nodes"])
     ahead = None
     if new.future is not None:
         known = replace(tables, value=list(model.known), exogenous=None)
-        ahead = _arranged(read_series(new.future, known), data["nodes"])
-    forecast = model.predict(new.horizon, panel=seen, future=ahead)
+        ahead = arranged(read_series(new.future, known), data["nodes"])
+    forecast = model.predict(new.horizon, panel=seen, future=ahead, coverage=new.coverage, quantiles=new.quantile or ())
     write_table(forecast.to_frame(), out)
     notes = [*(() if seen is None else seen.notes), *forecast.notes]
     if as_json:
-        print_json(_facts(forecast, out) | {"notes": notes})
+        print_json(_facts(forecast, out) | {"notes": notes, "forecasts": _rows(forecast)})
         return
     if not is_quiet:
         print_notes(notes)
     typer.echo(_verdict(forecast, out))
 
 
-def _tables_of_training(data: dict[str, Any], options: TableOptions, run: Path) -> TableOptions:
+def tables_of_training(data: dict[str, Any], options: TableOptions, run: Path) -> TableOptions:
     """Return the options of the training, replaced by those given now. The graph is known."""
     from tdegnn.cli.stored_sources import SeriesSource
     from tdegnn.runs.run_folder import CONFIG
@@ -97,7 +112,7 @@ def _tables_of_training(data: dict[str, Any], options: TableOptions, run: Path) 
     return TableOptions(**given | options.given).without_graph()
 
 
-def _arranged(panel: Panel, nodes: Sequence[str]) -> Panel:
+def arranged(panel: Panel, nodes: Sequence[str]) -> Panel:
     """Return the panel with the nodes of the training, in their order."""
     places = {name: place for place, name in enumerate(panel.nodes)}
     missing = [name for name in nodes if name not in places]
@@ -126,7 +141,17 @@ def _facts(forecast: Forecast, out: Path) -> dict[str, Any]:
         "from": show_time(forecast.times[0]),
         "to": show_time(forecast.times[-1]),
         "coverage": None if bool(np.isnan(forecast.low).all()) else forecast.coverage,
+        "quantiles": list(forecast.quantiles),
     }
+
+
+def _rows(forecast: Forecast) -> list[dict[str, Any]]:
+    """Return the rows of the table, with times as text."""
+    from tdegnn.data.times.times import show_time
+
+    frame = forecast.to_frame()
+    rows: list[dict[str, Any]] = frame.assign(time=frame["time"].map(show_time)).to_dict("records")
+    return rows
 
 
 def _verdict(forecast: Forecast, out: Path) -> str:

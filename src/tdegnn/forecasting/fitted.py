@@ -8,7 +8,7 @@ one. In a run folder, arrays are stored with the weights, names and times in the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -25,7 +25,7 @@ from tdegnn.errors import Argument, InputError
 from tdegnn.forecasting.forecast import Forecast
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
 from tdegnn.forecasting.inputs import cover_blocks, extend_panel
-from tdegnn.forecasting.intervals import Context, Intervals, apply_intervals
+from tdegnn.forecasting.intervals import Context, Intervals, apply_intervals, growth_of, widen_intervals
 from tdegnn.forecasting.series_config import ForecastNetwork
 from tdegnn.graph import Graph
 from tdegnn.runs.run_folder import RunFolder
@@ -125,7 +125,16 @@ class FittedForecaster:
     history: list[dict[str, Any]]
     summary: dict[str, Any]
 
-    def predict(self, seen: Panel, horizon: int, future: Panel | None, lowest: float | None) -> Forecast:
+    def predict(
+        self,
+        seen: Panel,
+        horizon: int,
+        future: Panel | None,
+        lowest: float | None,
+        *,
+        coverage: float | None = None,
+        quantiles: Sequence[float] = (),
+    ) -> Forecast:
         """Forecast the steps after the end of a panel.
 
         Args:
@@ -133,11 +142,23 @@ class FittedForecaster:
             horizon: Number of steps.
             future: The channels known ahead, in the steps to forecast.
             lowest: Lowest value of forecasts and intervals.
+            coverage: Share of the observations that the intervals should contain. If None, that of the training.
+            quantiles: Levels of quantiles to forecast too.
         """
         trained_horizon = self.ensemble.maker.horizon
+        if self.intervals is None and (coverage is not None or quantiles):
+            raise InputError(
+                "Expected a forecaster with intervals for another coverage or quantiles, got one without: too few "
+                "steps were held out. Train on a longer series."
+            )
+        if coverage is None:
+            coverage = float(self.config["settings"]["coverage"])
         values = self.ensemble.run_freely(seen, horizon, self._check_future(seen, horizon, future), lowest)
-        low, high = self._intervals_around(values, seen, lowest)
-        further = f"Steps after the first {trained_horizon} are forecast from forecasts and have no intervals."
+        ends_at = self._intervals_around(values, seen, lowest)
+        low, high = ends_at(coverage)
+        further = f"Steps after the first {trained_horizon} are forecast from forecasts."
+        if self.intervals is not None:
+            further += " Their intervals are extrapolated: no held-out forecast was that long."
         return Forecast(
             values,
             low,
@@ -145,8 +166,9 @@ class FittedForecaster:
             seen.future_times(horizon),
             seen.nodes,
             seen.channels[: seen.num_targets],
-            self.config["settings"]["coverage"],
+            coverage,
             (further,) if horizon > trained_horizon else (),
+            {level: _quantile(level, values, ends_at) for level in quantiles},
         )
 
     def follow(self, seen: Panel, lowest: float | None) -> Intervals:
@@ -210,18 +232,38 @@ class FittedForecaster:
         folder.write_coefficients(self.coefficients)
         folder.finish(self.summary)
 
-    def _intervals_around(self, values: Steps, seen: Panel, lowest: float | None) -> tuple[Steps, Steps]:
-        """Return the ends of the intervals. NaN beyond the horizon of the training, and without intervals."""
-        low, high = np.full(values.shape, np.nan), np.full(values.shape, np.nan)
-        if self.intervals is not None:
-            block = np.full((self.ensemble.maker.horizon, *values.shape[1:]), np.nan)
-            num_known = min(len(values), len(block))
-            block[:num_known] = values[:num_known]
-            after = range(seen.num_steps, seen.num_steps + 1)
-            context = Context.of(seen, after, block[None], self.ensemble.maker)
-            ends = apply_intervals(self.follow(seen, lowest), block, context)
-            low[:num_known], high[:num_known] = (end[:num_known] for end in ends)
-        return _bounded(low, lowest), high
+    def _intervals_around(
+        self, values: Steps, seen: Panel, lowest: float | None
+    ) -> Callable[[float], tuple[Steps, Steps]]:
+        """Return a function from a coverage to the ends of the intervals. They are NaN if there are no intervals."""
+        if self.intervals is None:
+            missing = np.full(values.shape, np.nan)
+            return lambda _: (missing, missing)
+        maker, intervals = self.ensemble.maker, self.follow(seen, lowest)
+        blocks = np.full((-(-len(values) // maker.horizon), maker.horizon, *values.shape[1:]), np.nan)
+        blocks.reshape(-1, *values.shape[1:])[: len(values)] = values
+        longer = extend_panel(seen[-maker.window :], values, None)
+        starts = [maker.window + number * maker.horizon for number in range(len(blocks))]
+        contexts = [
+            Context.of(longer, range(start, start + 1), block[None], maker)
+            for start, block in zip(starts, blocks, strict=True)
+        ]
+
+        def own_ends(of_coverage: Intervals) -> tuple[Steps, Steps]:
+            ends = [apply_intervals(of_coverage, *each) for each in zip(blocks, contexts, strict=True)]
+            low, high = (np.concatenate(each)[: len(values)] for each in zip(*ends, strict=True))
+            return low, high
+
+        def ends_at(coverage: float) -> tuple[Steps, Steps]:
+            low, high = own_ends(intervals.at(coverage))
+            if len(blocks) > 1:
+                # By the coverage of the training: intervals of a higher one must contain those of a lower one.
+                below, above = own_ends(intervals)
+                powers = growth_of((above - below)[: maker.horizon])
+                low, high = widen_intervals(values, low, high, maker.horizon, powers)
+            return _bounded(low, lowest), high
+
+        return ends_at
 
     def _check_future(self, seen: Panel, horizon: int, future: Panel | None) -> Panel | None:
         """Return the channels known ahead in the steps to forecast, in whole blocks if the networks see them."""
@@ -276,6 +318,15 @@ def tail_of(panel: Panel, window: int) -> Panel:
 def graph_of(panel: Panel) -> Graph:
     """Return the graph of a panel. If it has none, one without edges."""
     return panel.graph if panel.graph is not None else Graph(np.zeros((2, 0), dtype=np.int64), panel.num_nodes)
+
+
+def _quantile(level: float, middle: Steps, ends_at: Callable[[float], tuple[Steps, Steps]]) -> Steps:
+    """Return the forecast of a quantile: an end of an interval, or the forecast itself as the median."""
+    if level == 0.5:
+        return middle
+    # 2 * 0.95 - 1 is not quite 0.9.
+    low, high = ends_at(round(abs(2 * level - 1), 12))
+    return low if level < 0.5 else high
 
 
 def _bounded(values: np.ndarray, lowest: float | None) -> np.ndarray:

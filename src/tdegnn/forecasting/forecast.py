@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,6 +28,7 @@ class Forecast:
         channels: Names of the channels.
         coverage: Share of the observations that the intervals should contain.
         notes: Remarks for the user.
+        quantiles: Forecasts of quantiles by their level, such as 0.1, if any were asked for.
     """
 
     values: Values
@@ -37,6 +39,7 @@ class Forecast:
     channels: tuple[str, ...]
     coverage: float
     notes: tuple[str, ...] = field(default=())
+    quantiles: Mapping[float, Values] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         first, last = show_time(self.times[0]), show_time(self.times[-1])
@@ -45,7 +48,10 @@ class Forecast:
         return f"Forecast({when}; {len(self.nodes)} nodes; {', '.join(self.channels)}; {intervals})"
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per time, node and channel: `time, node[, channel], forecast, low, high`."""
+        """Return one row per time, node and channel: `time, node[, channel], forecast, low, high`.
+
+        If quantiles were asked for, there is a column for each, such as `q0.1`.
+        """
         horizon, num_nodes, num_channels = self.values.shape
         columns = {
             "time": np.repeat(self.times, num_nodes * num_channels),
@@ -54,6 +60,7 @@ class Forecast:
             "forecast": self.values.ravel(),
             "low": self.low.ravel(),
             "high": self.high.ravel(),
+            **{f"q{level:g}": values.ravel() for level, values in self.quantiles.items()},
         }
         frame = pd.DataFrame(columns)
         return frame if num_channels > 1 else frame.drop(columns="channel")

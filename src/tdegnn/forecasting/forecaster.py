@@ -36,7 +36,7 @@ from tdegnn.forecasting.held_out import (
     threads_for,
 )
 from tdegnn.forecasting.inputs import check_goes_on, check_seen, in_steps_of
-from tdegnn.forecasting.intervals import Intervals
+from tdegnn.forecasting.intervals import Intervals, check_coverage
 from tdegnn.forecasting.progress import OnProgress, ignore
 from tdegnn.forecasting.series_config import ForecastNetwork
 from tdegnn.forecasting.settings import ForecasterSettings
@@ -130,25 +130,55 @@ class Forecaster(ForecasterSettings):
         return self
 
     def predict(
-        self, horizon: int | None = None, *, panel: Panel | None = None, future: Panel | None = None
+        self,
+        horizon: int | None = None,
+        *,
+        panel: Panel | None = None,
+        future: Panel | None = None,
+        coverage: float | None = None,
+        quantiles: Sequence[float] = (),
     ) -> Forecast:
         """Forecast the steps after the end of a panel.
 
         Args:
             horizon: Number of steps. Defaults to the training horizon. Further steps are forecast from the forecasts
-                before them, and have no intervals.
+                before them, and their intervals widen as those within the training horizon do.
             panel: The series up to now. Defaults to the panel of the training.
             future: The channels of `known` in the steps to forecast. If the horizon of the networks is longer, they
                 repeat the last values.
+            coverage: Share of the observations that the intervals should contain. Defaults to that of the training.
+            quantiles: Levels of quantiles to forecast too, such as `[0.1, 0.5, 0.9]`. See `Forecast.quantiles`.
         """
         fitted = self._check_fitted()
+        if coverage is not None:
+            check_coverage(coverage)
+        levels = tuple(float(level) for level in np.atleast_1d(quantiles))
+        for level in levels:
+            check_coverage(level, "a quantile")
         horizon = fitted.ensemble.maker.horizon if horizon is None else horizon
         check_count(horizon=horizon)
         seen = fitted.tail if panel is None else check_seen(panel, fitted.tail, fitted.ensemble.maker.window)
         if future is not None:
             check_is_panel(future)
         with threads_for(seen):
-            return fitted.predict(seen, horizon, future, self._checked_lowest())
+            lowest = self._checked_lowest()
+            return fitted.predict(seen, horizon, future, lowest, coverage=coverage, quantiles=levels)
+
+    def score(self, panel: Panel) -> float:
+        """Return R squared of the forecasts of the steps after the training: 1 is perfect, 0 is as good as the mean.
+
+        All steps of the horizon from all origins after the training count. It is the mean over nodes and targets, as in
+        scikit-learn, except those that do not change. `backtest` says more: it also measures naive forecasts.
+
+        Args:
+            panel: The series up to now. Steps of the training may be among them, and are not scored.
+        """
+        from tdegnn.forecasting.score import score_newer
+
+        fitted = self._check_fitted()
+        seen = check_seen(panel, fitted.tail, fitted.ensemble.maker.window)
+        with threads_for(seen):
+            return score_newer(fitted, seen, self._checked_lowest())
 
     def update(self, panel: Panel, num_steps: int = 30) -> Self:
         """Continue training with new data, from the current weights.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -19,6 +19,9 @@ from tdegnn.nodes.fitted import Question
 from tdegnn.nodes.inputs import NodeInput, as_vector, choose_subsets, counted_nodes, encode_classes, labels_to_score
 from tdegnn.parts import PartLike
 from tdegnn.training.node_training import Classification, ClassScore
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ClassWeight = Literal["balanced"] | Mapping[Any, float]
 
@@ -67,6 +70,22 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # sc
         codes, classes = encode_classes(labels_to_score(X, y), len(predicted))
         counts = counted_nodes(codes >= 0, nodes)
         return float((predicted[counts] == classes[codes[counts]]).mean())
+
+    def plot(self, X: Any = None, y: Any = None, *, graph: Any = None, nodes: Any = None) -> Figure:  # noqa: N803
+        """Draw which classes are taken for which, and whether the probabilities are as high as the share that is right.
+
+        The arguments are those of `score`: name the test nodes in `nodes`, or the nodes of the training are drawn too.
+        """
+        from tdegnn.nodes.plots import plot_classes
+
+        probabilities, own = self.predict_proba(X, graph=graph), self.classes_.tolist()
+        codes, classes = encode_classes(labels_to_score(X, y), len(probabilities))
+        counts = counted_nodes(codes >= 0, nodes)
+        unknown = [name for name in classes[np.unique(codes[counts])].tolist() if name not in own]
+        if unknown:
+            raise InputError(f"Expected classes of the training, such as {own[0]!r}, got {unknown[0]!r}. Leave it out.")
+        places = np.array([own.index(name) if name in own else -1 for name in classes.tolist()], dtype=np.int64)
+        return plot_classes([str(name) for name in own], places[codes[counts]], probabilities[counts])
 
     def _ask(self, given: NodeInput, labels: Any, split: int, subsets: tuple[Any, Any, Any]) -> Question:
         codes, classes = encode_classes(labels, given.nodes.num_nodes)

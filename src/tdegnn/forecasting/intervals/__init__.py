@@ -3,7 +3,8 @@
 `methods.py` lists the methods by name. `base.py` says what a method is, `coverage.py` how often intervals hold.
 """
 
-from tdegnn.forecasting.intervals.base import Context, Intervals, apply_intervals, fewest_residuals
+from tdegnn.forecasting.intervals.base import Context, Intervals, apply_intervals, check_coverage, fewest_residuals
+from tdegnn.forecasting.intervals.beyond import growth_of, widen_intervals
 from tdegnn.forecasting.intervals.coverage import CoverageReport, measure_coverage, report_coverage
 from tdegnn.forecasting.intervals.fixed import ConformalIntervals
 from tdegnn.forecasting.intervals.methods import (
@@ -26,14 +27,17 @@ __all__ = [
     "CoverageReport",
     "Intervals",
     "apply_intervals",
+    "check_coverage",
     "check_held_out",
     "check_intervals",
     "chosen_method",
     "fewest_residuals",
     "fit_intervals",
+    "growth_of",
     "measure_coverage",
     "name_of",
     "read_intervals",
     "report_coverage",
     "stored_as",
+    "widen_intervals",
 ]

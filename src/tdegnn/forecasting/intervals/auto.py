@@ -7,7 +7,7 @@ zeros have intervals of their own (`counts.py`). With few held-out windows, widt
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -86,6 +86,10 @@ class AutoIntervals(Intervals):
     def apply(self, forecast: Forecast, context: Context | None = None) -> tuple[Forecast, Forecast]:
         """Return the lower and the upper end of the interval around each forecast."""
         return apply_intervals(self.chosen, forecast, context)
+
+    def at(self, coverage: float) -> AutoIntervals:
+        """Return the intervals for another coverage, of the same method."""
+        return replace(self, chosen=self.chosen.at(coverage))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays of the chosen method, whose name is the first word of theirs."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, NamedTuple, TypeAlias
@@ -19,7 +19,7 @@ from jaxtyping import Float, Int, Shaped
 
 from tdegnn.data.panel import Panel
 from tdegnn.data.times.seasons import Season, step_numbers
-from tdegnn.errors import InputError, check_finite
+from tdegnn.errors import Argument, InputError, check_finite
 from tdegnn.forecasting.frames import FrameMaker
 
 Residuals: TypeAlias = Float[np.ndarray, "steps horizon nodes targets"]
@@ -31,6 +31,12 @@ Scales: TypeAlias = Float[np.ndarray, "rows targets"]
 ROUNDING = 1e-9
 # Name of the argument of `fit` and `apply` that gets the context.
 CONTEXT = "context"
+# Coverages besides that of the training whose quantiles are learned and stored. Others are interpolated.
+LEVELS = (*(round(0.05 * place, 2) for place in range(1, 20)), 0.975, 0.98, 0.99, 0.995)
+# Name of the array of these quantiles in a run folder.
+AT_LEVELS = "at_levels"
+
+Quantiles: TypeAlias = Float[np.ndarray, "levels *shape"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +150,17 @@ class Intervals(ABC):
         """
         return self
 
+    def at(self, coverage: float) -> Intervals:
+        """Return the intervals for another coverage. Methods that know one coverage only raise an `InputError`."""
+        if coverage == self.coverage:
+            return self
+        raise InputError(
+            f"Expected a coverage of {self.coverage:g}, that of the training, got {coverage:g}: these intervals were "
+            "learned for no other. Train again with ",
+            Argument("coverage", coverage),
+            ".",
+        )
+
     @abstractmethod
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays that a run folder must store, in addition to the coverage."""
@@ -204,8 +221,58 @@ def each_side(coverage: float) -> float:
 
 def finite_sample_quantile(scores: Float[np.ndarray, steps * series], coverage: float) -> Float[np.ndarray, "*series"]:
     """Return the `ceil((n + 1) coverage)`-th smallest of the n that are not NaN. Infinite if there are too few."""
-    num_observed = np.asarray((~np.isnan(scores)).sum(axis=0))
-    return smallest(scores, rank_of(num_observed, np.full(num_observed.shape, coverage)))
+    return np.asarray(finite_sample_quantiles(scores, [coverage])[0])
+
+
+def finite_sample_quantiles(scores: Float[np.ndarray, "steps *series"], coverages: Sequence[float]) -> Quantiles:
+    """Return the finite sample quantile at each coverage. The scores are sorted once."""
+    num_observed, ordered = np.asarray((~np.isnan(scores)).sum(axis=0)), _ordered(scores)
+    ranks = [rank_of(num_observed, np.full(num_observed.shape, coverage)) for coverage in coverages]
+    return np.stack([_pick(ordered, rank) for rank in ranks])
+
+
+def finite_levels(quantiles: Quantiles) -> Float[np.ndarray, "kept *shape"]:
+    """Return the quantiles at the first of `LEVELS`, up to the highest that the residuals suffice for."""
+    is_finite = np.isfinite(quantiles.reshape(len(quantiles), -1)).all(axis=1)
+    return quantiles if is_finite.all() else quantiles[: int(np.argmin(is_finite))]
+
+
+def between_levels(
+    at_levels: Quantiles, own: Float[np.ndarray, "*shape"], own_coverage: float, coverage: float
+) -> Float[np.ndarray, "*shape"]:
+    """Return quantiles at any coverage, interpolated between those that were learned. At 0 they are 0.
+
+    Args:
+        at_levels: The quantiles at the first of `LEVELS`.
+        own: The quantiles at the coverage of the training.
+        own_coverage: That coverage.
+        coverage: The coverage asked for.
+
+    Raises:
+        InputError: The coverage is so high that there were too few held-out residuals for it.
+    """
+    check_coverage(coverage)
+    learned = {0.0: np.zeros_like(own)} | dict(zip(LEVELS, at_levels, strict=False)) | {own_coverage: own}
+    coverages = sorted(learned)
+    if coverage > coverages[-1]:
+        raise InputError(
+            f"Expected a coverage of at most {coverages[-1]:g}, for which enough steps were held out, got "
+            f"{coverage:g}. Lower it, or train on a longer series."
+        )
+    after = int(np.searchsorted(coverages, coverage))
+    low, high = coverages[after - 1], coverages[after]
+    # Intervals of a higher coverage contain those of a lower one, also if a node borrowed the quantile of all nodes.
+    inner, outer = (np.max([learned[each] for each in coverages[: place + 1]], axis=0) for place in (after - 1, after))
+    share = (coverage - low) / (high - low)
+    return np.asarray((1 - share) * inner + share * outer)
+
+
+def levels_stored(arrays: Mapping[str, np.ndarray], shape: tuple[int, ...], lowest: float = 0.0) -> dict[str, Stored]:
+    """Return what the array of quantiles at other coverages must be. Earlier versions did not store one."""
+    if AT_LEVELS not in arrays:
+        return {}
+    num_levels = min(len(np.atleast_1d(arrays[AT_LEVELS])), len(LEVELS))
+    return {AT_LEVELS: Stored("f", (num_levels, *shape), lowest)}
 
 
 def rank_of(
@@ -219,17 +286,27 @@ def smallest(
     scores: Float[np.ndarray, steps * series], rank: Int[np.ndarray, "*series"]
 ) -> Float[np.ndarray, "*series"]:
     """Return the rank-th smallest along the first axis, without NaN: zero for rank 0, infinite if there are too few."""
+    return _pick(_ordered(scores), rank)
+
+
+def _ordered(scores: Float[np.ndarray, "steps *series"]) -> Float[np.ndarray, "steps_and_ends *series"]:
+    """Return sorted scores, NaN as infinity, with a zero before and infinity after them."""
     ordered = np.sort(np.where(np.isnan(scores), np.inf, scores), axis=0)
-    ends = np.zeros((1, *rank.shape)), np.full((1, *rank.shape), np.inf)
-    ordered = np.concatenate([ends[0], ordered, ends[1]])
+    ends = np.zeros((1, *scores.shape[1:])), np.full((1, *scores.shape[1:]), np.inf)
+    return np.concatenate([ends[0], ordered, ends[1]])
+
+
+def _pick(
+    ordered: Float[np.ndarray, "steps_and_ends *series"], rank: Int[np.ndarray, "*series"]
+) -> Float[np.ndarray, "*series"]:
     return np.asarray(np.take_along_axis(ordered, np.clip(rank, 0, len(ordered) - 1)[None], axis=0)[0])
 
 
-def check_coverage(coverage: float) -> None:
-    """Raise an `InputError` unless the coverage is between 0 and 1."""
+def check_coverage(coverage: float, what: str = "a coverage") -> None:
+    """Raise an `InputError` unless the coverage, or another share, is between 0 and 1."""
     check_finite(coverage=coverage)
     if not 0 < coverage < 1:
-        raise InputError(f"Expected a coverage between 0 and 1, got {coverage}. 0.9 stands for 90 %.")
+        raise InputError(f"Expected {what} between 0 and 1, got {coverage}. 0.9 stands for 90 %.")
 
 
 def check_residuals(residuals: Residuals) -> Residuals:

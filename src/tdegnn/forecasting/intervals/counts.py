@@ -9,24 +9,30 @@ of a power of the forecast, which is learned (the square root if counts are Pois
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
 
 from tdegnn.errors import InputError
 from tdegnn.forecasting.intervals.base import (
+    AT_LEVELS,
+    LEVELS,
     Context,
     Forecast,
     Intervals,
     Residuals,
     Scales,
     Stored,
+    between_levels,
     check_coverage,
     check_forecasts,
     check_residuals,
     fewest_residuals,
+    finite_levels,
     finite_sample_quantile,
+    finite_sample_quantiles,
+    levels_stored,
     need_context,
 )
 from tdegnn.forecasting.intervals.scale import FeatureRange, fit_log_linear
@@ -47,6 +53,8 @@ class CountIntervals(Intervals):
         quantiles: Quantile of the residuals of positive counts in these units.
         smallest: The smallest positive count of each target.
         coverage: Share of the observations that the intervals should contain.
+        at_levels: Limits and quantiles at other coverages, the first of `LEVELS`. None if an earlier version stored
+            the intervals.
     """
 
     limits: Float[np.ndarray, "horizon targets"]
@@ -54,6 +62,7 @@ class CountIntervals(Intervals):
     quantiles: Float[np.ndarray, "horizon targets"]
     smallest: Float[np.ndarray, " targets"]
     coverage: float
+    at_levels: Float[np.ndarray, "levels 2 horizon targets"] | None = None
 
     @classmethod
     def fit(
@@ -84,19 +93,21 @@ class CountIntervals(Intervals):
             )
         _, horizon, _, num_targets = residuals.shape
         powers = np.empty((2, horizon, num_targets))
-        limits, quantiles = np.empty((2, horizon, num_targets))
+        coverages = (coverage, *LEVELS)
+        learned = np.empty((len(coverages), 2, horizon, num_targets))
         for step in range(horizon):
             for target in range(num_targets):
                 rates, counts = forecasts[:, step, :, target].ravel(), observed[:, step, :, target].ravel()
                 is_zero, is_positive = np.abs(counts) < ZERO, counts >= ZERO
-                limits[step, target] = finite_sample_quantile(rates[is_zero], coverage)
+                learned[:, 0, step, target] = finite_sample_quantiles(rates[is_zero], coverages)
                 errors = (counts - rates)[is_positive]
                 powers[:, step, target] = _learn_power(rates[is_positive], np.abs(errors))
                 units = _units(rates[is_positive], powers[:, step, target])
-                is_two_sided = rates[is_positive] > limits[step, target]
-                scores = np.where(is_two_sided, np.abs(errors), np.maximum(errors, 0)) / units
-                quantiles[step, target] = finite_sample_quantile(scores, coverage)
-        if not np.isfinite(limits).all() or not np.isfinite(quantiles).all():
+                for place, level in enumerate(coverages):
+                    is_two_sided = rates[is_positive] > learned[place, 0, step, target]
+                    scores = np.where(is_two_sided, np.abs(errors), np.maximum(errors, 0)) / units
+                    learned[place, 1, step, target] = finite_sample_quantile(scores, level)
+        if not np.isfinite(learned[0]).all():
             raise InputError(
                 f"Expected at least {fewest_residuals(coverage)} zeros and as many positive counts at each step of the "
                 "horizon, got fewer. Hold out more steps, or take other intervals."
@@ -104,7 +115,8 @@ class CountIntervals(Intervals):
         smallest = np.array(
             [np.min(each[each >= ZERO], initial=1.0) for each in np.moveaxis(observed, -1, 0)], dtype=np.float64
         )
-        return cls(limits, powers, quantiles, smallest, coverage)
+        limits, quantiles = learned[0]
+        return cls(limits, powers, quantiles, smallest, coverage, finite_levels(learned[1:]))
 
     def apply(self, forecast: Forecast) -> tuple[Forecast, Forecast]:
         """Return the lower and the upper end of the interval around each forecast, which lies in it."""
@@ -116,19 +128,29 @@ class CountIntervals(Intervals):
         low = np.where(forecast > limits, above_zero, np.minimum(forecast, 0))
         return np.where(np.isnan(forecast), np.nan, low), forecast + widths
 
+    def at(self, coverage: float) -> Intervals:
+        """Return the intervals for another coverage."""
+        if coverage == self.coverage or self.at_levels is None:
+            return super().at(coverage)
+        own = np.stack([self.limits, self.quantiles])
+        limits, quantiles = between_levels(self.at_levels, own, self.coverage, coverage)
+        return replace(self, limits=limits, quantiles=quantiles, coverage=coverage)
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return everything that was learned."""
-        return {name: getattr(self, name) for name in ("limits", "powers", "quantiles", "smallest")}
+        others = {} if self.at_levels is None else {AT_LEVELS: self.at_levels}
+        return {name: getattr(self, name) for name in ("limits", "powers", "quantiles", "smallest")} | others
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], coverage: float) -> CountIntervals:
         """Make the intervals again."""
-        return cls(arrays["limits"], arrays["powers"], arrays["quantiles"], arrays["smallest"], coverage)
+        limits, powers, quantiles = (arrays[name] for name in ("limits", "powers", "quantiles"))
+        return cls(limits, powers, quantiles, arrays["smallest"], coverage, arrays.get(AT_LEVELS))
 
     @classmethod
     def stored_as(
         cls,
-        arrays: Mapping[str, np.ndarray],  # noqa: ARG003
+        arrays: Mapping[str, np.ndarray],
         sizes: tuple[int, int, int],
     ) -> dict[str, Stored]:
         """Return what each array must be."""
@@ -138,6 +160,7 @@ class CountIntervals(Intervals):
             "powers": Stored("f", (2, horizon, num_targets)),
             "quantiles": Stored("f", (horizon, num_targets), lowest=0),
             "smallest": Stored("f", (num_targets,), lowest=0),
+            **levels_stored(arrays, (2, horizon, num_targets), lowest=-np.inf),
         }
 
 

@@ -8,7 +8,7 @@ know how well the scale fits windows it has not seen.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,19 +16,24 @@ from jaxtyping import Float, Int
 
 from tdegnn.errors import InputError
 from tdegnn.forecasting.intervals.base import (
+    AT_LEVELS,
+    LEVELS,
     Context,
     Forecast,
     Intervals,
     Residuals,
     Scales,
     Stored,
+    between_levels,
     check_coverage,
     check_forecasts,
     check_residuals,
     check_scale,
     each_side,
     fewest_residuals,
-    finite_sample_quantile,
+    finite_levels,
+    finite_sample_quantiles,
+    levels_stored,
     need_context,
 )
 from tdegnn.forecasting.intervals.scale import Difficulty, FeatureRange, count_features, fit_log_linear, scale_loss
@@ -58,6 +63,7 @@ class NormalizedIntervals(Intervals):
         weights: Weights of the scale below and above the forecast.
         quantiles: Quantiles of the scaled residuals below and above the forecast.
         coverage: Share of the observations that the intervals should contain.
+        at_levels: The quantiles at other coverages, the first of `LEVELS`. None if an earlier version stored them.
     """
 
     difficulty: Difficulty
@@ -65,6 +71,7 @@ class NormalizedIntervals(Intervals):
     weights: Float[np.ndarray, "2 horizon targets columns"]
     quantiles: Float[np.ndarray, "2 horizon targets"]
     coverage: float
+    at_levels: Float[np.ndarray, "levels 2 horizon targets"] | None = None
 
     @classmethod
     def fit(
@@ -91,7 +98,8 @@ class NormalizedIntervals(Intervals):
         num_features, recent = difficulty.num_features, difficulty.look_back(known)
         ranges = np.empty((4, horizon, num_targets, num_features))
         weights = np.empty((2, horizon, num_targets, num_features + 1))
-        quantiles = np.empty((2, horizon, num_targets))
+        sides = [each_side(level) for level in (coverage, *LEVELS)]
+        quantiles = np.empty((len(sides), 2, horizon, num_targets))
 
         def tasks_of(step: int, target: int) -> list[Task]:
             features = difficulty.features(step, known.forecasts, known, recent)[:, :, target]
@@ -110,13 +118,13 @@ class NormalizedIntervals(Intervals):
                 for side, (rows, sizes) in enumerate(tasks_of(step, target)):
                     weights[side, step, target] = fit_log_linear(*_known(rows, sizes, np.arange(len(sizes))), penalty)
                     scores = _cross_scores(rows, sizes, horizon, penalty, weights[side, step, target])
-                    quantiles[side, step, target] = finite_sample_quantile(scores.reshape(-1), each_side(coverage))
-        if np.isinf(quantiles).any():
+                    quantiles[:, side, step, target] = finite_sample_quantiles(scores.reshape(-1), sides)
+        if np.isinf(quantiles[0]).any():
             raise InputError(
                 f"Expected at least {cls.fewest(coverage)} observed residuals for a coverage of {coverage:g} at each "
                 "step of the horizon, got fewer. Hold out more steps, or lower the coverage."
             )
-        return cls(difficulty, ranges, weights, quantiles, coverage)
+        return cls(difficulty, ranges, weights, quantiles[0], coverage, finite_levels(quantiles[1:]))
 
     def apply(self, forecast: Forecast, context: Context | None = None) -> tuple[Forecast, Forecast]:
         """Return the lower and the upper end of the interval around each forecast."""
@@ -136,10 +144,18 @@ class NormalizedIntervals(Intervals):
         low, high = ends.reshape(2, *forecast.shape)
         return forecast + low, forecast + high
 
+    def at(self, coverage: float) -> Intervals:
+        """Return the intervals for another coverage."""
+        if coverage == self.coverage or self.at_levels is None:
+            return super().at(coverage)
+        quantiles = between_levels(self.at_levels, self.quantiles, self.coverage, coverage)
+        return replace(self, quantiles=quantiles, coverage=coverage)
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return everything that was learned."""
         parts = {field.name: np.array(getattr(self.difficulty, field.name)) for field in fields(Difficulty)}
-        return parts | {"ranges": self.ranges, "weights": self.weights, "quantiles": self.quantiles}
+        others = {} if self.at_levels is None else {AT_LEVELS: self.at_levels}
+        return parts | {"ranges": self.ranges, "weights": self.weights, "quantiles": self.quantiles} | others
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], coverage: float) -> NormalizedIntervals:
@@ -147,7 +163,8 @@ class NormalizedIntervals(Intervals):
         *parts, num_waves = (arrays[field.name] for field in fields(Difficulty))
         units, level, sizes, changes = parts
         difficulty = Difficulty(units, level, sizes, changes, int(num_waves))
-        return cls(difficulty, arrays["ranges"], arrays["weights"], arrays["quantiles"], coverage)
+        ranges, weights, quantiles = (arrays[name] for name in ("ranges", "weights", "quantiles"))
+        return cls(difficulty, ranges, weights, quantiles, coverage, arrays.get(AT_LEVELS))
 
     @classmethod
     def stored_as(cls, arrays: Mapping[str, np.ndarray], sizes: tuple[int, int, int]) -> dict[str, Stored]:
@@ -167,6 +184,7 @@ class NormalizedIntervals(Intervals):
             "ranges": Stored("f", (4, horizon, num_targets, num_features)),
             "weights": Stored("f", (2, horizon, num_targets, num_features + 1)),
             "quantiles": Stored("f", (2, horizon, num_targets), lowest=0),
+            **levels_stored(arrays, (2, horizon, num_targets)),
         }
 
     @classmethod

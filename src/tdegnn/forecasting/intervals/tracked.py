@@ -103,6 +103,10 @@ class TrackedIntervals(Intervals):
             np.clip(logarithms, -LARGEST_LOGARITHM, LARGEST_LOGARITHM, out=logarithms)
         return replace(self, logarithms=logarithms)
 
+    def at(self, coverage: float) -> TrackedIntervals:
+        """Return the intervals for another coverage, times the factors that were found at this one."""
+        return replace(self, base=self.base.at(coverage))
+
     def _moves(self, is_missed: np.ndarray) -> np.ndarray:
         """Return how far the logarithms of one step of the horizon move."""
         excess = is_missed - (1 - self.coverage)

@@ -1,0 +1,62 @@
+"""`tdegnn update`: continue the training of a forecaster with newer series, and write a new run folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tdegnn.cli.options import AsJson, Decimal, Device, DeviceOption, Encoding, Quiet, Separator, reads_files
+from tdegnn.cli.output import print_json, print_notes
+from tdegnn.cli.predict_series import arranged, tables_of_training
+from tdegnn.cli.series import TableOptions, check_series, read_series
+
+NUM_STEPS = 30
+
+
+@reads_files
+def update(
+    run: Annotated[Path, typer.Argument(help="Run folder of `tdegnn fit`. It does not change.", readable=False)],
+    series: Annotated[
+        Path,
+        typer.Argument(
+            help="The series up to now: those of the training, which may begin later, and the new times after them.",
+            readable=False,
+            callback=check_series,
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="New run folder.", file_okay=False)] = Path("runs/update"),
+    steps: Annotated[int, typer.Option(help="Number of optimizer steps.", min=1)] = NUM_STEPS,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    device: Device = DeviceOption.AUTO,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Learn from newer series too, from the weights of a run on. Scales, window and intervals stay as they are."""
+    from tdegnn.data.times.times import show_time
+    from tdegnn.forecasting.forecaster import Forecaster
+    from tdegnn.runs.run_folder import RunFolder
+
+    RunFolder.check_free(out, resume=False)
+    model = Forecaster.load(run)
+    data = model.fitted_.config["data"]
+    given = TableOptions(separator=separator, decimal=decimal, encoding=encoding)
+    panel = arranged(read_series(series, tables_of_training(data, given, run)), data["nodes"])
+    before = model.fitted_.tail.times[-1]
+    model.set_params(device=device.value).update(panel, num_steps=steps)
+    model.save(out)
+    num_new, last = int((panel.times > before).sum()), show_time(panel.times[-1])
+    if as_json:
+        facts = {"run": str(out), "steps": steps, "new_times": num_new, "to": last}
+        coefficients = model.coefficients_.mean(axis=0).tolist()
+        print_json(facts | {"coefficients": coefficients, "notes": list(panel.notes)})
+        return
+    if not quiet:
+        print_notes(panel.notes)
+    times = f"{num_new} new time{'' if num_new == 1 else 's'}"
+    typer.echo(
+        f"Trained {steps} more step{'' if steps == 1 else 's'} on series with {times}, up to {last}. Run folder: {out}/"
+    )
