@@ -51,6 +51,7 @@ def fit(
         show("reading tables", 0, None)
         # Read tables first: importing the forecaster takes seconds.
         panel = read_series(series, tables)
+        show("starting", 0, None)
         model = settings.make(seed, device)
         features = read_features(node_features, panel, tables)
         on_look, on_progress = _watchers(show)
