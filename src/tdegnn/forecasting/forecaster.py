@@ -380,11 +380,10 @@ class Forecaster(ForecasterSettings):
         maker = FrameMaker.fit(training, window, self.horizon, seasons=seasons, known=self.known, per=per)
         config = describe_frames(known, panel, maker)
         keep_decisions(folder, config)
-        order_choice = ChosenOrder.kept_in(kept)
-        if order_choice is None:
-            if self.order == AUTO:
-                on_progress(Progress(ORDER_SEARCH, 0, 1))
-            order_choice = self.choose_order(training, window)
+        kept_order = ChosenOrder.kept_in(kept) if self.order == AUTO else None
+        if self.order == AUTO and kept_order is None:
+            on_progress(Progress(ORDER_SEARCH, 0, 1))
+        order_choice = kept_order or self.choose_order(training, window)
         if self.order == AUTO:
             config |= order_choice.to_config()
         if PLANNED_STEPS in kept:

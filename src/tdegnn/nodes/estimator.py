@@ -243,7 +243,8 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             config |= {} if network is None else network.to_config()
             keep_decisions(folder, config)
             built = self._built(network)
-            order_choice = ChosenOrder.kept_in(kept) or built._given_order() or built._search_order(trainer)
+            kept_order = ChosenOrder.kept_in(kept) if self.order == AUTO else None
+            order_choice = kept_order or built._given_order() or built._search_order(trainer)
             config |= order_choice.to_config() if self.order == AUTO else {}
             keep_decisions(folder, config)
             settings = built._node_config(order_choice.order)

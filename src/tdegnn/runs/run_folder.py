@@ -230,10 +230,11 @@ class RunFolder:
 
         Once the training has written anything else, its settings stay as they are.
         """
-        from tdegnn.runs.read_back import check_agree
-
         given = _plain(config, "settings of a training")
-        check_agree(self.path, self.config, given)
+        if self._made is None:
+            from tdegnn.runs.read_back import check_agree
+
+            check_agree(self.path, self.config, given)
         merged = {
             name: {**self.config.get(name, {}), **value} if isinstance(value, dict) else value
             for name, value in {**self.config, **given}.items()
@@ -247,9 +248,11 @@ class RunFolder:
 
     def settle(self, config: Mapping[str, Any]) -> None:
         """Raise an `InputError` unless the folder has exactly these settings. From now on they stay as they are."""
-        from tdegnn.runs.read_back import check_same
+        given = _plain(config, "settings of a training")
+        if given != self.config:
+            from tdegnn.runs.read_back import check_same
 
-        check_same(self.path, self.config, _plain(config, "settings of a training"))
+            check_same(self.path, self.config, given)
 
     def discard(self) -> None:
         """Remove a folder that this process made, unless the training has written anything but its settings."""
