@@ -95,10 +95,14 @@ class _Bars:
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
-        self._stage, self._task = "", TaskID(0)
+        self._stage = ""
+        self._task: TaskID | None = None
 
     def __call__(self, stage: str, done: int, total: int | None, text: str = "") -> None:
-        if stage != self._stage:
+        if stage != self._stage or self._task is None:
+            if self._task is not None:
+                # It ended, however many steps were planned.
+                self._progress.update(self._task, total=1, completed=1)
             self._stage, self._task = stage, self._progress.add_task(stage, total=total)
         self._progress.update(self._task, completed=done, total=total, description=text or stage)
 
