@@ -273,6 +273,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             self_loops=self.self_loops,
             baselines=self.baselines,
         )
+        check_finite(step_size=self.step_size, outer_dropout=self.outer_dropout, hidden_dropout=self.hidden_dropout)
         for group in ("embedding", "temporal", "spatial"):
             for name in (f"{group}_learning_rate", f"{group}_weight_decay"):
                 check_finite(**{name: getattr(self, name)})
