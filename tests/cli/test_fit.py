@@ -5,6 +5,7 @@ import re
 import resource
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -33,6 +34,7 @@ from tdegnn.data.tables.series import read_panel, write_series
 from tdegnn.forecasting.forecaster import Forecaster
 from tdegnn.forecasting.linear_skip import SKIPS
 from tdegnn.forecasting.losses import LOSSES
+from tdegnn.forecasting.progress import Progress
 from tdegnn.forecasting.series_config import States
 from tdegnn.forecasting.settings import NetworkName
 from tdegnn.forecasting.training import FEWEST_STEPS, MOST_STEPS
@@ -119,7 +121,8 @@ def timed(folder, *arguments):
     result = subprocess.run([PROGRAM, *arguments], cwd=folder, capture_output=True, text=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime < 60
-    assert result.stderr == ""
+    # Nothing but how far it is, now and then.
+    assert all(re.fullmatch(r".+ \(\d+ s\)", line) for line in result.stderr.splitlines()), result.stderr
     return result.stdout
 
 
@@ -234,28 +237,48 @@ def test_parts_of_a_forecaster_are_named(monkeypatch, run, command):
 
 
 @pytest.mark.slow
-def test_a_bar_for_each_of_two_trainings(monkeypatch, run, tmp_path):
-    """The second, on everything, is as long as the first was good; it says what it does."""
-    bars = []
+def test_each_stage_is_shown_and_the_second_training_is_as_long_as_the_first_was_good(monkeypatch, run, tmp_path):
+    shown = []
 
     @contextmanager
-    def watched(total, description, *, is_quiet):
-        told = [(total, description)]
-        bars.append(told)
-        assert sum("end" not in bar for bar in bars) == 1  # one after the other
-        yield told.append
-        told.append("end")
+    def watched(*, is_quiet):
+        yield lambda stage, done, total, text="": shown.append((stage, done, total, text))
 
-    monkeypatch.setattr(sys.modules["tdegnn.cli.fit"], "progress_bar", watched)
-    code, out, _ = run("fit", SERIES, *EDGES, *SMALL, "--window", "4", "--out", tmp_path / "run", "--json")
+    monkeypatch.setattr(sys.modules["tdegnn.cli.fit"], "progress_stages", watched)
+    code, out, _ = run("fit", SERIES, *EDGES, *SMALL, "--out", tmp_path / "run", "--json")
     assert code == 0
+    by_stage = {stage: [each[1:] for each in shown if each[0] == stage] for stage in dict.fromkeys(s[0] for s in shown)}
+    assert [*by_stage][:2] == ["reading tables", "starting"]
+    assert [*by_stage][2:] == ["window search", "training", "errors and intervals", "again, with the held-out steps"]
+    num_windows, num_steps = len(by_stage["window search"]) - 1, len(by_stage["training"]) - 1
+    assert by_stage["window search"][-1][:2] == (num_windows, num_windows)
+    assert by_stage["training"][0] == (0, num_steps, "training")
+    assert by_stage["training"][-1][2].startswith("training: loss ")
     best_step = json.loads(out)["best_step"]
-    first, second = bars
-    assert first[0] == (first_steps := len(first) - 2, "training")
-    assert first[1] == "training"
-    assert first[first_steps].startswith("training: loss ")
-    assert second[0][0] == best_step
-    assert second[1:-1] == ["again, with the held-out steps"] * best_step
+    assert [done for done, *_ in by_stage["again, with the held-out steps"]] == [*range(best_step + 1)]
+
+
+@pytest.mark.slow
+def test_the_folder_and_a_line_of_progress_come_before_a_long_search_ends(monkeypatch, run, tmp_path):
+    folders = []
+
+    def search_slowly(*given):
+        on_progress = given[-1]
+        on_progress(Progress("window search", 1, 3))
+        folders.append(sorted(path.name for path in (tmp_path / "run").iterdir()))
+        time.sleep(0.5)
+        return dict.fromkeys(given[3], 1.0)
+
+    monkeypatch.setattr("tdegnn.cli.output.FIRST_LINE", 0.05)
+    monkeypatch.setattr("tdegnn.cli.output.NEXT_LINE", 0.05)
+    monkeypatch.setattr("tdegnn.forecasting.held_out.measure_windows", search_slowly)
+    code, _, err = run("fit", SERIES, *EDGES, *SMALL, "--out", tmp_path / "run")
+    assert (code, folders) == (0, [[".lock", "config.json", "metrics.jsonl"]])
+    lines = [line for line in err.splitlines() if "window search" in line]
+    assert len(lines) > 1
+    assert all(re.fullmatch(r"window search, step 1 of 3 \(\d+ s\)", line) for line in lines)
+    code, _, err = run("fit", SERIES, *EDGES, *SMALL, "--out", tmp_path / "other", "--quiet")
+    assert (code, err) == (0, "")
 
 
 @pytest.mark.slow

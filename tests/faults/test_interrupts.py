@@ -41,7 +41,9 @@ def interrupt(child, number=signal.SIGINT, gap=None):
 
 def fit_words(folder):
     tables = [str(EXAMPLES / "cases.csv"), "--edges", str(EXAMPLES / "borders.csv")]
-    return ["fit", *tables, "--steps", "100000", "--members", "1", "--hidden-channels", "4", "--out", str(folder)]
+    # Quiet: on a busy machine, lines of progress would come before the one that is looked for.
+    small = ["--steps", "100000", "--members", "1", "--hidden-channels", "4", "--quiet"]
+    return ["fit", *tables, *small, "--out", str(folder)]
 
 
 def wait_for(path, child):

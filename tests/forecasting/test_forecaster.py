@@ -526,10 +526,12 @@ def test_the_step_is_the_best_on_the_held_out_windows(fitted):
 def test_the_training_on_everything_tells_its_steps():
     told = []
     model = Forecaster(**SMALL).fit(PANEL, on_progress=told.append)
-    num_steps, best_step = SMALL["num_steps"], model.best_step_
-    assert told[:num_steps] == [("training", step, num_steps) for step in range(1, num_steps + 1)]
-    again = "again, with the held-out steps"
-    assert told[num_steps:] == [(again, step, best_step) for step in range(1, best_step + 1)]
+    totals = {
+        "training": SMALL["num_steps"],
+        "errors and intervals": 1,
+        "again, with the held-out steps": model.best_step_,
+    }
+    assert told == [(stage, done, total) for stage, total in totals.items() for done in range(total + 1)]
 
 
 # Going on.

@@ -6,7 +6,6 @@ import pytest
 
 from tdegnn import Forecaster, InputError
 from tdegnn.forecasting import usual_networks
-from tdegnn.forecasting.schema import read_planned_steps
 from tdegnn.forecasting.settings import ForecasterSettings, are_counts
 from tdegnn.forecasting.time_budget import TimeBudget, parse_seconds
 from tdegnn.forecasting.usual_networks import (
@@ -81,7 +80,7 @@ def test_a_network_is_chosen_kept_and_loaded(tmp_path, monkeypatch):
     assert {"walks", "alone", "frames"} < {*chosen.scores}
     assert max(chosen.scores, key=chosen.scores.get) == chosen.name
     assert chosen.reason in model.notes_
-    assert list(dict.fromkeys(stages))[-2:] == ["training", "again, with the held-out steps"]
+    assert list(dict.fromkeys(stages))[-3:] == ["training", "errors and intervals", "again, with the held-out steps"]
     assert "trying walks" in stages
     loaded = Forecaster.load(tmp_path / "run")
     assert loaded.network_choice_ == chosen
@@ -153,7 +152,7 @@ def test_steps_fit_into_what_is_left_of_a_budget():
 def test_a_budget_is_planned_once_and_kept_for_a_resumed_training(tmp_path, monkeypatch):
     settings = QUICK | dict(num_steps=None, hidden_channels=4, num_layers=1, time_budget=1.0)
     model = Forecaster(**settings).fit(PANEL, run=tmp_path / "run")
-    planned = read_planned_steps(RunFolder.open(tmp_path / "run"))
+    planned = RunFolder.open(tmp_path / "run").config["planned_steps"]
     assert 10 <= planned <= 300
     monkeypatch.setattr(TimeBudget, "steps_of_training", lambda *_: 1)  # another machine
     again = Forecaster(**settings).fit(PANEL, run=tmp_path / "run", resume=True)

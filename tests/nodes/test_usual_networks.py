@@ -52,15 +52,17 @@ def test_the_choice_is_explained_saved_and_loaded(tmp_path):
 @pytest.mark.slow
 def test_a_training_goes_on_with_the_network_that_was_chosen(tmp_path, monkeypatch):
     def stop(look):
-        if len(seen) == 3 * 2 + 1:  # after the trials, two looks each
+        looks_left.pop()
+        if not looks_left:
             raise KeyboardInterrupt
-        seen.append(look)
 
     graph = Graph(EDGES, NODES, direction="out")
     whole = NodeClassifier(**QUICK).fit(FEATURES, CODES, graph=graph, run=tmp_path / "whole")
-    seen = []
-    with pytest.raises(KeyboardInterrupt):
-        NodeClassifier(**QUICK).fit(FEATURES, CODES, graph=graph, run=tmp_path / "parts", on_look=stop)
+    for num_looks, is_chosen in ((4, False), (3 * 2 + 2, True)):  # in the trials, two looks each, and after them
+        looks_left = [*range(num_looks)]
+        with pytest.raises(KeyboardInterrupt):
+            NodeClassifier(**QUICK).fit(FEATURES, CODES, graph=graph, run=tmp_path / "parts", resume=True, on_look=stop)
+        assert ("chosen_network" in json.loads((tmp_path / "parts" / CONFIG).read_text())) == is_chosen
     monkeypatch.setattr("tdegnn.nodes.estimator.choose_network", None)  # it is not chosen again
     resumed = NodeClassifier(**QUICK).fit(FEATURES, CODES, graph=graph, run=tmp_path / "parts", resume=True)
     for model in (resumed, NodeClassifier.load(tmp_path / "parts"), NodeClassifier.load(tmp_path / "whole")):

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from tdegnn import InputError
-from tdegnn.runs.run_folder import Checkpoint, RunFolder, describe_versions
+from tdegnn.runs.run_folder import Checkpoint, RunFolder, begin_run, describe_versions
 
 CONFIG = {"model": "forecaster", "settings": {"order": 3, "rates": (0.1, 0.2)}, "seed": 7, "data": "sha256:12ab"}
 WEIGHTS = {"readout.weight": torch.arange(6.0).reshape(2, 3), "step_size": torch.tensor(0.5, dtype=torch.float64)}
@@ -628,3 +628,79 @@ def test_the_same_training_gives_the_same_files(run, tmp_path):
         other.write_coefficients(COEFFICIENTS, names=np.array(["a", "b"]))
     for name in ("config.json", "weights.safetensors", "coefficients.npz"):
         assert (other.path / name).read_bytes() == (run.path / name).read_bytes()
+
+
+# Settings that are known one after another.
+
+
+KNOWN = {"kind": "Forecaster", "settings": {"order": 3, "skip": {"name": "season"}}, "data": {"sha256": "a", "file": 1}}
+
+
+def test_settings_grow_until_the_training_begins(tmp_path):
+    path = tmp_path / "run"
+    whole = {**KNOWN, "data": {**KNOWN["data"], "times": ["1"]}, "frames": {"window": 4}, "planned_steps": 7}
+    with RunFolder.begin(path, KNOWN, resume=False) as begun:
+        begun.extend({"frames": {"window": 4}})
+    with RunFolder.begin(path, KNOWN, resume=True) as again:
+        assert again.config == {**KNOWN, "frames": {"window": 4}}
+        again.extend(whole)
+        again.settle(whole)
+        again.write_weights(WEIGHTS)
+        with pytest.raises(InputError, match="got frames.window = 5 instead of 4. Use the same settings or choose"):
+            again.extend({"frames": {"window": 5}})
+    with RunFolder.begin(path, KNOWN, resume=True) as begun:
+        before = contents(path)
+        begun.extend({**whole, "chosen_network": {"name": "walks"}})
+        assert (begun.config, contents(path)) == (whole, before)
+        assert begun.read_weights().keys() == WEIGHTS.keys()
+        with pytest.raises(InputError, match="got data.file = nothing instead of 1"):
+            begun.settle({**whole, "data": {"sha256": "a", "times": ["1"]}})
+
+
+@pytest.mark.parametrize(
+    ("changed", "difference"),
+    [
+        ({"kind": "NodeClassifier"}, 'kind = "NodeClassifier" instead of "Forecaster"'),
+        ({"settings": {"order": 3, "skip": {"name": "season", "period": 2}}}, "settings.skip.period = 2 instead of no"),
+        ({"data": {"sha256": "b", "file": 1}}, 'data.sha256 = "b" instead of "a"'),
+    ],
+)
+def test_a_training_that_had_only_begun_is_not_resumed_with_others(tmp_path, changed, difference):
+    RunFolder.begin(tmp_path, KNOWN, resume=False).close()
+    with pytest.raises(InputError, match=f"got {difference}"):
+        RunFolder.begin(tmp_path, {**KNOWN, **changed}, resume=True)
+
+
+def test_decisions_that_cannot_be_are_refused(tmp_path):
+    RunFolder.begin(tmp_path, {**KNOWN, "frames": {"window": "4"}}, resume=False).close()
+    with pytest.raises(InputError, match="config.json of .* to have a whole number in frames.window, got '4'"):
+        RunFolder.begin(tmp_path, KNOWN, resume=True)
+
+
+def fail_in(path, error, *, resume=False, weights=None):
+    def fail():
+        with begin_run(path, KNOWN, resume=resume) as folder:
+            folder.extend({"frames": {"window": 4}})
+            if weights is not None:
+                folder.write_weights(weights)
+            raise error
+
+    with pytest.raises(type(error)):
+        fail()
+
+
+def test_only_a_mistake_before_the_training_leaves_nothing(tmp_path):
+    full = InputError("a full disk")
+    full.__cause__ = OSError()
+    for number, error in enumerate([KeyboardInterrupt(), full]):
+        fail_in(tmp_path / str(number), error)
+        assert RunFolder.open(tmp_path / str(number)).config["frames"] == {"window": 4}
+    fail_in(tmp_path / "0", InputError("a mistake"), resume=True)
+    fail_in(tmp_path / "2", InputError("a mistake"), weights=WEIGHTS)
+    (tmp_path / "empty").mkdir()
+    fail_in(tmp_path / "empty", InputError("a mistake"))
+    fail_in(tmp_path / "new" / "run", InputError("a mistake"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "2", "empty"]
+    assert not list((tmp_path / "empty").iterdir())
+    with begin_run(None, KNOWN, resume=True) as folder:
+        assert folder is None

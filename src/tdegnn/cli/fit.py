@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,13 +11,14 @@ import typer
 from tdegnn.cli.forecaster_options import ForecasterOptions
 from tdegnn.cli.options import USUAL_RULE, AsJson, Device, DeviceOption, Quiet, Resume, Seed, reads_files, with_groups
 from tdegnn.cli.output import (
+    ShowStage,
     compare_errors,
     number,
     print_errors,
     print_json,
     print_notes,
     print_table,
-    progress_bar,
+    progress_stages,
     vector,
 )
 from tdegnn.cli.series import NodeFeaturesFile, SeriesFile, TableOptions, read_features, read_series
@@ -47,11 +47,14 @@ def fit(
 ) -> None:
     """Learn to forecast series on a graph: your own tables, or a benchmark. Then run `tdegnn predict`."""
     settings.check(tables.given | {"node_features": node_features})
-    # Read tables first: importing the forecaster takes seconds.
-    panel = read_series(series, tables)
-    model = settings.make(seed, device)
-    features = read_features(node_features, panel, tables)
-    with _bars(is_quiet=quiet or as_json) as (on_look, on_progress):
+    with progress_stages(is_quiet=quiet or as_json) as show:
+        show("reading tables", 0, None)
+        # Read tables first: importing the forecaster takes seconds.
+        panel = read_series(series, tables)
+        show("starting", 0, None)
+        model = settings.make(seed, device)
+        features = read_features(node_features, panel, tables)
+        on_look, on_progress = _watchers(show)
         model.fit(
             panel,
             node_features=features,
@@ -70,26 +73,21 @@ def fit(
     typer.echo(f"On held-out steps {compare_errors(_errors(model))}. Run folder: {out}/")
 
 
-@contextmanager
-def _bars(*, is_quiet: bool) -> Iterator[tuple[Callable[[Look], None], Callable[[Progress], None]]]:
-    """Show a progress bar for each stage of the work."""
-    with ExitStack() as bars:
-        tick: Callable[[str], None] | None = None
-        stage = text = ""
+def _watchers(show: ShowStage) -> tuple[Callable[[Look], None], Callable[[Progress], None]]:
+    """Return what `fit` calls after each validation and after each step, to show its stages."""
+    stage = text = ""
 
-        def show_look(look: Look) -> None:
-            nonlocal text
-            text = f": loss {float(look.losses.mean()):.3g}, held out {-float(look.scores.mean()):.3g}"
+    def on_look(look: Look) -> None:
+        nonlocal text
+        text = f": loss {float(look.losses.mean()):.3g}, held out {-float(look.scores.mean()):.3g}"
 
-        def show_progress(progress: Progress) -> None:
-            nonlocal tick, stage, text
-            if tick is None or progress.stage != stage:
-                stage, text = progress.stage, ""
-                bars.close()
-                tick = bars.enter_context(progress_bar(progress.total, stage, is_quiet=is_quiet))
-            tick(f"{stage}{text}")
+    def on_progress(progress: Progress) -> None:
+        nonlocal stage, text
+        if progress.stage != stage:
+            stage, text = progress.stage, ""
+        show(stage, progress.done, progress.total, f"{stage}{text}")
 
-        yield show_look, show_progress
+    return on_look, on_progress
 
 
 def _errors(model: Forecaster) -> dict[str, dict[str, float | None]]:

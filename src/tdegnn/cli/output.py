@@ -1,16 +1,22 @@
-"""What commands print: the version, tables, notes, JSON, the errors of forecasts, and a progress bar on a terminal."""
+"""What commands print: the version, tables, notes, JSON, the errors of forecasts, and how far a long work is.
+
+On a terminal each stage of a work has a progress bar. Elsewhere, in a file or a pipe, a line is printed now and then.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isfinite, isnan
+from threading import Event, Thread
 from typing import Any, Protocol
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -33,29 +39,99 @@ def root(
     """Graph networks that learn the order of time."""
 
 
+# Seconds until the first line of progress if there is no terminal, and from one line to the next.
+FIRST_LINE, NEXT_LINE = 3.0, 15.0
+
+
 class Tick(Protocol):
     """Advances a progress bar by one and changes its description."""
 
-    def __call__(self, description: str = "") -> None:
+    def __call__(self, text: str = "") -> None:
         """Advance."""
+
+
+class ShowStage(Protocol):
+    """Shows how far a stage of a work is."""
+
+    def __call__(self, stage: str, done: int, total: int | None, text: str = "") -> None:
+        """Show a stage, its finished steps and all of them (None: nobody knows), and a text in place of its name."""
 
 
 @contextmanager
 def progress_bar(total: int | None, description: str, *, is_quiet: bool) -> Iterator[Tick]:
-    """Show a progress bar on the error stream, unless it is not a terminal or `is_quiet` is set.
+    """Show the progress of a work of one stage on the error stream, unless `is_quiet` is set.
 
     If the total is None, nobody knows how much there is to do.
     """
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description:<20}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    is_disabled = is_quiet or not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=is_disabled) as progress:
-        task = progress.add_task(description, total=total)
+    with progress_stages(is_quiet=is_quiet) as show:
+        done, shown = 0, description
+        show(description, done, total)
 
-        def tick(description: str = "") -> None:
-            progress.update(task, advance=1, description=description or None)
+        def tick(text: str = "") -> None:
+            nonlocal done, shown
+            done, shown = done + 1, text or shown
+            show(description, done, total, shown)
 
         yield tick
+
+
+@contextmanager
+def progress_stages(*, is_quiet: bool) -> Iterator[ShowStage]:
+    """Show the stages of a work on the error stream, unless `is_quiet` is set: bars on a terminal, lines elsewhere."""
+    console = Console(stderr=True)
+    if is_quiet:
+        yield lambda *_, **__: None
+    elif console.is_terminal:
+        columns = (TextColumn("{task.description:<20}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=console, transient=True) as progress:
+            yield _Bars(progress)
+    else:
+        with _Lines() as lines:
+            yield lines
+
+
+class _Bars:
+    """One bar per stage, below those of the stages before it."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._stage = ""
+        self._task: TaskID | None = None
+
+    def __call__(self, stage: str, done: int, total: int | None, text: str = "") -> None:
+        if stage != self._stage or self._task is None:
+            if self._task is not None:
+                # It ended, however many steps were planned.
+                self._progress.update(self._task, total=1, completed=1)
+            self._stage, self._task = stage, self._progress.add_task(stage, total=total)
+        self._progress.update(self._task, completed=done, total=total, description=text or stage)
+
+
+class _Lines:
+    """A line after a few seconds, then one now and then, also within a step that takes long."""
+
+    def __init__(self) -> None:
+        self._line, self._begun, self._is_over = "", time.monotonic(), Event()
+        self._thread = Thread(target=self._print, daemon=True)
+
+    def __call__(self, stage: str, done: int, total: int | None, text: str = "") -> None:
+        steps = f", step {done}" if total is None and done else f", step {done} of {total}" if (total or 0) > 1 else ""
+        self._line = f"{text or stage}{steps}"
+
+    def __enter__(self) -> _Lines:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _print(self) -> None:
+        seconds = FIRST_LINE
+        while not self._is_over.wait(seconds):
+            seconds = NEXT_LINE
+            if self._line and sys.stderr is not None:
+                print(f"{self._line} ({time.monotonic() - self._begun:.0f} s)", file=sys.stderr, flush=True)
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], num_texts: int = 1) -> None:

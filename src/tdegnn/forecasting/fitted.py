@@ -276,28 +276,31 @@ class FittedForecaster:
         return cover_blocks(future, known, seen.future_times(horizon), whole)
 
 
-def describe_data(
-    panel: Panel, maker: FrameMaker, features: NodeFeatures | None, source: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return names, times and settings of frames, as the settings of a run folder store them."""
+def describe_data(panel: Panel, features: NodeFeatures | None, source: Mapping[str, Any]) -> dict[str, Any]:
+    """Return names and the checksum of the data, as the settings of a run folder store them."""
     graph = graph_of(panel)
     return {
-        "data": {
-            # First: what is needed to read the data back must not be replaced.
-            **source,
-            "nodes": list(panel.nodes),
-            "steps": panel.num_steps,
-            "channels": list(panel.channels),
-            "num_targets": panel.num_targets,
-            "node_features": [] if features is None else list(features.names),
-            "times": _texts_of(tail_of(panel, maker.window)),
-            "time_zone": panel.time_zone,
-            "edges": graph.num_edges,
-            "direction": graph.direction,
-            "is_weighted": graph.is_weighted,
-            "name": panel.name,
-            "sha256": _checksum(panel, graph, features),
-        },
+        # First: what is needed to read the data back must not be replaced.
+        **source,
+        "nodes": list(panel.nodes),
+        "steps": panel.num_steps,
+        "channels": list(panel.channels),
+        "num_targets": panel.num_targets,
+        "node_features": [] if features is None else list(features.names),
+        "time_zone": panel.time_zone,
+        "edges": graph.num_edges,
+        "direction": graph.direction,
+        "is_weighted": graph.is_weighted,
+        "name": panel.name,
+        "sha256": _checksum(panel, graph, features),
+    }
+
+
+def describe_frames(config: Mapping[str, Any], panel: Panel, maker: FrameMaker) -> dict[str, Any]:
+    """Return the settings of a run folder with those of the frames, and the times of the last window."""
+    return {
+        **config,
+        "data": {**config["data"], "times": _texts_of(tail_of(panel, maker.window))},
         "frames": {
             "window": maker.window,
             "horizon": maker.horizon,

@@ -24,7 +24,7 @@ from tdegnn.data.times.seasons import Season, seasons_of
 from tdegnn.errors import Argument, InputError, NotFittedError, check_count
 from tdegnn.forecasting.backtest import run_backtest
 from tdegnn.forecasting.backtests.result import Backtest
-from tdegnn.forecasting.fitted import FittedForecaster, describe_data, graph_of
+from tdegnn.forecasting.fitted import FittedForecaster, describe_data, describe_frames, graph_of
 from tdegnn.forecasting.forecast import Forecast
 from tdegnn.forecasting.frames import FrameMaker
 from tdegnn.forecasting.held_out import (
@@ -37,11 +37,11 @@ from tdegnn.forecasting.held_out import (
 )
 from tdegnn.forecasting.inputs import check_goes_on, check_seen, in_steps_of
 from tdegnn.forecasting.intervals import Intervals, check_coverage
-from tdegnn.forecasting.progress import OnProgress, ignore
+from tdegnn.forecasting.progress import ORDER_SEARCH, OnProgress, Progress, ignore
 from tdegnn.forecasting.series_config import ForecastNetwork
 from tdegnn.forecasting.settings import ForecasterSettings
 from tdegnn.forecasting.time_budget import TimeBudget
-from tdegnn.forecasting.training import ForecasterTraining, ForecastTask, planned_steps, train_further
+from tdegnn.forecasting.training import PLANNED_STEPS, ForecasterTraining, ForecastTask, train_further
 from tdegnn.forecasting.usual_networks import (
     MOST_TRIALS,
     NETWORK_SETTINGS,
@@ -52,7 +52,7 @@ from tdegnn.forecasting.usual_networks import (
 )
 from tdegnn.graph import Graph
 from tdegnn.parts import PartLike
-from tdegnn.runs.run_folder import RunFolder
+from tdegnn.runs.run_folder import RunFolder, begin_run, keep_decisions
 from tdegnn.training.loop import Look
 from tdegnn.training.network_choice import ChosenNetwork, choose_network, given_settings, without_given
 from tdegnn.training.order_choice import AUTO, ChosenOrder
@@ -89,43 +89,41 @@ class Forecaster(ForecasterSettings):
             panel: The series. If it has no graph, each node is forecast by itself.
             node_features: Features of the nodes that do not change in time: a CSV or Parquet file, a frame, or a
                 mapping such as `{"Paris": {"population": 2.1}}`. They are stored: `predict` does not need them again.
-            run: Folder to write settings, metrics, weights and checkpoints to. A finished one can be loaded.
-            resume: Whether to continue the training in `run`. If there is none, a new one begins.
+            run: Folder to write settings, metrics, weights and checkpoints to. It exists from the start, and keeps
+                what is decided before the training. A finished one can be loaded.
+            resume: Whether to continue in `run`, wherever the work was interrupted. If there is none, a new one begins.
             source: Where the data came from, stored in the settings of the run folder.
             on_look: Called with the result of each validation on the held-out windows.
-            on_progress: Called after each step with the stage of the work (networks that are tried, the training, the
+            on_progress: Called at the start of each stage of the work and after each of its steps, with the stage (the
+                window search, networks that are tried, the linear forecast, the training, errors and intervals, the
                 second training on all steps), the number of its finished steps and of all of them.
         """
         check_is_panel(panel)
         self.check_settings()
         check_to_learn_from(panel, self.lowest)
-        if run is not None:
-            RunFolder.check_free(run, resume=resume)
         budget = None if self.time_budget is None else TimeBudget.start(self.time_budget)
         features = self._read_features(node_features, panel)
-        with threads_for(panel):
-            kept = ChosenOrder.kept_by(run, resume=resume) if self.order == AUTO else None
-            task = self._prepare(panel, features, kept, copy.deepcopy(dict(source or {})))
-            network = self._choose_network(task, run, budget, on_progress, resume=resume)
-            if network is not None:
-                task = replace(task, config={**task.config, **network.to_config()}, network=network)
-            # Before the folder is created: a mistake should not leave one behind.
-            training = ForecasterTraining(self.with_network(network), task)
-            if budget is not None:
-                kept_steps = planned_steps(run, resume=resume)
-                most = training.num_steps
-                training.plan(kept_steps or budget.steps_of_training(training.time_step().in_all, most))
-            if run is None:
-                fitted = training.run(None, on_look, on_progress)
-            else:
-                with RunFolder.begin(run, training.config, resume=resume) as folder:
-                    if folder.is_finished:
-                        from tdegnn.forecasting.read_back import read_forecaster
-                        from tdegnn.forecasting.schema import check_config
+        known = {
+            "kind": type(self).__name__,
+            "settings": self.to_record(),
+            "data": describe_data(panel, features, copy.deepcopy(dict(source or {}))),
+        }
+        # Before any long work: whatever happens from now on, the fit can be resumed.
+        with threads_for(panel), begin_run(run, known, resume=resume) as folder:
+            task = self._prepare(panel, features, known, folder, on_progress)
+            task = self._with_usual_network(task, folder, budget, on_progress)
+            if folder is not None and folder.is_finished:
+                from tdegnn.forecasting.read_back import read_forecaster
+                from tdegnn.forecasting.schema import check_config
 
-                        fitted = read_forecaster(folder, check_config(folder, type(self)), self)
-                    else:
-                        fitted = training.run(folder, on_look, on_progress)
+                folder.settle(task.config)
+                fitted = read_forecaster(folder, check_config(folder, type(self)), self)
+            else:
+                training = ForecasterTraining(self.with_network(task.network), task, on_progress)
+                if budget is not None and PLANNED_STEPS not in task.config:
+                    training.plan(budget.steps_of_training(training.time_step().in_all, training.num_steps))
+                keep_decisions(folder, training.config)
+                fitted = training.run(folder, on_look)
         self.fitted_ = fitted
         return self
 
@@ -394,24 +392,33 @@ class Forecaster(ForecasterSettings):
         return self._check_fitted().ensemble.node_features
 
     def _prepare(
-        self, panel: Panel, features: NodeFeatures | None, kept: ChosenOrder | None, source: Mapping[str, Any]
+        self,
+        panel: Panel,
+        features: NodeFeatures | None,
+        known: Mapping[str, Any],
+        folder: RunFolder | None,
+        on_progress: OnProgress,
     ) -> ForecastTask:
-        """Choose window and order, hold out the end, and learn how frames are made."""
-        seasons = self._seasons(panel)
-        window = (
-            choose_window(panel, self.horizon, seasons, self._window_limits) if self.window is None else self.window
-        )
+        """Choose window and order, hold out the end, and learn how frames are made. A run folder keeps the choices."""
+        seasons, kept = self._seasons(panel), {} if folder is None else folder.config
+        window = kept.get("frames", {}).get("window") if self.window is None else self.window
+        if window is None:
+            window = choose_window(panel, self.horizon, seasons, self._window_limits, on_progress)
         split = split_for_forecast(panel.num_steps, window, self.horizon)
         training = panel[: split.training.stop]
-        order_choice = kept or self.choose_order(training, window)
         per: Per = "all" if self.states == "physical" else "node"
         maker = FrameMaker.fit(training, window, self.horizon, seasons=seasons, known=self.known, per=per)
-        config = {
-            "kind": type(self).__name__,
-            "settings": self.to_record(),
-            **(order_choice.to_config() if self.order == AUTO else {}),
-            **describe_data(panel, maker, features, source),
-        }
+        config = describe_frames(known, panel, maker)
+        keep_decisions(folder, config)
+        kept_order = ChosenOrder.kept_in(kept) if self.order == AUTO else None
+        if self.order == AUTO and kept_order is None:
+            on_progress(Progress(ORDER_SEARCH, 0, 1))
+        order_choice = kept_order or self.choose_order(training, window)
+        if self.order == AUTO:
+            config |= order_choice.to_config()
+        if PLANNED_STEPS in kept:
+            config[PLANNED_STEPS] = kept[PLANNED_STEPS]
+        keep_decisions(folder, config)
         if features is not None:
             maker = maker.with_node_features(features)
         return ForecastTask(panel, split, maker, graph_of(panel), features, order_choice, config)
@@ -427,34 +434,37 @@ class Forecaster(ForecasterSettings):
             return 1, LONGEST_WINDOW
         return min(self.horizon, LONGEST_EMBEDDED), LONGEST_EMBEDDED
 
+    def _with_usual_network(
+        self, task: ForecastTask, folder: RunFolder | None, budget: TimeBudget | None, on_progress: OnProgress
+    ) -> ForecastTask:
+        """Return the task with the usual network to train, if any. A run folder keeps it."""
+        kept = None if folder is None else ChosenNetwork.kept_in(folder.config)
+        network = kept or self._choose_network(task, budget, on_progress)
+        if network is None:
+            return task
+        config = {**task.config, **network.to_config()}
+        keep_decisions(folder, config)
+        return replace(task, config=config, network=network)
+
     def _choose_network(
-        self,
-        task: ForecastTask,
-        run: str | Path | None,
-        budget: TimeBudget | None,
-        on_progress: OnProgress,
-        *,
-        resume: bool,
+        self, task: ForecastTask, budget: TimeBudget | None, on_progress: OnProgress
     ) -> ChosenNetwork | None:
-        """Return the usual network to train, given, kept by a run folder or chosen. None for the settings as given."""
+        """Return the usual network to train, given or chosen. None for the settings as given."""
         given = given_settings(self, ForecasterSettings)
         if self.network is None or (self.network == AUTO and given & {*NETWORK_SETTINGS}):
             return None
         networks = without_given(USUAL_NETWORKS, given)
         if self.network != AUTO:
             return ChosenNetwork(self.network, networks[self.network])
-        kept = ChosenNetwork.kept_by(run, resume=resume)
-        if kept is not None:
-            return kept
 
         def score_of(name: str) -> float:
             tried = self.with_network(ChosenNetwork(name, networks[name]))
             tried.num_members, tried.num_steps = 1, min(tried.num_steps or TRIAL_STEPS, TRIAL_STEPS)
-            training = ForecasterTraining(tried, task)
+            training = ForecasterTraining(tried, task, on_progress)
             if budget is not None:
                 most = training.num_steps
                 training.plan(budget.steps_of_trial(MOST_TRIALS, training.time_step().alone, most))
-            return training.try_out(f"trying {name}", on_progress)
+            return training.try_out(f"trying {name}")
 
         scores = try_networks(score_of, has_edges=task.graph.num_edges > 0, num_nodes=task.graph.num_nodes)
         return explain_choice(choose_network(networks, scores))

@@ -29,6 +29,7 @@ from tdegnn.forecasting.intervals import (
     fit_intervals,
     name_of,
 )
+from tdegnn.forecasting.progress import OnProgress, ignore
 from tdegnn.forecasting.settings import ForecasterSettings
 from tdegnn.forecasting.window_search import Stages, measure_windows
 from tdegnn.metrics import mean_absolute_error, mean_squared_error
@@ -115,7 +116,11 @@ def _num_held_out(num_steps: int, window: int, horizon: int) -> int:
 
 
 def choose_window(
-    panel: Panel, horizon: int, seasons: tuple[Season, ...], limits: tuple[int, int] = (1, LONGEST_WINDOW)
+    panel: Panel,
+    horizon: int,
+    seasons: tuple[Season, ...],
+    limits: tuple[int, int] = (1, LONGEST_WINDOW),
+    on_progress: OnProgress = ignore,
 ) -> int:
     """Return the window with which a ridge regression, which takes no time, forecasts the held-out steps best.
 
@@ -124,6 +129,7 @@ def choose_window(
         horizon: Number of steps to forecast.
         seasons: Seasons of the series.
         limits: The shortest and the longest window to try, as far as the series is long enough.
+        on_progress: Called after each length that was tried.
     """
     longest = min(max(1, int(LARGEST_WINDOW * panel.num_steps)), limits[1])
     seasonal = [ceil(season.period) for season in seasons]
@@ -146,7 +152,7 @@ def choose_window(
     # Once lambda is chosen, the ridge learns from its validation steps too. So it is given earlier ones.
     inner = {length: split_for_forecast(split.training.stop, length, horizon) for length in candidates}
     stages = {length: Stages(each.training, each.validation, judged) for length, each in inner.items()}
-    errors = measure_windows(scaled, waves, panel.graph, stages, horizon)
+    errors = measure_windows(scaled, waves, panel.graph, stages, horizon, on_progress)
     return min(errors, key=lambda length: errors[length])
 
 

@@ -80,10 +80,6 @@ class ForecasterConfig(EstimatorConfig):
     planned_steps: Size | None = None
 
 
-class _WithPlan(StoredWithOthers):
-    planned_steps: Size | None = None
-
-
 class _OldSettings(StoredWithOthers):
     attention: Literal["plain", "gated"] = "gated"
 
@@ -179,11 +175,6 @@ def check_config(folder: RunFolder, kind: type[ForecasterSettings]) -> dict[str,
             raise refusal(file, entry, text, value)
     added = {"node_features": data.node_features, "is_weighted": data.is_weighted}
     return {**config, "settings": settings, "data": {**config["data"], **added}}
-
-
-def read_planned_steps(folder: RunFolder) -> int | None:
-    """Return how many steps a training with a time budget had planned, if any."""
-    return checked(_WithPlan, folder.config, folder.path / CONFIG).planned_steps
 
 
 def read_summary(folder: RunFolder) -> dict[str, Any]:

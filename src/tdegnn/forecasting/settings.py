@@ -235,6 +235,7 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
             parse_seconds(self.time_budget)
         if self.season is not None:
             check_finite(season=self.season)
+        check_finite(step_size=self.step_size, dropout=self.dropout)
         for name in ("learning_rate", "weight_decay", "c_learning_rate", "c_weight_decay"):
             check_finite(**{name: getattr(self, name)})
             if getattr(self, name) < 0:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import median_low
 from typing import Any, NamedTuple, cast
 
@@ -20,9 +19,9 @@ from tdegnn.errors import TrainingError
 from tdegnn.forecasting.fitted import Ensemble, FittedForecaster, tail_of
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
 from tdegnn.forecasting.held_out import ForecastSplit, HeldOut, notes_of_settings
-from tdegnn.forecasting.linear_skip import Penalties, start_at_ridge
+from tdegnn.forecasting.linear_skip import LinearSkip, Penalties, start_at_ridge
 from tdegnn.forecasting.losses import Loss
-from tdegnn.forecasting.progress import OnProgress, Progress
+from tdegnn.forecasting.progress import INTERVALS, LINEAR, TRAINING, TRAINING_AGAIN, OnProgress, Progress, ignore
 from tdegnn.forecasting.series_config import ForecastNetwork
 from tdegnn.forecasting.series_training import SeriesTraining
 from tdegnn.forecasting.settings import ForecasterSettings
@@ -43,8 +42,6 @@ WINDOWS_PER_STEP = 64
 NUM_EPOCHS, FEWEST_STEPS, MOST_STEPS = 24, 300, 2000
 # Maximum number of rows (windows times nodes) of a validation: on large panels it would take longer than the training.
 MOST_LOOKED_AT = 2**17
-# The stages of a training, for progress bars.
-TRAINING, TRAINING_AGAIN = "training", "again, with the held-out steps"
 # Steps that are timed for a time budget, after those in which a step is recorded.
 STEPS_TO_WARM_UP, STEPS_TO_TIME = 6, 4
 # The entry of a run folder's settings that keeps how many steps fit into a time budget.
@@ -98,10 +95,11 @@ class ForecasterTraining:
     Args:
         settings: The settings of the forecaster.
         task: The data of the training.
+        on_progress: See `Forecaster.fit`.
     """
 
-    def __init__(self, settings: ForecasterSettings, task: ForecastTask) -> None:
-        self._settings, self._task = settings, task
+    def __init__(self, settings: ForecasterSettings, task: ForecastTask, on_progress: OnProgress = ignore) -> None:
+        self._settings, self._task, self._on_progress = settings, task, on_progress
         self._placement = choose_placement(settings.device, settings.precision)
         sizes = task.maker.sizes(task.graph.num_nodes)
         config = settings.network_config(task.order_choice.order, sizes)
@@ -112,7 +110,8 @@ class ForecasterTraining:
         # Enough of them to choose a step by. Errors and intervals are measured on all.
         self._looked_at = self._held_out.every(-(-len(self._held_out) * task.graph.num_nodes // MOST_LOOKED_AT))
         self._learned = learned = self._windows.predicting(task.split.training)
-        self._num_steps = settings.num_steps or usual_steps(len(learned), self._batch_size)
+        planned: int | None = task.config.get(PLANNED_STEPS)
+        self._num_steps = planned or settings.num_steps or usual_steps(len(learned), self._batch_size)
         self._penalties = self._solve_skips(learned)
         self._training = self._start(learned, self._num_steps)
         with parts_must_fit():
@@ -152,52 +151,52 @@ class ForecasterTraining:
         self._num_steps = num_steps
         self._training = self._start(self._learned, num_steps)
 
-    def try_out(self, stage: str, on_progress: OnProgress) -> float:
+    def try_out(self, stage: str) -> float:
         """Train for all steps and return minus the loss on the held-out steps, of the first network."""
         num_steps = self._num_steps
+        self._on_progress(Progress(stage, 0, num_steps))
         result = fit(
             self._training,
             num_steps=num_steps,
             validate_every=num_steps,
-            on_step=lambda step: on_progress(Progress(stage, step, num_steps)),
+            on_step=lambda step: self._on_progress(Progress(stage, step, num_steps)),
         )
         return float(result.best_scores[0])
 
-    def run(
-        self,
-        folder: RunFolder | None,
-        on_look: Callable[[Look], object],
-        on_progress: OnProgress,
-    ) -> FittedForecaster:
+    def run(self, folder: RunFolder | None, on_look: Callable[[Look], object]) -> FittedForecaster:
         """Train, measure on the held-out steps, and train again on all steps.
 
         Args:
             folder: Folder to write to, if any.
             on_look: See `Forecaster.fit`.
-            on_progress: See `Forecaster.fit`.
         """
         task, settings = self._task, self._settings
+        if folder is not None:
+            folder.settle(task.config)
         history: list[dict[str, Any]] = [] if folder is None else folder.read_history()
 
         def see(look: Look) -> None:
             history.append(look.to_record())
             on_look(look)
 
+        self._on_progress(Progress(TRAINING, 0, self._num_steps))
         result = fit(
             self._training,
             num_steps=self._num_steps,
             validate_every=settings.validate_every,
             patience=settings.patience,
-            on_step=lambda step: on_progress(Progress(TRAINING, step, self._num_steps)),
+            on_step=lambda step: self._on_progress(Progress(TRAINING, step, self._num_steps)),
             on_look=see,
             run=folder,
         )
         if not result.best_scores.isfinite().all():
             raise TrainingError("Expected forecasts that are numbers, got none. Lower the learning rate or step size.")
         best_step = int(median_low(result.best_steps.tolist()))
+        self._on_progress(Progress(INTERVALS, 0, 1))
         forecasts = task.with_networks(_members_of(self._training)).forecast(self._held_out, lowest=settings.lowest)
         measured = HeldOut.measure(settings, task.panel, task.split, self._held_out, forecasts, task.maker)
-        ensemble = self._learn_again(best_step, on_progress)
+        self._on_progress(Progress(INTERVALS, 1, 1))
+        ensemble = self._learn_again(best_step)
         fitted = FittedForecaster(
             ensemble,
             tail_of(task.panel, task.maker.window),
@@ -212,21 +211,27 @@ class ForecasterTraining:
             fitted.write(folder)
         return fitted
 
-    def _learn_again(self, num_steps: int, on_progress: OnProgress) -> Ensemble:
+    def _learn_again(self, num_steps: int) -> Ensemble:
         """Train on all steps, for the best number of steps: the newest data matter most for the future."""
         everything = self._windows.predicting(range(self._task.panel.num_steps))
         self._solve_skips(everything, self._penalties)
         again = self._start(everything, num_steps)
+        self._on_progress(Progress(TRAINING_AGAIN, 0, num_steps))
         for step in range(1, num_steps + 1):
             again.step()
-            on_progress(Progress(TRAINING_AGAIN, step, num_steps))
+            self._on_progress(Progress(TRAINING_AGAIN, step, num_steps))
         _check_numbers(again, "all steps")
         return self._task.with_networks(_members_of(again))
 
     def _solve_skips(self, learned: WindowSet, penalties: Penalties | None = None) -> Penalties | None:
+        if not isinstance(getattr(self._networks[0], "skip", None), LinearSkip):
+            return None
+        self._on_progress(Progress(LINEAR, 0, 1))
         # Judged as in training: nodes count the same, whatever their units.
         units = np.ones_like(self._task.maker.target_scales)
-        return start_at_ridge(self._networks, learned, self._held_out, self._task.graph, units, penalties)
+        chosen = start_at_ridge(self._networks, learned, self._held_out, self._task.graph, units, penalties)
+        self._on_progress(Progress(LINEAR, 1, 1))
+        return chosen
 
     def _start(self, learned: WindowSet, num_steps: int) -> SeriesTraining:
         ensemble = self._task.with_networks(self._networks)
@@ -251,15 +256,6 @@ class ForecasterTraining:
                 *measured.notes,
             ],
         }
-
-
-def planned_steps(run: str | Path | None, *, resume: bool) -> int | None:
-    """Return the number of steps that a training that is resumed had planned. None if there is no such training."""
-    if run is None or not resume or not RunFolder.is_begun(run):
-        return None
-    from tdegnn.forecasting.schema import read_planned_steps
-
-    return read_planned_steps(RunFolder.open(run))
 
 
 def train_further(

@@ -23,6 +23,7 @@ from tdegnn.forecasting.baselines.ridge import (
     solve_products,
     squared_errors,
 )
+from tdegnn.forecasting.progress import WINDOW_SEARCH, OnProgress, Progress, ignore
 from tdegnn.graph import Graph
 
 # Maximum number of values in a block of rows: about 32 MB.
@@ -49,6 +50,7 @@ def measure_windows(
     graph: Graph | None,
     stages: Mapping[int, Stages],
     horizon: int,
+    on_progress: OnProgress = ignore,
 ) -> dict[int, float]:
     """Return the mean squared error on the judged windows, for each length of window. NaN if nothing was observed.
 
@@ -58,7 +60,10 @@ def measure_windows(
         graph: The graph. If None, there are no lags of neighbors.
         stages: Steps for each length. The judged windows are the same for all.
         horizon: Number of steps to forecast.
+        on_progress: Called at the start, and after each length of each target.
     """
+    num_done, num_parts = 0, values.shape[-1] * len(stages)
+    on_progress(Progress(WINDOW_SEARCH, 0, num_parts))
     sample = _Sample.draw(values, 1 if graph is None else 2, max(stages), horizon)
     errors = {length: _Mean() for length in stages}
     for target in range(values.shape[-1]):
@@ -80,6 +85,8 @@ def measure_windows(
                 strength = choose_lambda(parts[0], parts[1], LAMBDAS, length)
                 weights = solve_products(parts[0] + parts[1], [strength])
                 errors[length].add(float(squared_errors(parts[2], weights)[0]), float(parts[2][0, 0, 0]))
+            num_done += 1
+            on_progress(Progress(WINDOW_SEARCH, num_done, num_parts))
     return {length: mean.value for length, mean in errors.items()}
 
 

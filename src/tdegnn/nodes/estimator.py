@@ -48,7 +48,7 @@ from tdegnn.nodes.usual_networks import (
     suitable_networks,
 )
 from tdegnn.parts import Part, PartLike, parts_from_record, parts_to_record
-from tdegnn.runs.run_folder import RunFolder
+from tdegnn.runs.run_folder import RunFolder, begin_run, keep_decisions
 from tdegnn.training.devices import DeviceName, Precision, choose_placement
 from tdegnn.training.members import GroupDescent, OptimizerName
 from tdegnn.training.network_choice import ChosenNetwork, choose_network, given_settings, without_given
@@ -219,41 +219,43 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             train: Nodes to train on, a mask or numbers. Default: all with a label that are in no other subset.
             validation: Nodes to choose the step by. Default: a fifth of the training nodes, of each class alike.
             test: Nodes on which the result is reported. They are used for nothing else.
-            run: Folder to write to: settings, metrics, weights, checkpoints. A finished one can be loaded.
-            resume: Whether to continue the training in `run`. If there is none, a new one begins.
+            run: Folder to write to: settings, metrics, weights, checkpoints. It exists from the start, and keeps what
+                is decided before the training. A finished one can be loaded.
+            resume: Whether to continue in `run`, wherever the work was interrupted. If there is none, a new one begins.
             source: Where the data came from, stored in the settings of the run folder.
             on_look: Called with the result of each validation, also while networks or orders are tried.
         """
         self.check_settings()
         prepared = self._prepare(X, y, graph, split, (train, validation, test))
-        if run is not None:
-            RunFolder.check_free(run, resume=resume)
-        placement = choose_placement(self.device, self.precision)
-        trainer = NodeTrainer(prepared, placement, self.seed, self.validate_every, self.baselines, on_look)
-        network = self._choose_network(trainer, run, resume=resume)
-        built = self._built(network)
-        kept = ChosenOrder.kept_by(run, resume=resume) if self.order == AUTO else None
-        order_choice = kept or built._given_order() or built._search_order(trainer)
-        settings = built._node_config(order_choice.order)
         config = {
             "kind": type(self).__name__,
             "settings": self._settings(),
             **prepared.describe(copy.deepcopy(dict(source or {}))),
-            **(order_choice.to_config() if self.order == AUTO else {}),
-            **({} if network is None else network.to_config()),
         }
-        # Before the folder is created: a mistake should not leave one behind.
-        training = trainer.start(settings, 1 if network is None else network.num_starts)
-        if run is None:
-            fitted = trainer.train(training, settings, config, order_choice, None)
-        else:
+        if run is not None:
             _check_savable(config)
-            with RunFolder.begin(run, config, resume=resume) as folder:
-                if folder.is_finished:
-                    fitted = FittedNodes.read(folder, self._check_config(folder), settings, order_choice)
-                    fitted = replace(fitted, nodes=prepared.nodes)
-                else:
-                    fitted = trainer.train(training, settings, config, order_choice, folder)
+        # Before any long work: whatever happens from now on, the fit can be resumed.
+        with begin_run(run, config, resume=resume) as folder:
+            kept = {} if folder is None else folder.config
+            placement = choose_placement(self.device, self.precision)
+            trainer = NodeTrainer(prepared, placement, self.seed, self.validate_every, self.baselines, on_look)
+            network = ChosenNetwork.kept_in(kept) or self._choose_network(trainer)
+            config |= {} if network is None else network.to_config()
+            keep_decisions(folder, config)
+            built = self._built(network)
+            kept_order = ChosenOrder.kept_in(kept) if self.order == AUTO else None
+            order_choice = kept_order or built._given_order() or built._search_order(trainer)
+            config |= order_choice.to_config() if self.order == AUTO else {}
+            keep_decisions(folder, config)
+            settings = built._node_config(order_choice.order)
+            if folder is not None:
+                folder.settle(config)
+            if folder is not None and folder.is_finished:
+                fitted = FittedNodes.read(folder, self._check_config(folder), settings, order_choice)
+                fitted = replace(fitted, nodes=prepared.nodes)
+            else:
+                training = trainer.start(settings, 1 if network is None else network.num_starts)
+                fitted = trainer.train(training, settings, config, order_choice, folder)
         self.fitted_ = fitted
         return self
 
@@ -271,6 +273,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             self_loops=self.self_loops,
             baselines=self.baselines,
         )
+        check_finite(step_size=self.step_size, outer_dropout=self.outer_dropout, hidden_dropout=self.hidden_dropout)
         for group in ("embedding", "temporal", "spatial"):
             for name in (f"{group}_learning_rate", f"{group}_weight_decay"):
                 check_finite(**{name: getattr(self, name)})
@@ -425,17 +428,14 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         # An earlier version could say both.
         return settings | ({} if settings.get("coefficients") is None else {"system": None})
 
-    def _choose_network(self, trainer: NodeTrainer, run: str | Path | None, *, resume: bool) -> ChosenNetwork | None:
-        """Return the usual network to train, given, kept by a run folder or chosen. None for the settings as given."""
+    def _choose_network(self, trainer: NodeTrainer) -> ChosenNetwork | None:
+        """Return the usual network to train, given or chosen. None for the settings as given."""
         given = given_settings(self, NodeEstimator)
         if self.network is None or (self.network == AUTO and given & {*NETWORK_SETTINGS}):
             return None
         networks = without_given(USUAL_NETWORKS, given)
         if self.network != AUTO:
             return ChosenNetwork(self.network, networks[self.network])
-        kept = ChosenNetwork.kept_by(run, resume=resume)
-        if kept is not None:
-            return kept
         nodes, question = trainer.prepared.nodes, trainer.prepared.question
         num_starts = NUM_STARTS if nodes.num_nodes < FEW_NODES else 1
         num_steps = min(self.num_steps, FEW_TRIAL_STEPS if nodes.num_nodes > MANY_NODES else TRIAL_STEPS)

@@ -142,6 +142,22 @@ def check_same(path: Path, kept: Mapping[str, Any], given: Mapping[str, Any]) ->
         )
 
 
+def check_agree(path: Path, kept: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Raise an `InputError` that names the first setting that a folder has too, with another value."""
+    check_same(path, _limited(kept, given), _limited(given, kept))
+
+
+def _limited(config: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings whose names are among others too, at the top and one level below."""
+    both = {name: (value, other[name]) for name, value in config.items() if name in other}
+    return {
+        name: {key: value[key] for key in value if key in there}
+        if isinstance(value, dict) and isinstance(there, dict)
+        else value
+        for name, (value, there) in both.items()
+    }
+
+
 def _first_difference(kept: Any, given: Any, name: str = "") -> tuple[str, str, str] | None:
     """Return the name of the first setting that differs, its old value and its new value."""
     if not (isinstance(kept, dict) and isinstance(given, dict)):

@@ -1,7 +1,8 @@
 """The run folder, which holds the settings, progress and result of one training.
 
-`config.json` holds the settings. `metrics.jsonl` grows by one line per validation. `weights.safetensors` and
-`coefficients.npz` hold the best weights and coefficients so far, `checkpoint.safetensors` holds the state to resume
+`config.json` holds the settings. It exists before any long work, and grows by what is decided until the training
+begins: a window, a network, a number of steps. `metrics.jsonl` grows by one line per validation. `weights.safetensors`
+and `coefficients.npz` hold the best weights and coefficients so far, `checkpoint.safetensors` holds the state to resume
 from, and `summary.json` marks a finished training. A process killed at any moment leaves a folder that can be read and
 resumed, and a resumed training writes the same files as an uninterrupted one. A lock keeps a second process from
 writing. `save` of an estimator writes the same files; one that is interrupted leaves a folder that counts as free.
@@ -14,7 +15,8 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -118,6 +120,8 @@ class RunFolder:
         self.digest = digest
         self._lock = lock
         self._num_metrics, self._metrics_hash = 0, hashlib.sha256()
+        # Folders that were made for this training. None if it was begun before.
+        self._made: list[Path] | None = None
 
     @classmethod
     def create(cls, path: Path | str, config: Mapping[str, Any], *, is_saved: bool = False) -> RunFolder:
@@ -131,6 +135,7 @@ class RunFolder:
         path, config, versions = Path(path), _plain(config, "settings of a training"), describe_versions()
         _check_free(path, is_saved=is_saved)
         with explained(path):
+            made = [folder for folder in (path, *path.parents) if not folder.exists()]
             path.mkdir(parents=True, exist_ok=True)
         content = {"format": FORMAT, "versions": versions, **config}
         run = cls(path, config, versions, digest=digest_of(content), lock=_acquire(path))
@@ -146,25 +151,34 @@ class RunFolder:
         except BaseException:
             run.close()
             raise
+        run._made = made
         return run
 
     @classmethod
     def begin(cls, path: Path | str, config: Mapping[str, Any], *, resume: bool) -> RunFolder:
-        """Resume the training in a folder if `resume` is set and there is one; otherwise begin a new one."""
-        return cls.resume(path, config) if resume and cls.is_begun(path) else cls.create(path, config)
+        """Begin a training, before any long work. If `resume` is set and there is one in the folder, resume that.
+
+        Args:
+            path: The folder.
+            config: The settings that are known so far. The folder may have more: what was decided before the training
+                was interrupted is in `config` of the result, and need not be decided again. `extend` adds the others.
+            resume: Whether to resume a training.
+        """
+        if not (resume and cls.is_begun(path)):
+            return cls.create(path, config)
+        from tdegnn.runs.read_back import check_agree
+        from tdegnn.runs.schema import check_decisions
+
+        kept = cls.open(path)
+        kept._check_current()
+        check_agree(kept.path, kept.config, _plain(config, "settings of a training"))
+        check_decisions(kept.config, kept.path / CONFIG)
+        return cls.resume(path, kept.config)
 
     @staticmethod
     def is_begun(path: Path | str) -> bool:
         """Return whether there is a training in the folder."""
         return (Path(path) / CONFIG).exists() and not (Path(path) / SAVING).exists()
-
-    @classmethod
-    def check_free(cls, path: Path | str, *, resume: bool) -> None:
-        """Raise an `InputError` if `begin` would. Call it before any long work."""
-        if resume and cls.is_begun(path):
-            cls.open(path)._check_current()
-        else:
-            _check_free(Path(path))
 
     @classmethod
     def open(cls, path: Path | str) -> RunFolder:
@@ -211,6 +225,48 @@ class RunFolder:
             raise
         return run
 
+    def extend(self, config: Mapping[str, Any]) -> None:
+        """Add what was decided to the settings in the folder, at once. What is there already must be the same.
+
+        Once the training has written anything else, its settings stay as they are.
+        """
+        given = _plain(config, "settings of a training")
+        if self._made is None:
+            from tdegnn.runs.read_back import check_agree
+
+            check_agree(self.path, self.config, given)
+        merged = {
+            name: {**self.config.get(name, {}), **value} if isinstance(value, dict) else value
+            for name, value in {**self.config, **given}.items()
+        }
+        if merged == self.config or self._has_results:
+            return
+        self._check_writable()
+        content = {"format": FORMAT, "versions": self.versions, **merged}
+        _write_signed(self.path / CONFIG, content)
+        self.config, self.digest = merged, digest_of(content)
+
+    def settle(self, config: Mapping[str, Any]) -> None:
+        """Raise an `InputError` unless the folder has exactly these settings. From now on they stay as they are."""
+        given = _plain(config, "settings of a training")
+        if given != self.config:
+            from tdegnn.runs.read_back import check_same
+
+            check_same(self.path, self.config, given)
+
+    def discard(self) -> None:
+        """Remove a folder that this process made, unless the training has written anything but its settings."""
+        if self._made is None or self._num_metrics or self._has_results:
+            return
+        # The settings last: without them, the other file would be one of somebody else.
+        with suppress(OSError):
+            for name in (METRICS, CONFIG):
+                (self.path / name).unlink(missing_ok=True)
+            self.close()
+            (self.path / LOCK).unlink(missing_ok=True)
+            for folder in self._made:
+                folder.rmdir()
+
     def close(self) -> None:
         """Release the lock, so that others can write to the folder."""
         if self._lock is not None:
@@ -230,6 +286,10 @@ class RunFolder:
     def is_finished(self) -> bool:
         """Whether the training reached its end."""
         return is_file(self.path / SUMMARY)
+
+    @property
+    def _has_results(self) -> bool:
+        return any(is_file(self.path / name) for name in (CHECKPOINT, WEIGHTS, SUMMARY))
 
     def write_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Write the best weights."""
@@ -400,6 +460,36 @@ class RunFolder:
             raise InputError(f"Expected a run folder to write to, got {self.path} to read. Create or resume it.")
         if self.is_finished:
             raise InputError(f"Expected an unfinished training, got the finished one in {self.path}. {ELSEWHERE}")
+
+
+@contextmanager
+def begin_run(path: Path | str | None, config: Mapping[str, Any], *, resume: bool) -> Iterator[RunFolder | None]:
+    """Begin or resume a training in a folder, before any long work. If there is no folder, yield None.
+
+    A mistake that is noticed before the training has begun leaves no new folder behind.
+
+    Args:
+        path: The folder, if any.
+        config: The settings that are known so far.
+        resume: Whether to resume a training.
+    """
+    if path is None:
+        yield None
+        return
+    with RunFolder.begin(path, config, resume=resume) as folder:
+        try:
+            yield folder
+        except InputError as error:
+            # A full disk is no mistake: given space, the training is resumed.
+            if not isinstance(error.__cause__, OSError):
+                folder.discard()
+            raise
+
+
+def keep_decisions(folder: RunFolder | None, config: Mapping[str, Any]) -> None:
+    """Add what was decided to the settings in a run folder, if there is one."""
+    if folder is not None:
+        folder.extend(config)
 
 
 def describe_versions() -> dict[str, str]:

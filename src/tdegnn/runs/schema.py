@@ -163,13 +163,20 @@ class StoredNetwork(Stored):
     scores: dict[str, float | None]
 
 
-class _WithNetwork(StoredWithOthers):
+class _ChosenFrames(StoredWithOthers):
+    window: Size
+
+
+class _Decisions(StoredWithOthers):
+    frames: _ChosenFrames | None = None
+    chosen_order: StoredOrder | None = None
     chosen_network: StoredNetwork | None = None
+    planned_steps: Size | None = None
 
 
-def check_chosen_network(config: Mapping[str, Any], file: Path) -> None:
-    """Raise an `InputError` unless a configuration keeps a chosen network as it should, or none."""
-    checked(_WithNetwork, config, file)
+def check_decisions(config: Mapping[str, Any], file: Path) -> None:
+    """Raise an `InputError` unless a configuration keeps what was decided before the training as it should."""
+    checked(_Decisions, config, file)
 
 
 # Schemas that were made, by the class of the estimator: making one takes longer than using it.

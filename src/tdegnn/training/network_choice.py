@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from math import inf, isnan
-from pathlib import Path
 from typing import Any
 
 from tdegnn.files import finite_or_null
-from tdegnn.runs.run_folder import CONFIG, RunFolder
-from tdegnn.runs.schema import check_chosen_network
 
 # The entry of a run folder's settings that keeps the choice.
 CHOSEN = "chosen_network"
@@ -42,15 +39,6 @@ class ChosenNetwork:
     def kept_in(config: Mapping[str, Any]) -> ChosenNetwork | None:
         """Return the choice in the settings of a run folder. None if the settings of the network were given."""
         return ChosenNetwork(**config[CHOSEN]) if config.get(CHOSEN) is not None else None
-
-    @staticmethod
-    def kept_by(run: str | Path | None, *, resume: bool) -> ChosenNetwork | None:
-        """Return the choice of a training that is resumed: networks are not tried again."""
-        if run is None or not resume or not RunFolder.is_begun(run):
-            return None
-        folder = RunFolder.open(run)
-        check_chosen_network(folder.config, folder.path / CONFIG)
-        return ChosenNetwork.kept_in(folder.config)
 
     def to_config(self) -> dict[str, Any]:
         """Return the choice as an entry of the settings of a run folder."""

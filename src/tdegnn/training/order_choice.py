@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from math import inf, isnan
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from tdegnn.analysis.order_limits import USUAL_MAX_ORDER
@@ -13,7 +12,6 @@ from tdegnn.analysis.order_search import find_order
 from tdegnn.data.panel import Panel
 from tdegnn.errors import InputError
 from tdegnn.files import finite_or_null
-from tdegnn.runs.run_folder import CONFIG, RunFolder
 
 Order: TypeAlias = int | Literal["auto"]
 AUTO: Literal["auto"] = "auto"
@@ -40,22 +38,11 @@ class ChosenOrder:
 
     @staticmethod
     def kept_in(config: Mapping[str, Any]) -> ChosenOrder | None:
-        """Return the choice in the settings of a run folder. None if the user chose the order."""
-        return ChosenOrder(**config[CHOSEN]) if CHOSEN in config else None
+        """Return the choice in the settings of a run folder. None if the user chose the order.
 
-    @staticmethod
-    def kept_by(run: str | Path | None, *, resume: bool) -> ChosenOrder | None:
-        """Return the choice of a training that is resumed.
-
-        The order is not searched for again: another machine may find the same order by slightly different numbers.
+        It is not searched for again: another machine may find the same order by slightly different numbers.
         """
-        if run is None or not resume or not RunFolder.is_begun(run):
-            return None
-        from tdegnn.runs.schema import ExplainedConfig, checked
-
-        config = RunFolder.open(run).config
-        checked(ExplainedConfig, config, Path(run) / CONFIG)
-        return ChosenOrder.kept_in(config)
+        return ChosenOrder(**config[CHOSEN]) if CHOSEN in config else None
 
     def to_config(self) -> dict[str, Any]:
         """Return the settings together with the choice."""
