@@ -20,6 +20,7 @@ from tdegnn.errors import TrainingError
 from tdegnn.forecasting.fitted import Ensemble, FittedForecaster, tail_of
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
 from tdegnn.forecasting.held_out import ForecastSplit, HeldOut, notes_of_settings
+from tdegnn.forecasting.inputs import notes_of_update
 from tdegnn.forecasting.linear_skip import Penalties, start_at_ridge
 from tdegnn.forecasting.losses import Loss
 from tdegnn.forecasting.progress import OnProgress, Progress
@@ -196,7 +197,8 @@ class ForecasterTraining:
             raise TrainingError("Expected forecasts that are numbers, got none. Lower the learning rate or step size.")
         best_step = int(median_low(result.best_steps.tolist()))
         forecasts = task.with_networks(_members_of(self._training)).forecast(self._held_out, lowest=settings.lowest)
-        measured = HeldOut.measure(settings, task.panel, task.split, self._held_out, forecasts, task.maker)
+        cut_short = self._num_steps if self._num_steps < FEWEST_STEPS else None
+        measured = HeldOut.measure(settings, task.panel, task.split, self._held_out, forecasts, task.maker, cut_short)
         ensemble = self._learn_again(best_step, on_progress)
         fitted = FittedForecaster(
             ensemble,
@@ -288,7 +290,15 @@ def train_further(
     # Followed by the networks as they were: they have not learned from the new steps.
     intervals = None if fitted.intervals is None else fitted.follow(panel, settings.lowest)
     coefficients = ensemble.mean_coefficients(windows)
-    return replace(fitted, ensemble=ensemble, tail=tail, intervals=intervals, coefficients=coefficients)
+    notes = dict.fromkeys([*fitted.summary["notes"], *notes_of_update(panel, fitted.tail)])
+    return replace(
+        fitted,
+        ensemble=ensemble,
+        tail=tail,
+        intervals=intervals,
+        coefficients=coefficients,
+        summary={**fitted.summary, "notes": list(notes)},
+    )
 
 
 def start_training(
