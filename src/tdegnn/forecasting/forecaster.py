@@ -172,7 +172,8 @@ class Forecaster(ForecasterSettings):
         scikit-learn, except those that do not change. `backtest` says more: it also measures naive forecasts.
 
         Args:
-            panel: The series up to now, as a panel or a frame. Steps of the training may be among them, and are not scored.
+            panel: The series up to now, as a panel or a frame. Steps of the training may be among them, and are not
+                scored.
         """
         from tdegnn.forecasting.score import score_newer
 
