@@ -14,6 +14,7 @@ ALLOWED = {
     "errors": set(),
     "version": set(),
     "files": {"errors"},
+    "not_fitted": {"errors"},
     "torch_internals": set(),
     "metrics": BASE,
     "sparse": BASE | {"torch_internals"},

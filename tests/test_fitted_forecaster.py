@@ -15,7 +15,7 @@ from tdegnn import Forecaster, Graph, InputError, Panel, TrainingError
 
 SMALL = dict(
     window=3, order=2, hidden_channels=4, num_layers=1, learning_rate=0.03, num_members=2, num_steps=6,
-    validate_every=2, device="cpu",
+    validate_every=2, horizon=1, device="cpu",
 )  # fmt: skip
 ATTRIBUTES = ("coefficients_", "summary_", "notes_", "history_", "order_choice_", "networks_", "best_step_", "order_")
 

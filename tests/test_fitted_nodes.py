@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+import sklearn.exceptions
 import torch
 from sklearn.base import clone
 from torch_geometric.data import Data
@@ -21,11 +22,11 @@ from tdegnn import (
     NodeClassifier,
     NodeDataset,
     NodeRegressor,
+    NotFittedError,
     SpatialOperator,
     TemporalCoefficients,
     TrainingError,
 )
-from tdegnn.errors import NotFittedError
 from tdegnn.nets.stationary import MappedStates
 
 NODES = 40
@@ -385,8 +386,12 @@ def test_copies_and_pickles_of_a_fitted_classifier_predict_the_same():
 @pytest.mark.parametrize("name", [*LEARNED, "classes_"])
 def test_what_is_not_learned_yet_says_so(name):
     assert not hasattr(NodeClassifier(), name)
-    with pytest.raises(NotFittedError, match="Expected a NodeClassifier that has been trained, got one that has not"):
+    message = "Expected a NodeClassifier that has been trained, got one that has not. Call fit, or load one."
+    with pytest.raises(sklearn.exceptions.NotFittedError, match=message) as error:
         getattr(NodeClassifier(), name)
+    assert isinstance(error.value, NotFittedError)
+    assert isinstance(error.value, InputError)  # what callers of earlier versions catch
+    assert str(pickle.loads(pickle.dumps(error.value))) == message  # as it comes back from another process
 
 
 @pytest.mark.parametrize("order", [2, "auto"])

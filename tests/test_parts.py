@@ -338,7 +338,8 @@ def fit_nodes(run, **parts):
 
 
 def fit_series(run, **parts):
-    model = Forecaster(window=3, order=2, hidden_channels=8, num_steps=1, num_members=2, device="cpu", **parts)
+    sizes = dict(window=3, order=2, horizon=1, hidden_channels=8)
+    model = Forecaster(**sizes, num_steps=1, num_members=2, device="cpu", **parts)
     return model.fit(Panel.from_array(NUMBERS, graph=CYCLE), run=run)
 
 

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from tdegnn.nets.stationary import StationaryNetwork
     from tdegnn.nodes.classifier import NodeClassifier
     from tdegnn.nodes.regressor import NodeRegressor
+    from tdegnn.not_fitted import NotFittedError
     from tdegnn.operators.convolution import ConvOperator
     from tdegnn.operators.diffusion import DiffusionOperator, NearIdentityDiffusion
     from tdegnn.operators.hidden_diffusion import HiddenDiffusionOperator
@@ -79,6 +80,7 @@ __all__ = [
     "NodeClassifier",
     "NodeDataset",
     "NodeRegressor",
+    "NotFittedError",
     "OrderFound",
     "Panel",
     "Part",
@@ -158,6 +160,7 @@ _HOMES = {
     "tdegnn.nodes.classifier": ("NodeClassifier",),
     "tdegnn.nodes.regressor": ("NodeRegressor",),
     "tdegnn.graph": ("Graph",),
+    "tdegnn.not_fitted": ("NotFittedError",),
     "tdegnn.nets.physical": ("PhysicalNetwork",),
     "tdegnn.nets.rollout": ("roll_out",),
     "tdegnn.nets.stationary": ("StationaryNetwork",),

@@ -124,12 +124,15 @@ class DownloadError(InputError):
     """A file is not available: there is no network, the server does not have it, or its checksum is wrong."""
 
 
-class NotFittedError(InputError, AttributeError):
-    """A model was used before it was fitted. Also an `AttributeError`, so that `hasattr` returns False."""
-
-
 class TrainingError(TdegnnError, RuntimeError):
     """Training could not go on, for example because the loss is no longer finite."""
+
+
+def name_kind(value: object) -> str:
+    """Return the class of a value for a message, with its package if that is not Python: `networkx Graph`, `str`."""
+    kind = type(value)
+    package = kind.__module__.partition(".")[0]
+    return kind.__name__ if package == "builtins" else f"{package} {kind.__name__}"
 
 
 def shorten(text: str, most: int = 200) -> str:

@@ -35,6 +35,17 @@ def test_verdicts(coefficients, verdict):
     assert explain(coefficients).verdict.startswith(verdict)
 
 
+def test_an_unstable_c_of_latent_states_is_said_to_be_about_layers():
+    report = explain([16.6, -15.0, -0.6])
+    meaning = "It describes the states over the few layers of the network, not the forecasts or classes that it gives."
+    latent = replace(report, states="latent")
+    assert report.verdict.startswith("Unstable (largest root modulus 15.")
+    assert latent.verdict == f"{report.verdict} {meaning}"
+    assert latent.verdict in str(latent)
+    assert meaning not in replace(report, states="physical").verdict  # there it is about the data
+    assert meaning not in replace(explain([2, -1]), states="latent").verdict
+
+
 def test_json_holds_what_is_promised():
     content = json.loads(explain([1.4, 0.2, -0.6]).to_json())
     promised = {

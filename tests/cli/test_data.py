@@ -7,6 +7,7 @@ from tdegnn.cli import main
 from tdegnn.data.benchmarks import catalogue
 from tdegnn.data.benchmarks.catalogue import CATALOGUE, Benchmark, Statistics
 from tdegnn.data.benchmarks.fetch import DataFile
+from tests.data.benchmarks.file_server import serving
 
 CONTENTS = {"first/a.txt": b"alpha", "first/b.txt": b"beta", "second/c.txt": b"gamma"}
 
@@ -130,3 +131,18 @@ def test_a_failed_download_gives_one_line_and_exit_code_two(capsys, mirror):
     assert code == 2
     assert err.startswith("Error: Expected first/b.txt in the mirror, got no file")
     assert err.count("\n") == 1
+
+
+def test_a_download_is_announced_before_it_starts(capsys, mirror, tmp_path, monkeypatch):
+    with serving(CONTENTS.get) as server:
+        monkeypatch.setenv("TDEGNN_MIRROR", server.address)
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        code, _, err = run(capsys, "fetch", "first")
+        note = f"Note: Downloading first: 2 files, less than 1 MB, from 127.0.0.1 to {tmp_path / 'cache'}.\n"
+        assert (code, err) == (0, note)
+        assert run(capsys, "fetch", "first")[2] == ""  # they are here now
+        server.fault = "refuse"
+        code, _, err = run(capsys, "fetch", "second")
+        assert (code, err.startswith("Note: Downloading second: 1 file, less than 1 MB, from")) == (2, True)
+        assert err.splitlines()[1].startswith("Error: Expected second/original.txt from")
+        assert run(capsys, "fetch", "second", "--quiet")[2].startswith("Error: ")

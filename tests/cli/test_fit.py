@@ -140,7 +140,7 @@ def test_the_commands_have_the_defaults_of_the_forecaster(monkeypatch, run, comm
     monkeypatch.setattr(Forecaster, command, stop)
     assert run(command, SERIES, *EDGES)[0] == 0
     assert run(command, SERIES, *EDGES, "--states", "physical")[0] == 0
-    assert made == [Forecaster(horizon=4).get_params(), Forecaster.physical(horizon=4).get_params()]
+    assert made == [Forecaster().get_params(), Forecaster.physical().get_params()]
 
 
 def test_the_help_shows_defaults_that_depend_on_the_states():
@@ -150,7 +150,7 @@ def test_the_help_shows_defaults_that_depend_on_the_states():
     for name in ("order", "learning_rate", "members", "hidden_channels", "optimizer", "schedule"):
         usual, physical = (getattr(kind, ARGUMENTS.get(name, name)) for kind in kinds)
         assert shown[name] == f"{usual}, on physical states {physical}"
-    for name in ("layers", "dropout", "identity_channels", "state_norm", "readout", "step_size"):
+    for name in ("horizon", "layers", "dropout", "identity_channels", "state_norm", "readout", "step_size"):
         assert shown[name] == str(getattr(kinds[0], ARGUMENTS.get(name, name)))
     limits = f"{FEWEST_STEPS} to {MOST_STEPS} by the length of the series"
     assert shown["steps"] == f"{limits}, on physical states {kinds[1].num_steps}"

@@ -1,11 +1,20 @@
 """Messages on the command line speak of options, and leave what users called their nodes and files as it is."""
 
+import ast
 import contextlib
 import io
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+import tdegnn
 from tdegnn import cli
+from tdegnn.cli.commands import app
+from tdegnn.cli.output import largest_root, print_json, print_notes
 from tdegnn.errors import Argument, InputError, Message
 
 DAYS = [f"2024-01-{day:02}" for day in range(1, 21)]
@@ -98,3 +107,67 @@ def test_a_message_inside_a_message_keeps_its_arguments():
 )
 def test_values_are_typed_as_a_shell_needs_them(value, option):
     assert Argument("lowest", value).as_option() == f"--lowest {option}"
+
+
+def modules_with(pattern):
+    """Names and syntax trees of the modules that Python users may call, if a pattern is somewhere in them."""
+    root = Path(tdegnn.__file__).parent
+    for path in root.rglob("*.py"):
+        text = path.read_text()
+        if path.relative_to(root).parts[0] != "cli" and re.search(pattern, text):
+            yield str(path.relative_to(root)), ast.parse(text)
+
+
+def texts_of(tree):
+    """All texts of a module that may reach a user: everything but docstrings."""
+    docs = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            yield node.value
+
+
+def options_of(command):
+    """All options of a command and of the commands below it."""
+    for parameter in command.params:
+        yield from (option.lstrip("-") for option in (*parameter.opts, *parameter.secondary_opts))
+    for below in getattr(command, "commands", {}).values():
+        yield from options_of(below)
+
+
+@pytest.mark.slow
+def test_no_message_of_the_library_speaks_of_options_by_itself():
+    """An `Argument` in a message is an option on the command line, and only there."""
+    option = re.compile(r"(^|[\s(])--[a-z]")
+    texts = [(name, text) for name, tree in modules_with("--[a-z]") for text in texts_of(tree)]
+    assert [(name, text) for name, text in texts if option.search(text)] == []
+
+
+@pytest.mark.slow
+def test_every_argument_of_a_message_is_an_option():
+    known, unknown = set(options_of(get_command(app))), []
+    for name, tree in modules_with("Argument\\("):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Argument":
+                given = {each.arg: each.value for each in node.keywords}
+                option = given.get("option", node.args[0]).value.replace("_", "-")
+                unknown += [] if option in known else [(name, option)]
+    assert unknown == []
+
+
+def test_notes_speak_of_options_as_lines_and_as_json(capsys):
+    note = Message("Pass ", Argument("num_steps", option="steps"), " for more.")
+    print_notes([note])
+    assert capsys.readouterr().out == "Note: Pass --steps for more.\n"
+    print_json({"notes": [note], "score": float("nan")})
+    assert json.loads(capsys.readouterr().out) == {"notes": ["Pass --steps for more."], "score": None}
+
+
+def test_a_large_root_of_latent_states_is_said_to_be_about_layers():
+    report = tdegnn.explain([16.6, -15.0, -0.6])
+    assert largest_root(report) == "15.6"
+    assert largest_root(replace(report, states="latent")) == "15.6 (of states over the layers, not of outputs)"
+    assert largest_root(replace(tdegnn.explain([2, -1]), states="latent")) == "1"

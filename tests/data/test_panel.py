@@ -1,7 +1,10 @@
+from dataclasses import replace
 from types import SimpleNamespace
 
+import networkx
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -155,7 +158,8 @@ ONE_DATE = Panel.from_array(VALUES[:1], times=HOURS[:1])
         (lambda: Panel.from_array(VALUES * 1j), "an array of numbers"),
         (lambda: Panel.from_array([[1.0, 2.0], [3.0]]), "a rectangular array of numbers"),
         (lambda: Panel.from_array(pd.DataFrame(VALUES)), "a pandas frame, whose times and names would be lost"),
-        (lambda: Panel.from_array(VALUES, graph="A-B"), "a Graph, got str"),
+        (lambda: Panel.from_array(VALUES, graph="A-B"), "a file at A-B, got none"),
+        (lambda: Panel.from_array(VALUES, graph=3), "a matrix, a networkx graph, PyG data or a Graph, got int. Make a"),
         (lambda: HOURLY.with_exogenous(HOURLY[:3]), "a value at 2024-01-01 03:00:00 in the exogenous series"),
         (lambda: HOURLY.with_exogenous(Panel.from_array(VALUES, nodes=["0", "x"])), "node '1' in the exogenous series"),
         (lambda: HOURLY.with_shared_exogenous(HOURLY.with_calendar("hour")), "shared series of one channel, got 3"),
@@ -171,3 +175,32 @@ ONE_DATE = Panel.from_array(VALUES[:1], times=HOURS[:1])
 def test_wrong_input_is_refused(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_an_array_may_come_with_a_networkx_graph():
+    links = networkx.Graph([("B", "A"), ("A", "A")])
+    panel = Panel.from_array(VALUES, nodes=["A", "B"], graph=links)
+    assert panel.graph.equals(Graph([[0, 1], [1, 0]], 2))
+    assert panel.notes == ("Edges from a node to itself are left out: 1 of 2 in the networkx graph.",)
+    assert Panel.from_array(VALUES).with_graph(networkx.path_graph(2)).graph.num_edges == 2
+    with pytest.raises(InputError, match="such as 'A'., got 'Rome' in the networkx graph"):
+        panel.with_graph(networkx.Graph([("A", "Rome")]))
+
+
+def test_the_graph_of_another_library_is_called_by_its_name(as_a_user):
+    message = (
+        "Expected a tdegnn Graph, got a networkx Graph. Pass it to panel.with_graph, which reads networkx and other "
+        "graphs, or convert it with read_graph."
+    )
+    with pytest.raises(InputError) as error:
+        replace(HOURLY, graph=networkx.path_graph(2))
+    assert str(error.value) == message
+
+
+def test_exogenous_series_may_be_frames():
+    weather = pd.DataFrame({"time": HOURS, "rain": np.arange(6.0), "sun": np.arange(6.0)})
+    assert HOURLY.with_shared_exogenous(weather).channels == ("value", "rain", "sun")
+    prices = polars.DataFrame({"node": ["1", "0"] * 6, "time": HOURS.repeat(2), "price": np.arange(12.0)})
+    priced = HOURLY.with_exogenous(prices)
+    assert priced.channels == ("value", "price")
+    assert priced.values[0, :, 1].tolist() == [1.0, 0.0]

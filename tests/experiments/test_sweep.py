@@ -199,8 +199,8 @@ def test_a_sweep_that_ends_at_any_write_is_continued_as_if_it_had_not(tmp_path, 
 
 
 def test_a_batch_that_is_too_large_for_the_machine_is_trained_in_parts(tmp_path):
-    """Lower --batch, says the error. The trials are not lost."""
-    error = TrainingError("Expected memory for 4 x 2 trainings, got too little. Lower --batch.")
+    """Lower the batch size, says the error. The trials are not lost."""
+    error = TrainingError("Expected memory for 4 x 2 trainings, got too little. Lower batch_size=.")
     with pytest.raises(TrainingError):
         sweep(tmp_path / "study", train=stopping_at(0, error))
     sizes = []
@@ -214,7 +214,7 @@ def test_a_batch_that_is_too_large_for_the_machine_is_trained_in_parts(tmp_path)
 
 
 def test_a_trial_that_cannot_be_trained_does_not_block_the_sweep(tmp_path):
-    error = TrainingError("Expected memory for 1 x 2 trainings, got too little. Lower --batch.")
+    error = TrainingError("Expected memory for 1 x 2 trainings, got too little. Lower batch_size=.")
     with pytest.raises(TrainingError):
         sweep(tmp_path / "study", batch_size=1, train=stopping_at(0, error))
     study, result = sweep(tmp_path / "study", batch_size=1)
@@ -283,8 +283,9 @@ print(json.dumps(sweep({storage!r}, trials=21, train=slow)[1].num_finished))
 
 def test_other_settings_do_not_join_a_study(tmp_path):
     sweep(tmp_path / "study")
-    with pytest.raises(InputError, match="num_steps = 6, got num_steps = 9. Use those, or another --study"):
+    with pytest.raises(InputError, match="num_steps = 6, got num_steps = 9. Use those, or another name=.$") as error:
         open_study(tmp_path / "study", "tiny", "tiny", replace(SETTINGS, num_steps=9))
+    assert error.value.as_options().endswith("Use those, or another --study.")
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def trained(name: str, seed: int = 0) -> Path:
         _write_series(root, draw)
         panel = _panel(draw)
         if name == "physical":
-            Forecaster.physical(**SMALL | dict(validate_every=4)).fit(_targets(panel), run=folder)
+            Forecaster.physical(**SMALL | dict(validate_every=4, horizon=1)).fit(_targets(panel), run=folder)
         else:
             sizes = {node: {"size": 1.0 + place} for place, node in enumerate("abc")}
             tables = {"series": str(root / "series.csv"), "value": ["y"], "exogenous": ["x"], "time": "time"}

@@ -3,11 +3,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.exceptions
 import torch
 from sklearn.base import clone
 from sklearn.metrics import r2_score
 
-from tdegnn import Graph, InputError, TrainingError, simulate_wave
+from tdegnn import Graph, InputError, NotFittedError, TrainingError, simulate_wave
 from tdegnn.data.panel import Panel
 from tdegnn.data.times.seasons import Season
 from tdegnn.data.times.times import show_time
@@ -24,7 +25,7 @@ NAMES = ["ant", "bee", "cat", "dog"]
 GRAPH = Graph([[0, 1, 2], [1, 2, 3]], NODES)
 SMALL = dict(
     window=3, order=2, hidden_channels=4, num_layers=1, dropout=0.1, learning_rate=0.03, num_members=1, num_steps=6,
-    validate_every=2, device="cpu",
+    validate_every=2, horizon=1, device="cpu",
 )  # fmt: skip
 
 
@@ -494,7 +495,11 @@ def test_a_forecaster_no_better_than_a_naive_one_says_so():
     held_out = model.summary_["held_out"]
     best = min(("the mean", "the last value"), key=lambda name: held_out[name]["mse"])
     assert held_out[best]["mse"] <= held_out[OURS]["mse"]
-    assert f"no better than {best}: the data do not support more" in note
+    assert note == (
+        f"On the 9 held-out steps this forecaster is no better than {best}. Its training was short (1 step): "
+        "raise num_steps=."
+    )
+    assert note.as_options().endswith("raise --steps.")
     assert model.summary_["notes"] == model.notes_
     split = split_for_forecast(STEPS, 3, 1)
     errors = np.diff(panel.values[split.validation.start - 1 :, :, 0], axis=0)
@@ -762,8 +767,11 @@ def test_it_is_a_scikit_learn_estimator(fitted):
 
 @pytest.mark.parametrize("call", ["predict", "explain", "plot"])
 def test_before_fit_there_is_nothing(call):
-    with pytest.raises(InputError, match="a Forecaster that has been trained, got one that has not. Call fit, or load"):
+    message = "a Forecaster that has been trained, got one that has not. Call fit, or load"
+    with pytest.raises(sklearn.exceptions.NotFittedError, match=message) as error:
         getattr(Forecaster(), call)()
+    assert isinstance(error.value, NotFittedError)
+    assert isinstance(error.value, InputError)  # what callers of earlier versions catch
     with pytest.raises(InputError, match="that has been trained"):
         Forecaster().update(PANEL)
 
@@ -815,8 +823,10 @@ def test_wrong_settings_are_explained_and_leave_no_folder(as_a_user, tmp_path, s
 
 def test_a_device_that_is_not_there_leaves_no_folder(monkeypatch, tmp_path):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    with pytest.raises(InputError, match="Expected a CUDA device"):
+    message = "Expected a CUDA device, got a machine .or a torch build. without one. Use device='cpu'.$"
+    with pytest.raises(InputError, match=message) as error:
         Forecaster(**SMALL | dict(device="cuda")).fit(PANEL, run=tmp_path / "run")
+    assert error.value.as_options().endswith("Use --device cpu.")
     assert not list(tmp_path.iterdir())
 
 
@@ -871,13 +881,17 @@ def test_one_step_is_enough_for_a_window_of_one():
 
 
 def test_a_wrong_panel_is_explained(as_a_user, one_step):
-    frame = pd.DataFrame(PANEL.values[..., 0])
+    frame, numbers = pd.DataFrame(PANEL.values[..., 0]), PANEL.values[..., 0]
+    asked = "a Panel, or a pandas or polars frame, got {}. Make a panel with read_panel, or of an array with Panel.from"
     other = replace(PANEL, nodes=("ant", "bee", "cat", "eel"))
     swapped = replace(PANEL, nodes=("bee", "ant", "cat", "dog"))
     channels = replace(PANEL, channels=("cases",))
     for call, message in [
-        (lambda: Forecaster().fit(frame), "a Panel, got DataFrame. Make one with read_panel"),
-        (lambda: one_step.predict(panel=frame), "a Panel, got DataFrame. Make one with read_panel"),
+        (lambda: Forecaster().fit(numbers), asked.format("numpy ndarray")),
+        (lambda: Forecaster().fit(frame[0]), asked.format("pandas Series")),
+        (lambda: one_step.predict(panel=numbers.tolist()), asked.format("list")),
+        (lambda: one_step.backtest("cases.csv"), asked.format("str")),
+        (lambda: Forecaster().fit(frame), "equal steps in time .* .row 42 of the frame"),
         (lambda: one_step.predict(panel=other), "the 4 nodes of the training; 'dog' is missing"),
         (lambda: one_step.predict(panel=swapped), "the 4 nodes of the training; their order differs"),
         (lambda: one_step.predict(panel=PANEL[:2]), "at least 3 steps, the window of the training, got 2"),
@@ -923,7 +937,7 @@ def wave():
 @pytest.mark.parametrize("order", [2, 3])
 def test_on_physical_states_a_wave_is_said_to_be_of_second_order(wave, order, tmp_path):
     panel, step_size = wave
-    model = Forecaster.physical(order, step_size=step_size, num_steps=600, device="cpu").fit(panel)
+    model = Forecaster.physical(order, step_size=step_size, num_steps=600, horizon=1, device="cpu").fit(panel)
     assert model.explain().root_multiplicity == 2
     assert "second-order" in model.explain().verdict
     model.save(tmp_path / "run")
@@ -941,7 +955,7 @@ def test_two_frames_forecast_a_wave_ten_times_better_than_one(wave):
     panel, step_size = wave
     errors = {}
     for order in (1, 2):
-        model = Forecaster.physical(order, step_size=step_size, num_steps=600, device="cpu").fit(panel[:110])
+        model = Forecaster.physical(order, step_size=step_size, num_steps=600, horizon=1, device="cpu").fit(panel[:110])
         errors[order] = float(np.mean((model.predict(50).values - panel.values[110:]) ** 2))
     assert errors[1] > 10 * errors[2]
 
@@ -955,7 +969,7 @@ def test_an_order_beyond_the_window_is_cut_and_said():
 def test_a_training_that_went_wrong_is_not_blamed_on_the_data():
     model = Forecaster(**SMALL | dict(learning_rate=100.0, num_steps=5, skip="none")).fit(PANEL)
     assert any("The training went wrong" in note for note in model.notes_)
-    assert not any("the data do not support more" in note for note in model.notes_)
+    assert not any("no better than" in note for note in model.notes_)
 
 
 def test_steps_below_a_second_are_saved_and_loaded(tmp_path):
@@ -1029,7 +1043,7 @@ def test_one_node_is_drawn_by_its_name(one_step):
 
 def test_a_future_that_is_no_panel_is_explained(as_a_user, one_step):
     with pytest.raises(InputError, match="Expected a Panel"):
-        one_step.predict(future=pd.DataFrame({"a": [1.0]}))
+        one_step.predict(future=[1.0])
 
 
 def test_a_long_horizon_on_physical_states_has_a_note():

@@ -10,7 +10,9 @@ from tdegnn import Forecaster, Panel
 from tdegnn.forecasting.fitted import Ensemble
 
 PANEL = Panel.from_array(np.random.default_rng(0).normal(size=(60, 4)))
-SMALL = dict(window=3, order=2, hidden_channels=4, num_layers=1, num_members=1, num_steps=4, validate_every=2)
+SMALL = dict(
+    window=3, order=2, horizon=1, hidden_channels=4, num_layers=1, num_members=1, num_steps=4, validate_every=2
+)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.network_choice import ChosenNetwork, choose_network
 from tests.forecasting.test_forecaster import PANEL, make_panel
 
-QUICK = dict(window=3, order=2, num_members=1, num_steps=4, validate_every=2, device="cpu")
+QUICK = dict(window=3, order=2, horizon=1, num_members=1, num_steps=4, validate_every=2, device="cpu")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from tdegnn.training.order_choice import order_by_score
 from tests.cli.test_commands import run
 from tests.node_datasets import make_dataset
 
-QUICK = dict(num_members=1, num_steps=20, validate_every=10, hidden_channels=8)
+QUICK = dict(horizon=1, num_members=1, num_steps=20, validate_every=10, hidden_channels=8)
 NODES = dict(hidden_channels=8, num_steps=12)
 
 
@@ -38,7 +38,7 @@ def noise(num_steps=120, num_nodes=5):
 @pytest.mark.slow
 def test_a_wave_is_given_two_frames_and_says_second_order(wave, tmp_path):
     panel, step_size = wave
-    model = Forecaster.physical("auto", step_size=step_size, num_steps=600, hidden_channels=16).fit(panel)
+    model = Forecaster.physical("auto", horizon=1, step_size=step_size, num_steps=600, hidden_channels=16).fit(panel)
     assert (model.order_, model.coefficients_.shape) == (2, (1, 2))
     assert model.explain().root_multiplicity == 2
     # Of what is held out nothing is seen.

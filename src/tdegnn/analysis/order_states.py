@@ -26,7 +26,7 @@ from tdegnn.analysis.order_limits import (
 )
 from tdegnn.analysis.stencil import as_array
 from tdegnn.analysis.weak_form import Piece
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, name_kind
 
 Values: TypeAlias = Float[np.ndarray, "trajectories time nodes channels"]
 Known: TypeAlias = Bool[np.ndarray, "trajectories time nodes"]
@@ -139,7 +139,9 @@ def _take_apart(
     try:
         values = as_array(states)
     except (TypeError, ValueError) as error:
-        raise InputError(f"Expected states to be an array of numbers, got {type(states).__name__}.") from error
+        raise InputError(
+            f"Expected a panel or an array of numbers, got {name_kind(states)}. Read a frame with read_panel."
+        ) from error
     if values.ndim == 2:
         values = values[..., None]
     if values.ndim == 3:

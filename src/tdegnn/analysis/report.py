@@ -44,6 +44,8 @@ MEANINGS = {
     "physical": "c weighs what was observed: it shows which differential equation the data follow, as far as the fit "
     "explains them (see tdegnn order)",
 }
+# What an unstable c means for latent states.
+ON_LAYERS = "It describes the states over the few layers of the network, not the forecasts or classes that it gives."
 
 
 def ordinal(order: int) -> str:
@@ -87,14 +89,15 @@ class CoefficientReport:
 
     @property
     def verdict(self) -> str:
-        """Stability and order in one sentence."""
+        """Stability and order in one sentence, and in a second one what it means if latent states are unstable."""
         if self.is_stable:
             stability = "Stable"
         elif self.max_root_modulus > 1 + self.tolerance:
             stability = f"Unstable (largest root modulus {self.max_root_modulus:.4g})"
         else:
             stability = "Unstable (a repeated root on the unit circle)"
-        return f"{stability}: {self._order_in_words()}"
+        is_on_layers = self.states == "latent" and not self.is_stable
+        return f"{stability}: {self._order_in_words()}{f' {ON_LAYERS}' if is_on_layers else ''}"
 
     def _order_in_words(self) -> str:
         multiplicity, weights = self.root_multiplicity, self.derivative_coefficients

@@ -6,6 +6,7 @@ Commands import what they need when they run, so that `tdegnn --help` does not w
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shlex
 import signal
@@ -37,7 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
     stop = _Stop(words)
     if arguments is None:
         stop.handle_signals()
-    with _any_text_printed():
+    with _any_text_printed(), _notes_printed(is_quiet=not {"--quiet", "-q"}.isdisjoint(words)):
         code, message = _run(words)
         if message:
             _print_error(f"Error: {_on_one_line(message)}")
@@ -189,6 +190,27 @@ def _any_text_printed() -> Iterator[None]:
     finally:
         for stream, errors in zip(streams, before, strict=True):
             stream.reconfigure(errors=errors)
+
+
+class _NotePrinter(logging.Handler):
+    """Prints what the library logs, one line each, on the error stream."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _print_error(f"Note: {_on_one_line(record.getMessage())}")
+
+
+@contextmanager
+def _notes_printed(*, is_quiet: bool) -> Iterator[None]:
+    """Print what the library logs while it works, such as a download that begins, unless `is_quiet` is set."""
+    logger, printer = logging.getLogger("tdegnn"), _NotePrinter()
+    before = logger.level
+    logger.setLevel(logging.WARNING if is_quiet else logging.INFO)
+    logger.addHandler(printer)
+    try:
+        yield
+    finally:
+        logger.removeHandler(printer)
+        logger.setLevel(before)
 
 
 def _print_error(line: str) -> None:

@@ -30,7 +30,7 @@ def parse_against(text: str) -> str:
         for name in text.split(","):
             expand_name(name)
     except InputError as error:
-        raise typer.BadParameter(str(error)) from error
+        raise typer.BadParameter(error.as_options()) from error
     return text
 
 

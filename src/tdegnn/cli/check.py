@@ -21,7 +21,7 @@ def check(
     series: SeriesFile,
     tables: TableOptions,
     window: Annotated[int, typer.Option(help="Number of steps that a forecast would see.", min=1)] = 4,
-    horizon: Annotated[int, typer.Option(help="Number of steps that it would forecast.", min=1)] = 1,
+    horizon: Annotated[int, typer.Option(help="Number of steps that it would forecast.", min=1)] = 4,
     as_json: AsJson = False,
 ) -> None:
     """Read your own series and graph, and report what is in them or what is wrong."""

@@ -35,7 +35,7 @@ from tdegnn.cli.options import (
     rule_argument,
     with_groups,
 )
-from tdegnn.cli.output import number, print_json, print_notes, print_table, progress_bar, share, vector
+from tdegnn.cli.output import largest_root, print_json, print_notes, print_table, progress_bar, share, vector
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -367,7 +367,7 @@ def _print_result(model: NodeClassifier, rule: str) -> None:
         ["best step", str(summary["best_step"])],
         ["order", str(model.order_)],
         ["c (mean over layers)", vector(model.coefficients_.mean(axis=0).tolist())],
-        ["largest root", number(model.explain().max_root_modulus)],
+        ["largest root", largest_root(model.explain())],
     ]
     print_table(rule, ["", "value"], rows)
 

@@ -13,7 +13,7 @@ from tdegnn.cli.options import USUAL_RULE, AsJson, Device, DeviceOption, Quiet, 
 from tdegnn.cli.output import (
     ShowStage,
     compare_errors,
-    number,
+    largest_root,
     print_errors,
     print_json,
     print_notes,
@@ -115,7 +115,7 @@ def _print_result(model: Forecaster, rule: str) -> None:
         ["order", str(model.order_)],
         ["best step", str(summary["best_step"])],
         ["c (mean over layers)", vector(model.coefficients_.mean(axis=0).tolist())],
-        ["largest root", number(model.explain().max_root_modulus)],
+        ["largest root", largest_root(model.explain())],
     ]
     intervals = summary.get("intervals")
     if intervals is not None:

@@ -95,9 +95,8 @@ Operator = Annotated[str | None, operator_option("walks; of latent states past-d
 
 @dataclass(frozen=True)
 class ForecasterOptions:
-    """The options of a forecaster. The defaults are those of `Forecaster`, except for the horizon.
+    """The options of a forecaster. The defaults are those of `Forecaster`.
 
-    Only the steps of the horizon have intervals; with the default of Python, one step, most forecasts would have none.
     An option is None if the user did not give it and its default depends on the states, or it does not apply to some.
     """
 
@@ -127,7 +126,10 @@ class ForecasterOptions:
             help="Number of steps that a forecast sees.", min=1, show_default="chosen by errors on held-out steps"
         ),
     ] = None
-    horizon: Annotated[int, typer.Option(help="Number of steps that are forecast at once, with intervals.", min=1)] = 4
+    horizon: Annotated[
+        int | None,
+        typer.Option(help="Number of steps that are forecast at once, with intervals.", min=1, show_default="4"),
+    ] = None
     order: Annotated[
         Any,
         typer.Option(

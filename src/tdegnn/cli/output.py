@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isfinite, isnan
 from threading import Event, Thread
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 from rich.console import Console
@@ -22,6 +22,9 @@ from rich.text import Text
 
 from tdegnn.errors import Message
 from tdegnn.version import __version__
+
+if TYPE_CHECKING:
+    from tdegnn.analysis.report import CoefficientReport
 
 
 def print_version(is_asked: bool) -> None:
@@ -153,16 +156,25 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON, with null for infinite numbers and NaN."""
+    """Print a value as JSON, with null for infinite numbers and NaN, and with arguments in messages as options."""
     from tdegnn.files import finite_or_null
 
-    typer.echo(json.dumps(finite_or_null(value), indent=2, allow_nan=False))
+    typer.echo(json.dumps(_for_terminal(finite_or_null(value)), indent=2, allow_nan=False))
+
+
+def _for_terminal(value: Any) -> Any:
+    """Return a value whose messages speak of options."""
+    if isinstance(value, dict):
+        return {name: _for_terminal(entry) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [_for_terminal(entry) for entry in value]
+    return value.as_options() if isinstance(value, Message) else value
 
 
 def print_notes(notes: Iterable[str]) -> None:
     """Print notes, one line each, with their arguments as options."""
     for note in notes:
-        typer.echo(f"Note: {note.as_options() if isinstance(note, Message) else note}")
+        typer.echo(f"Note: {_for_terminal(note)}")
 
 
 def number(value: float | None) -> str:
@@ -173,6 +185,12 @@ def number(value: float | None) -> str:
 def share(value: float | None) -> str:
     """Return a percentage, or a dash for None and NaN."""
     return "-" if value is None or isnan(value) else f"{value:.1%}"
+
+
+def largest_root(report: CoefficientReport) -> str:
+    """Return the largest modulus of a root of c, and what it means if latent states are unstable."""
+    is_on_layers = report.states == "latent" and not report.is_stable
+    return number(report.max_root_modulus) + (" (of states over the layers, not of outputs)" if is_on_layers else "")
 
 
 def vector(values: Sequence[float]) -> str:

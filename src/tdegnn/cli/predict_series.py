@@ -15,9 +15,6 @@ from tdegnn.cli.tables import check_table, write_table
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tdegnn.data.panel import Panel
     from tdegnn.forecasting.forecast import Forecast
 
 
@@ -78,6 +75,7 @@ def predict_series(
         as_json: Print JSON.
     """
     from tdegnn.forecasting.forecaster import Forecaster
+    from tdegnn.forecasting.inputs import arrange_nodes
 
     check_table(out)
     model = Forecaster.load(run)
@@ -85,11 +83,11 @@ def predict_series(
     if new.future is not None and not model.known:
         raise InputError(f"Expected no --future, as {run} was trained without --known. Leave it out, or train with it.")
     tables = tables_of_training(data, options, run)
-    seen = None if new.series is None else arranged(read_series(new.series, tables), data["nodes"])
+    seen = None if new.series is None else arrange_nodes(read_series(new.series, tables), data["nodes"])
     ahead = None
     if new.future is not None:
         known = replace(tables, value=list(model.known), exogenous=None)
-        ahead = arranged(read_series(new.future, known), data["nodes"])
+        ahead = arrange_nodes(read_series(new.future, known), data["nodes"])
     forecast = model.predict(new.horizon, panel=seen, future=ahead, coverage=new.coverage, quantiles=new.quantile or ())
     write_table(forecast.to_frame(), out)
     notes = [*(() if seen is None else seen.notes), *forecast.notes]
@@ -110,23 +108,6 @@ def tables_of_training(data: dict[str, Any], options: TableOptions, run: Path) -
     kept = checked(SeriesSource, {"data": data}, run / CONFIG).data.tables
     given = {} if kept is None else kept.model_dump(exclude={"series"}, exclude_unset=True)
     return TableOptions(**given | options.given).without_graph()
-
-
-def arranged(panel: Panel, nodes: Sequence[str]) -> Panel:
-    """Return the panel with the nodes of the training, in their order."""
-    places = {name: place for place, name in enumerate(panel.nodes)}
-    missing = [name for name in nodes if name not in places]
-    if missing:
-        raise InputError(
-            f"Expected the {len(nodes)} nodes of the training in {panel.name}, got none called {missing[0]!r}. "
-            "Add it, with empty cells for what was not observed."
-        )
-    others = [name for name in panel.nodes if name not in set(nodes)]
-    notes = panel.notes
-    if others:
-        notes += (f"{panel.name} has nodes that were not in the training, {others[0]!r} first; they are left out.",)
-    values = panel.values[:, [places[name] for name in nodes]]
-    return replace(panel, values=values, nodes=tuple(nodes), notes=notes)
 
 
 def _facts(forecast: Forecast, out: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import typer
 
 from tdegnn.cli.options import AsJson, Decimal, Device, DeviceOption, Encoding, Quiet, Separator, reads_files
 from tdegnn.cli.output import print_json, print_notes
-from tdegnn.cli.predict_series import arranged, tables_of_training
+from tdegnn.cli.predict_series import tables_of_training
 from tdegnn.cli.series import TableOptions, check_series, read_series
 
 NUM_STEPS = 30
@@ -38,24 +38,26 @@ def update(
     """Learn from newer series too, from the weights of a run on. Scales, window and intervals stay as they are."""
     from tdegnn.data.times.times import show_time
     from tdegnn.forecasting.forecaster import Forecaster
+    from tdegnn.forecasting.inputs import arrange_nodes
     from tdegnn.runs.run_folder import RunFolder
 
     RunFolder.check_free(out, resume=False)
     model = Forecaster.load(run)
     data = model.fitted_.config["data"]
     given = TableOptions(separator=separator, decimal=decimal, encoding=encoding)
-    panel = arranged(read_series(series, tables_of_training(data, given, run)), data["nodes"])
-    before = model.fitted_.tail.times[-1]
+    panel = arrange_nodes(read_series(series, tables_of_training(data, given, run)), data["nodes"])
+    before, known = model.fitted_.tail.times[-1], model.notes_
     model.set_params(device=device.value).update(panel, num_steps=steps)
     model.save(out)
+    notes = [*panel.notes, *(note for note in model.notes_ if note not in known)]
     num_new, last = int((panel.times > before).sum()), show_time(panel.times[-1])
     if as_json:
         facts = {"run": str(out), "steps": steps, "new_times": num_new, "to": last}
         coefficients = model.coefficients_.mean(axis=0).tolist()
-        print_json(facts | {"coefficients": coefficients, "notes": list(panel.notes)})
+        print_json(facts | {"coefficients": coefficients, "notes": notes})
         return
     if not quiet:
-        print_notes(panel.notes)
+        print_notes(notes)
     times = f"{num_new} new time{'' if num_new == 1 else 's'}"
     typer.echo(
         f"Trained {steps} more step{'' if steps == 1 else 's'} on series with {times}, up to {last}. Run folder: {out}/"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -21,13 +21,14 @@ from numpy.typing import ArrayLike
 from tdegnn.data.times.calendar import calendar_channels
 from tdegnn.data.times.time_texts import as_times
 from tdegnn.data.times.times import check_regular, describe_step, future_times, regularize, show_time
-from tdegnn.errors import LARGEST_VALUE, InputError, check_count, find_too_large, list_nodes
+from tdegnn.errors import LARGEST_VALUE, InputError, check_count, find_too_large, list_nodes, name_kind
 from tdegnn.files import check_memory
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
 
+    from tdegnn.data.tables.panel_like import PanelLike
     from tdegnn.graph import Graph
 
 # The counterpart of `LARGEST_VALUE`: squares of smaller differences may be zero in float64.
@@ -92,7 +93,7 @@ class Panel:
         nodes: Sequence[str] | None = None,
         channels: Sequence[str] | None = None,
         num_targets: int = 1,
-        graph: Graph | None = None,
+        graph: Any = None,
         name: str = "",
     ) -> Panel:
         """Make a panel from an array (time, nodes) or (time, nodes, channels), with NaN for what was not observed.
@@ -103,7 +104,8 @@ class Panel:
             nodes: Names of the nodes. Default: "0", "1", ...
             channels: Names of the channels. Default: "value", or "channel 0", "channel 1", ...
             num_targets: Number of channels, from the first, that are forecast.
-            graph: The graph of the nodes.
+            graph: The graph of the nodes: a `Graph`, or anything else that `read_graph` takes, such as a networkx graph
+                whose nodes have these names.
             name: Name of the data.
         """
         array = _as_series(values)
@@ -119,7 +121,8 @@ class Panel:
             check_memory(len(regular.times) * num_nodes * num_channels * 8, f"series of {len(regular.times)} steps")
         placed = np.full((len(regular.times), num_nodes, num_channels), np.nan)
         placed[regular.positions] = array
-        return cls(placed, regular.times, names, tuple(channels), num_targets, graph, name).looked_at(regular.notes)
+        panel = cls(placed, regular.times, names, tuple(channels), num_targets, name=name)
+        return panel.looked_at(regular.notes).with_graph(graph)
 
     @classmethod
     def from_pyg(cls, data: Data) -> Panel:
@@ -177,9 +180,19 @@ class Panel:
             raise InputError(f"Expected a slice of steps such as panel[:100], got panel[{steps}].")
         return replace(self, values=self.values[steps], times=self.times[steps], notes=())
 
-    def with_graph(self, graph: Graph | None, notes: Sequence[str] = ()) -> Panel:
-        """Return the same series on another graph, with notes on it."""
-        return replace(self, graph=graph, notes=(*self.notes, *notes))
+    def with_graph(self, graph: Any, notes: Sequence[str] = ()) -> Panel:
+        """Return the same series on another graph, with notes on it.
+
+        Args:
+            graph: A `Graph`, or anything else that `read_graph` takes. None for no graph.
+            notes: Remarks on the graph, in addition to those of `read_graph`.
+        """
+        found: tuple[str, ...] = ()
+        if graph is not None and not _is_graph(graph):
+            from tdegnn.data.graphs.edges import read_graph
+
+            graph, found = read_graph(graph, self.nodes)
+        return replace(self, graph=graph, notes=(*self.notes, *found, *notes))
 
     def looked_at(self, notes: Sequence[str] = ()) -> Panel:
         """Return the same panel with `notes` and notes on its values. Refuse a channel without observations."""
@@ -200,8 +213,9 @@ class Panel:
         everywhere = np.broadcast_to(calendar.values[:, None], (self.num_steps, self.num_nodes, len(calendar.names)))
         return self._with_channels(everywhere, calendar.names)
 
-    def with_exogenous(self, other: Panel) -> Panel:
-        """Add the channels of another panel, which has all nodes and times of this one."""
+    def with_exogenous(self, other: PanelLike) -> Panel:
+        """Add the channels of another panel or frame, which has all nodes and times of this one."""
+        other = as_panel(other)
         places = {node: place for place, node in enumerate(other.nodes)}
         missing = [node for node in self.nodes if node not in places]
         if missing:
@@ -212,8 +226,9 @@ class Panel:
             names = (other.name,)  # the channel of every wide table is called `value`
         return self._with_channels(other.values[rows][:, [places[node] for node in self.nodes]], names)
 
-    def with_shared_exogenous(self, other: Panel) -> Panel:
-        """Add series that all nodes share (a temperature, a price): each node of `other` becomes a channel."""
+    def with_shared_exogenous(self, other: PanelLike) -> Panel:
+        """Add series that all nodes share (a temperature, a price): each node of a panel or frame becomes a channel."""
+        other = as_panel(other)
         if other.num_channels != 1:
             raise InputError(f"Expected shared series of one channel, got {other.num_channels}: {other.channels}.")
         shared = other.values[_rows_of(other.times, self.times), :, 0][:, None]
@@ -273,6 +288,16 @@ class Panel:
         return replace(self, values=joined, channels=(*self.channels, *names))
 
 
+def as_panel(series: PanelLike) -> Panel:
+    """Return a panel as it is, and a pandas or polars frame as `read_panel` reads it."""
+    if isinstance(series, Panel):
+        return series
+    # Only now: it imports this file.
+    from tdegnn.data.tables.panel_like import read_frame
+
+    return read_frame(series)
+
+
 def _as_series(values: ArrayLike | Tensor) -> Float[np.ndarray, "time nodes channels"]:
     """Return a new array (time, nodes, channels) in float64, with NaN for masked entries."""
     if isinstance(values, pd.DataFrame | pd.Series):
@@ -322,11 +347,18 @@ def _notes_on_values(values: Float[np.ndarray, "time nodes channels"], nodes: Se
     return notes
 
 
-def _check_graph(graph: object, num_nodes: int) -> None:
+def _is_graph(graph: object) -> TypeGuard[Graph]:
     from tdegnn.graph import Graph
 
-    if not isinstance(graph, Graph):
-        raise InputError(f"Expected a Graph, got {type(graph).__name__}. Make one with read_graph.")
+    return isinstance(graph, Graph)
+
+
+def _check_graph(graph: object, num_nodes: int) -> None:
+    if not _is_graph(graph):
+        raise InputError(
+            f"Expected a tdegnn Graph, got a {name_kind(graph)}. Pass it to panel.with_graph, which reads networkx and "
+            "other graphs, or convert it with read_graph."
+        )
     if graph.num_nodes != num_nodes:
         raise InputError(f"Expected a graph of {num_nodes} nodes, got one of {graph.num_nodes}.")
 

@@ -62,7 +62,7 @@ def read_recipes(dataset: str, path: Path | None = None, **own: PartLike) -> dic
         try:
             configs[system] = config_from_record({"system": system, **section}, **needed)
         except InputError as error:
-            raise InputError(f"In the recipe {source.name}, [{system}]: {error}") from error
+            raise InputError(f"In the recipe {source.name}, [{system}]: ", error.message) from error
     return configs
 
 

@@ -10,7 +10,7 @@ import optuna
 from optuna.storages import BaseStorage, RDBStorage
 from optuna.trial import Trial, TrialState
 
-from tdegnn.errors import InputError
+from tdegnn.errors import Argument, InputError
 from tdegnn.experiments.databases import StudyDatabase, is_database
 from tdegnn.experiments.journal import StudyFile
 from tdegnn.experiments.search_space import SweepSettings
@@ -91,7 +91,9 @@ def open_study(storage: str | Path, name: str, dataset_name: str, settings: Swee
         raise InputError(
             f"Expected the settings study {name!r} was started with, "
             f"{', '.join(f'{key} = {known.get(key)}' for key in different)}, "
-            f"got {', '.join(f'{key} = {asked.get(key)}' for key in different)}. Use those, or another --study."
+            f"got {', '.join(f'{key} = {asked.get(key)}' for key in different)}. Use those, or another ",
+            Argument("name", option="study"),
+            ".",
         )
     return study
 

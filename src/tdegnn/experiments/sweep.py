@@ -29,7 +29,7 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from tdegnn.data.nodes import NodeDataset
-from tdegnn.errors import TdegnnError, TrainingError, check_count
+from tdegnn.errors import Argument, TdegnnError, TrainingError, check_count
 from tdegnn.experiments.batches import ask_next, give_back, take_over
 from tdegnn.experiments.node_systems import NodeRun, train_together
 from tdegnn.experiments.search_space import SweepSettings
@@ -163,7 +163,9 @@ class _Judge:
             runs = self._train(self._dataset, configs, splits, seed=self.settings.seed, placement=self._placement)
         except torch.OutOfMemoryError as error:
             raise TrainingError(
-                f"Expected memory for {len(configs)} x {len(splits)} trainings, got too little. Lower --batch."
+                f"Expected memory for {len(configs)} x {len(splits)} trainings, got too little. Lower ",
+                Argument("batch_size", option="batch"),
+                ".",
             ) from error
         return [runs[start : start + len(splits)] for start in range(0, len(runs), len(splits))]
 

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from tdegnn.data.panel import Panel
 from tdegnn.data.tables.node_features import NodeFeatures
 from tdegnn.data.times.seasons import Season, seasons_of
-from tdegnn.errors import Argument, InputError, TrainingError
+from tdegnn.errors import Argument, InputError, Message, TrainingError
 from tdegnn.forecasting.backtests.errors import Judge
 from tdegnn.forecasting.backtests.origins import choose_origins
 from tdegnn.forecasting.backtests.paired import FEWEST_BLOCKS, block_length
@@ -106,7 +106,7 @@ def run_backtest(
                 block = _compete(contender, task, panel, firsts, trained)
             except TrainingError as error:
                 # The others are still worth comparing.
-                failures[name] = f"{name} could not be trained: {error}"
+                failures[name] = Message(f"{name} could not be trained: ", error.message)
                 block = _nothing(len(firsts), task)
             blocks[name].append(block)
     period = shortest_period(seasons) if len(before.times) > shortest_period(seasons) else 1

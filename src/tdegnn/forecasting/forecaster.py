@@ -17,11 +17,12 @@ import numpy as np
 from jaxtyping import Float
 
 from tdegnn.analysis.report import CoefficientReport
-from tdegnn.data.panel import Panel
+from tdegnn.data.panel import Panel, as_panel
 from tdegnn.data.scalers import Per
 from tdegnn.data.tables.node_features import NodeFeatures, NodeFeaturesSource, read_node_features
+from tdegnn.data.tables.panel_like import PanelLike
 from tdegnn.data.times.seasons import Season, seasons_of
-from tdegnn.errors import Argument, InputError, NotFittedError, check_count
+from tdegnn.errors import Argument, InputError, check_count
 from tdegnn.forecasting.backtest import run_backtest
 from tdegnn.forecasting.backtests.result import Backtest
 from tdegnn.forecasting.fitted import FittedForecaster, describe_data, describe_frames, graph_of
@@ -29,13 +30,12 @@ from tdegnn.forecasting.forecast import Forecast
 from tdegnn.forecasting.frames import FrameMaker
 from tdegnn.forecasting.held_out import (
     LONGEST_WINDOW,
-    check_is_panel,
     check_to_learn_from,
     choose_window,
     split_for_forecast,
     threads_for,
 )
-from tdegnn.forecasting.inputs import check_goes_on, check_seen, in_steps_of
+from tdegnn.forecasting.inputs import check_goes_on, check_seen, in_steps_of, read_like
 from tdegnn.forecasting.intervals import Intervals, check_coverage
 from tdegnn.forecasting.progress import ORDER_SEARCH, OnProgress, Progress, ignore
 from tdegnn.forecasting.series_config import ForecastNetwork
@@ -51,6 +51,7 @@ from tdegnn.forecasting.usual_networks import (
     try_networks,
 )
 from tdegnn.graph import Graph
+from tdegnn.not_fitted import NotFittedError
 from tdegnn.parts import PartLike
 from tdegnn.runs.run_folder import RunFolder, begin_run, keep_decisions
 from tdegnn.training.loop import Look
@@ -74,7 +75,7 @@ class Forecaster(ForecasterSettings):
 
     def fit(
         self,
-        panel: Panel,
+        panel: PanelLike,
         *,
         node_features: NodeFeaturesSource = None,
         run: str | Path | None = None,
@@ -86,7 +87,8 @@ class Forecaster(ForecasterSettings):
         """Learn to forecast a panel.
 
         Args:
-            panel: The series. If it has no graph, each node is forecast by itself.
+            panel: The series, as a panel or a pandas or polars frame, which is read as by `read_panel`. If there is no
+                graph, as in a frame, each node is forecast by itself.
             node_features: Features of the nodes that do not change in time: a CSV or Parquet file, a frame, or a
                 mapping such as `{"Paris": {"population": 2.1}}`. They are stored: `predict` does not need them again.
             run: Folder to write settings, metrics, weights and checkpoints to. It exists from the start, and keeps
@@ -98,7 +100,7 @@ class Forecaster(ForecasterSettings):
                 window search, networks that are tried, the linear forecast, the training, errors and intervals, the
                 second training on all steps), the number of its finished steps and of all of them.
         """
-        check_is_panel(panel)
+        panel = as_panel(panel)
         self.check_settings()
         check_to_learn_from(panel, self.lowest)
         budget = None if self.time_budget is None else TimeBudget.start(self.time_budget)
@@ -131,8 +133,8 @@ class Forecaster(ForecasterSettings):
         self,
         horizon: int | None = None,
         *,
-        panel: Panel | None = None,
-        future: Panel | None = None,
+        panel: PanelLike | None = None,
+        future: PanelLike | None = None,
         coverage: float | None = None,
         quantiles: Sequence[float] = (),
     ) -> Forecast:
@@ -141,9 +143,9 @@ class Forecaster(ForecasterSettings):
         Args:
             horizon: Number of steps. Defaults to the training horizon. Further steps are forecast from the forecasts
                 before them, and their intervals widen as those within the training horizon do.
-            panel: The series up to now. Defaults to the panel of the training.
-            future: The channels of `known` in the steps to forecast. If the horizon of the networks is longer, they
-                repeat the last values.
+            panel: The series up to now, as a panel or a frame. Defaults to the panel of the training.
+            future: The channels of `known` in the steps to forecast, as a panel or a frame. If the horizon of the
+                networks is longer, they repeat the last values.
             coverage: Share of the observations that the intervals should contain. Defaults to that of the training.
             quantiles: Levels of quantiles to forecast too, such as `[0.1, 0.5, 0.9]`. See `Forecast.quantiles`.
         """
@@ -156,20 +158,20 @@ class Forecaster(ForecasterSettings):
         horizon = fitted.ensemble.maker.horizon if horizon is None else horizon
         check_count(horizon=horizon)
         seen = fitted.tail if panel is None else check_seen(panel, fitted.tail, fitted.ensemble.maker.window)
-        if future is not None:
-            check_is_panel(future)
+        ahead = None if future is None else read_like(future, fitted.tail, fitted.ensemble.maker.known)
         with threads_for(seen):
             lowest = self._checked_lowest()
-            return fitted.predict(seen, horizon, future, lowest, coverage=coverage, quantiles=levels)
+            return fitted.predict(seen, horizon, ahead, lowest, coverage=coverage, quantiles=levels)
 
-    def score(self, panel: Panel) -> float:
+    def score(self, panel: PanelLike) -> float:
         """Return R squared of the forecasts of the steps after the training: 1 is perfect, 0 is as good as the mean.
 
         All steps of the horizon from all origins after the training count. It is the mean over nodes and targets, as in
         scikit-learn, except those that do not change. `backtest` says more: it also measures naive forecasts.
 
         Args:
-            panel: The series up to now. Steps of the training may be among them, and are not scored.
+            panel: The series up to now, as a panel or a frame. Steps of the training may be among them, and are not
+                scored.
         """
         from tdegnn.forecasting.score import score_newer
 
@@ -178,21 +180,22 @@ class Forecaster(ForecasterSettings):
         with threads_for(seen):
             return score_newer(fitted, seen, self._checked_lowest())
 
-    def update(self, panel: Panel, num_steps: int = 30) -> Self:
+    def update(self, panel: PanelLike, num_steps: int = 30) -> Self:
         """Continue training with new data, from the current weights.
 
         Scales, window, intervals, precision and a linear skip stay as they are. Learning rates, batch size and device
         are those of the settings as they are now.
 
         Args:
-            panel: The series up to now, including old steps. The more old steps, the less is forgotten.
+            panel: The series up to now, including old steps, as a panel or a frame. The more old steps, the less is
+                forgotten.
             num_steps: Number of optimizer steps.
         """
         fitted = self._check_fitted()
         self.check_settings()
         check_count(num_steps=num_steps)
-        panel = check_seen(panel, fitted.tail, fitted.ensemble.maker.window)
-        check_goes_on(panel, fitted.tail)
+        maker = fitted.ensemble.maker
+        panel = check_goes_on(panel, fitted.tail, maker.window, maker.horizon)
         with threads_for(panel):
             built = self.with_network(ChosenNetwork.kept_in(fitted.config))
             self.fitted_ = train_further(built, fitted, panel, num_steps)
@@ -200,7 +203,7 @@ class Forecaster(ForecasterSettings):
 
     def backtest(
         self,
-        panel: Panel,
+        panel: PanelLike,
         *,
         node_features: NodeFeaturesSource = None,
         against: Sequence[PartLike] | None = None,
@@ -215,7 +218,7 @@ class Forecaster(ForecasterSettings):
         there.
 
         Args:
-            panel: The series.
+            panel: The series, as a panel or a frame.
             node_features: Features of the nodes, as in `fit`.
             against: What to compare with: names such as `"ridge"` or `"dcrnn"` (see
                 `forecasting/contenders/registry.py`), your own classes of `Contender`, or a `Part` of these with
@@ -227,7 +230,7 @@ class Forecaster(ForecasterSettings):
             refit: Whether to train anew for each origin.
             on_method: Called with the name of each method before it is trained, for a progress bar.
         """
-        check_is_panel(panel)
+        panel = as_panel(panel)
         if self.is_fitted:
             panel = in_steps_of(panel, self.fitted_.tail)
         features = self._read_features(node_features, panel)
@@ -246,15 +249,17 @@ class Forecaster(ForecasterSettings):
         self,
         horizon: int | None = None,
         *,
-        panel: Panel | None = None,
-        future: Panel | None = None,
+        panel: PanelLike | None = None,
+        future: PanelLike | None = None,
         nodes: Sequence[str] | None = None,
     ) -> Figure:
         """Draw the end of the series and the forecast, for some nodes."""
         from tdegnn.forecasting.plots import plot_forecast
 
-        forecast = self.predict(horizon, panel=panel, future=future)
-        return plot_forecast(self.fitted_.tail if panel is None else panel, forecast, nodes)
+        tail = self._check_fitted().tail
+        seen = None if panel is None else read_like(panel, tail)
+        forecast = self.predict(horizon, panel=seen, future=future)
+        return plot_forecast(tail if seen is None else seen, forecast, nodes)
 
     def explain(self) -> CoefficientReport:
         """Return the analysis of the learned coefficients, averaged over layers and networks.
@@ -491,9 +496,7 @@ class Forecaster(ForecasterSettings):
         return self.lowest
 
     def _check_fitted(self) -> FittedForecaster:
-        """Return `fitted_`. Raise an `InputError` if there is none."""
+        """Return `fitted_`. Raise a `NotFittedError` if there is none."""
         if not self.is_fitted:
-            raise NotFittedError(
-                "Expected a Forecaster that has been trained, got one that has not. Call fit, or load one."
-            )
+            raise NotFittedError.of(self)
         return self.fitted_

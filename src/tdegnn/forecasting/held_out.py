@@ -50,16 +50,12 @@ SMALL_PANEL = 2**16
 OURS = "forecaster"
 # Steps ahead up to which c on physical states is learned as well as one step ahead.
 READABLE_HORIZON = 4
+# With fewer held-out steps, chance decides which of two similar forecasts has the smaller error.
+FEW_HELD_OUT = 30
 # If the squared error is this many times that of a naive forecast, the training went wrong.
 GONE_WRONG = 100
 
 Windows = Float[np.ndarray, "windows horizon nodes targets"]
-
-
-def check_is_panel(panel: object) -> None:
-    """Raise an `InputError` unless `panel` is a panel."""
-    if not isinstance(panel, Panel):
-        raise InputError(f"Expected a Panel, got {type(panel).__name__}. Make one with read_panel.")
 
 
 def check_to_learn_from(panel: Panel, lowest: float | None) -> None:
@@ -224,8 +220,19 @@ class HeldOut:
         held_out: WindowSet,
         forecasts: Windows,
         maker: FrameMaker,
+        cut_short: int | None = None,
     ) -> HeldOut:
-        """Measure forecasts of the held-out windows, in the units of the panel."""
+        """Measure forecasts of the held-out windows, in the units of the panel.
+
+        Args:
+            settings: The settings of the forecaster.
+            panel: The series.
+            split: Steps to learn from, and those that are held out.
+            held_out: The held-out windows.
+            forecasts: Their forecasts.
+            maker: Makes the frames.
+            cut_short: Number of optimizer steps of a training that had fewer than usual. None for any other training.
+        """
         first_steps = held_out.first_target_steps
         observed = _windows_of(
             panel.values[..., : panel.num_targets], range(first_steps.start, panel.num_steps), maker.horizon
@@ -244,7 +251,9 @@ class HeldOut:
             }
         notes = [
             *_notes_of_intervals(settings, panel, context, intervals),
-            *_notes_of_errors(own.mse, {name: errors.mse for name, errors in naive.items()}),
+            *notes_of_errors(
+                own.mse, {name: errors.mse for name, errors in naive.items()}, len(split.validation), cut_short
+            ),
         ]
         return HeldOut({OURS: own, **naive}, intervals, facts, tuple(notes))
 
@@ -278,7 +287,15 @@ def _notes_of_intervals(
     return []
 
 
-def _notes_of_errors(own: float, naive: dict[str, float]) -> list[str]:
+def notes_of_errors(own: float, naive: dict[str, float], num_held_out: int, cut_short: int | None) -> list[str]:
+    """Return a note if a naive forecast is as good as the forecaster, and what may be the reason.
+
+    Args:
+        own: The squared error of the forecaster on the held-out steps.
+        naive: Those of the naive forecasts, by name.
+        num_held_out: Number of held-out steps.
+        cut_short: Number of optimizer steps of a training that had fewer than usual. None for any other training.
+    """
     best = min(naive, key=lambda name: naive[name])
     if own > GONE_WRONG * naive[best]:
         return [
@@ -286,5 +303,12 @@ def _notes_of_errors(own: float, naive: dict[str, float]) -> list[str]:
             "step size."
         ]
     if naive[best] <= own:
-        return [f"On the held-out steps this forecaster is no better than {best}: the data do not support more."]
+        found = f"On the {num_held_out} held-out steps this forecaster is no better than {best}."
+        if cut_short is not None:
+            more = Argument("num_steps", option="steps")
+            count = "1 step" if cut_short == 1 else f"{cut_short} steps"
+            return [Message(found, f" Its training was short ({count}): raise ", more, ".")]
+        if num_held_out < FEW_HELD_OUT:
+            return [f"{found} So few steps cannot tell which of them is better: a longer series can."]
+        return [f"{found} Forecast with {best}, or give it more to learn from: edges, other channels, a longer series."]
     return []

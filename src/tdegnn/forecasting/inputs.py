@@ -1,4 +1,7 @@
-"""Check the series that a trained forecaster gets: newer series to continue from, and channels known ahead."""
+"""Check the series that a trained forecaster gets: newer series to continue from, and channels known ahead.
+
+Frames are read with the columns of the training, and their nodes are put into its order.
+"""
 
 from __future__ import annotations
 
@@ -10,37 +13,110 @@ import pandas as pd
 from jaxtyping import Float
 
 from tdegnn.data.panel import Panel
+from tdegnn.data.tables.panel_like import PanelLike, read_frame
 from tdegnn.data.times.times import describe_step, show_time
 from tdegnn.errors import LARGEST_VALUE, Argument, InputError, TrainingError
-from tdegnn.forecasting.held_out import check_is_panel
+
+# The channel of a table without names of channels.
+UNNAMED = ("value",)
 
 
-def check_goes_on(panel: Panel, training: Panel) -> None:
-    """Raise an `InputError` if the series end before those of the training."""
+def read_like(series: PanelLike, training: Panel, channels: Sequence[str] | None = None) -> Panel:
+    """Return a panel as it is, and a frame as a panel with the channels and nodes of the training.
+
+    Args:
+        series: A panel or a frame.
+        training: The series of the training, or their end.
+        channels: Names of the channels that a frame should have. Default: those of the training.
+    """
+    if isinstance(series, Panel):
+        return series
+    targets, others = training.channels[: training.num_targets], training.channels[training.num_targets :]
+    if channels is not None:
+        targets, others = tuple(channels), ()
+    # A wide frame has nodes for columns, and no channels.
+    is_long = targets != UNNAMED and {*targets, *others} <= {str(name) for name in getattr(series, "columns", ())}
+    return arrange_nodes(read_frame(series, *((targets, others) if is_long else ())), training.nodes)
+
+
+def arrange_nodes(panel: Panel, nodes: Sequence[str]) -> Panel:
+    """Return the panel with the nodes of the training, in their order."""
+    places = {name: place for place, name in enumerate(panel.nodes)}
+    missing = [name for name in nodes if name not in places]
+    source = panel.name or "the series"
+    if missing:
+        raise InputError(
+            f"Expected the {len(nodes)} nodes of the training in {source}, got none called {missing[0]!r}. "
+            "Add it, with empty cells for what was not observed."
+        )
+    others = [name for name in panel.nodes if name not in set(nodes)]
+    notes = panel.notes
+    if others:
+        notes += (f"{source} has nodes that were not in the training, {others[0]!r} first; they are left out.",)
+    values = panel.values[:, [places[name] for name in nodes]]
+    return replace(panel, values=values, nodes=tuple(nodes), notes=notes)
+
+
+def check_goes_on(series: PanelLike, training: Panel, window: int, horizon: int) -> Panel:
+    """Return old and new series to learn from, counted in the steps of the training.
+
+    Refuse series of other nodes, series that end before those of the training, and new steps alone if they are too
+    few.
+
+    Args:
+        series: The series up to now.
+        training: The series of the training, or their end.
+        window: Number of steps a forecast sees.
+        horizon: Number of steps it forecasts.
+    """
+    panel = _of_same_nodes(series, training)
+    if panel.num_steps < window + horizon:
+        raise InputError(
+            f"Expected old and new steps together, at least {window + horizon} (a window of {window} and a horizon of "
+            f"{horizon}), got {panel.num_steps}, from {show_time(panel.times[0])} to {show_time(panel.times[-1])}. Old "
+            "rows are needed too: put them before the new ones."
+        )
+    panel = in_steps_of(panel, training)
     came, trained = panel.times[-1], training.times[-1]
     if came < trained:
         raise InputError(
             f"Expected series that go as far as those of the training, to {show_time(trained)}, got an end at "
             f"{show_time(came)}. Give old and new steps together."
         )
+    return panel
 
 
-def check_seen(panel: Panel, training: Panel, window: int) -> Panel:
+def notes_of_update(panel: Panel, training: Panel) -> list[str]:
+    """Return a note if a forecaster learns from new steps alone."""
+    if panel.times[0] <= training.times[-1]:
+        return []
+    return [
+        f"The update saw only new steps, from {show_time(panel.times[0])} on: what old ones taught may be forgotten. "
+        "Give old and new steps together."
+    ]
+
+
+def check_seen(series: PanelLike, training: Panel, window: int) -> Panel:
     """Return newer series, counted in the steps of the training. Refuse those of other nodes, and too short ones.
 
     Args:
-        panel: The series up to now.
+        series: The series up to now.
         training: The series of the training, or their end.
         window: Number of steps a forecast sees.
     """
-    check_is_panel(panel)
+    panel = _of_same_nodes(series, training)
+    if panel.num_steps < window:
+        raise InputError(f"Expected at least {window} steps, the window of the training, got {panel.num_steps}.")
+    return in_steps_of(panel, training)
+
+
+def _of_same_nodes(series: PanelLike, training: Panel) -> Panel:
+    panel = read_like(series, training)
     if panel.nodes != training.nodes:
         missing = [node for node in training.nodes if node not in panel.nodes]
         named = f"{missing[0]!r} is missing" if missing else "their order differs, or there are others"
         raise InputError(f"Expected the {len(training.nodes)} nodes of the training; {named}.")
-    if panel.num_steps < window:
-        raise InputError(f"Expected at least {window} steps, the window of the training, got {panel.num_steps}.")
-    return in_steps_of(panel, training)
+    return panel
 
 
 def in_steps_of(panel: Panel, training: Panel) -> Panel:
@@ -71,7 +147,6 @@ def cover_blocks(future: Panel, known: Sequence[str], asked: pd.Index, whole: pd
         asked: The steps to forecast.
         whole: All steps of the blocks.
     """
-    check_is_panel(future)
     missing = [name for name in known if name not in future.channels]
     if missing:
         raise InputError(

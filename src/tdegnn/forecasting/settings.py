@@ -94,7 +94,8 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
             `"normalized"` (wide where forecasts are difficult), `"counts"`, `"adaptive"` (they follow newer steps), or
             your own `Intervals`.
         window: Number of steps a forecast sees. If None, chosen on the held-out steps.
-        horizon: Number of steps that are forecast at once. `predict` goes further by forecasting from its forecasts.
+        horizon: Number of steps that are forecast at once, with intervals. `predict` goes further by forecasting from
+            its forecasts.
         order: Number of frames that become states, at most the window. `"auto"` takes the order in time of the series
             themselves, as `tdegnn.find_order` finds it (`order_` says which, `order_choice_` why). Rules of one order
             only, such as c = [1], keep theirs.
@@ -142,7 +143,7 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
     loss: PartLike | None = None
     intervals: PartLike = "auto"
     window: int | None = None
-    horizon: int = 1
+    horizon: int = 4
     order: Order = 4
     season: float | None = None
     known: Sequence[str] = ()

@@ -19,6 +19,7 @@ from tdegnn.errors import TrainingError
 from tdegnn.forecasting.fitted import Ensemble, FittedForecaster, tail_of
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
 from tdegnn.forecasting.held_out import ForecastSplit, HeldOut, notes_of_settings
+from tdegnn.forecasting.inputs import notes_of_update
 from tdegnn.forecasting.linear_skip import LinearSkip, Penalties, start_at_ridge
 from tdegnn.forecasting.losses import Loss
 from tdegnn.forecasting.progress import INTERVALS, LINEAR, TRAINING, TRAINING_AGAIN, OnProgress, Progress, ignore
@@ -194,7 +195,8 @@ class ForecasterTraining:
         best_step = int(median_low(result.best_steps.tolist()))
         self._on_progress(Progress(INTERVALS, 0, 1))
         forecasts = task.with_networks(_members_of(self._training)).forecast(self._held_out, lowest=settings.lowest)
-        measured = HeldOut.measure(settings, task.panel, task.split, self._held_out, forecasts, task.maker)
+        cut_short = self._num_steps if self._num_steps < FEWEST_STEPS else None
+        measured = HeldOut.measure(settings, task.panel, task.split, self._held_out, forecasts, task.maker, cut_short)
         self._on_progress(Progress(INTERVALS, 1, 1))
         ensemble = self._learn_again(best_step)
         fitted = FittedForecaster(
@@ -284,7 +286,15 @@ def train_further(
     # Followed by the networks as they were: they have not learned from the new steps.
     intervals = None if fitted.intervals is None else fitted.follow(panel, settings.lowest)
     coefficients = ensemble.mean_coefficients(windows)
-    return replace(fitted, ensemble=ensemble, tail=tail, intervals=intervals, coefficients=coefficients)
+    notes = dict.fromkeys([*fitted.summary["notes"], *notes_of_update(panel, fitted.tail)])
+    return replace(
+        fitted,
+        ensemble=ensemble,
+        tail=tail,
+        intervals=intervals,
+        coefficients=coefficients,
+        summary={**fitted.summary, "notes": list(notes)},
+    )
 
 
 def start_training(

@@ -38,14 +38,16 @@ class SeasonSkip(nn.Module):
 
     def __init__(self, sizes: SeriesSizes, period: int) -> None:
         super().__init__()
+        of_season = Argument("skip", "season")
         if period < 1:
             raise InputError(
-                "Expected series with a season for skip='season', got none. Pass ", Argument("season"), "."
+                "Expected series with a season for ", of_season, ", got none. Pass ", Argument("season"), "."
             )
         if period > sizes.window:
             raise InputError(
-                f"Expected a window of at least {period} steps, a season, for skip='season', got {sizes.window}. Take "
-                "a longer window."
+                f"Expected a window of at least {period} steps, a season, for ",
+                of_season,
+                f", got {sizes.window}. Take a longer window.",
             )
         self.sizes, self.period = sizes, period
 

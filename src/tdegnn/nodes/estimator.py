@@ -22,7 +22,6 @@ from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, System
 from tdegnn.data.nodes import FeatureScaling
 from tdegnn.errors import (
     InputError,
-    NotFittedError,
     check_choice,
     check_count,
     check_count_or_auto,
@@ -47,6 +46,7 @@ from tdegnn.nodes.usual_networks import (
     NetworkName,
     suitable_networks,
 )
+from tdegnn.not_fitted import NotFittedError
 from tdegnn.parts import Part, PartLike, parts_from_record, parts_to_record
 from tdegnn.runs.run_folder import RunFolder, begin_run, keep_decisions
 from tdegnn.training.devices import DeviceName, Precision, choose_placement
@@ -500,10 +500,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
     def _checked(self) -> FittedNodes:
         if not self.is_fitted:
-            name = type(self).__name__
-            raise NotFittedError(
-                f"Expected a {name} that has been trained, got one that has not. Call fit, or load one."
-            )
+            raise NotFittedError.of(self)
         return self.fitted_
 
 

@@ -361,7 +361,9 @@ class NodeTrainer:
         if not bool(result.best_scores[best].isfinite()):
             raise TrainingError(
                 "Expected outputs that are numbers, got none from the first validation on. "
-                "Lower the learning rates or the step size, or take an operator with batch_norm=True."
+                "Lower the learning rates or the step size, or take an operator with ",
+                Argument("batch_norm", value=True),
+                ".",
             )
         network = training.members.network(best)
         assert isinstance(network, StationaryNetwork)

@@ -173,7 +173,8 @@ def hold_out(
         nodes, strata = nodes[is_shared], strata[is_shared]
     if len(nodes) < 2:
         raise InputError(
-            "Expected enough nodes with a label to hold a fifth of them out, got too few. Pass validation=."
+            "Expected enough nodes with a label to hold a fifth of them out, got too few. Label more nodes, or "
+            "choose those to validate on."
         )
     smallest = 1 if strata is None else len(np.unique(strata))
     size = max(int(np.ceil(VALIDATION_SHARE * len(nodes))), smallest)

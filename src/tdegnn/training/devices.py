@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import nn
 
-from tdegnn.errors import InputError
+from tdegnn.errors import Argument, InputError
 
 DeviceName = Literal["auto", "cpu", "cuda"]
 # Shorter numbers are left out: c sums to one only as far as its digits go, and a step spends its time in sparse
@@ -38,7 +38,8 @@ def choose_device(name: DeviceName) -> torch.device:
     if name not in get_args(DeviceName):
         raise InputError(f"Expected device to be 'auto', 'cpu' or 'cuda', got {name!r}.")
     if name == "cuda" and not torch.cuda.is_available():
-        raise InputError("Expected a CUDA device, got a machine (or a torch build) without one. Use --device cpu.")
+        text = "Expected a CUDA device, got a machine (or a torch build) without one. Use "
+        raise InputError(text, Argument("device", "cpu"), ".")
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     return torch.device(name)

@@ -113,7 +113,10 @@ def test_many_lonely_nodes_are_counted_and_a_few_named():
         (np.ones((3, 3)), "a graph of the 4 nodes, got one of 3"),
         (np.ones((2, 3)), "square"),
         (Data(edge_index=None), "edge_index"),
-        (torch.tensor([[0], [1]]), "a file, a frame, a matrix, a networkx graph, PyG data or a Graph, got Tensor"),
+        (
+            torch.tensor([[0], [1]]),
+            "a file, a frame, a matrix, a networkx graph, PyG data or a Graph, got torch Tensor",
+        ),
         (pd.DataFrame({"source": ["A"]}), "columns source and target in the frame, got source"),
         (pd.DataFrame({"source": ["A"], "target": ["B"], "weight": [np.inf]}), "finite numbers in column 'weight'"),
         (

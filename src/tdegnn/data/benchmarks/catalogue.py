@@ -14,7 +14,7 @@ from importlib.resources import files as resources
 from pathlib import Path
 from typing import Literal
 
-from tdegnn.data.benchmarks.fetch import DataFile, fetch
+from tdegnn.data.benchmarks.fetch import DataFile, announce, fetch
 from tdegnn.errors import DownloadError, InputError, suggest
 
 Kind = Literal["nodes", "series"]
@@ -116,6 +116,7 @@ class Benchmark:
         Args:
             on_file: Called after each file.
         """
+        announce(self.name, self.files)
         try:
             return _fetch_all(self.files, on_file)
         except DownloadError as error:

@@ -3,15 +3,17 @@
 `TDEGNN_CACHE` names the folder for downloads. `TDEGNN_MIRROR` names a folder or an address (http, https, file) with the
 same files under the same relative paths; if it is set, no other address is used. `fetch` returns a file only if its
 checksum is right. A download is written to a `.part` file, continues where it broke off, and is renamed once its
-checksum is right. A lock lets one process at a time download. `download.py` sends the requests.
+checksum is right. A lock lets one process at a time download. `download.py` sends the requests. `announce` logs what
+will be downloaded, which the command line prints.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from io import BufferedIOBase
@@ -23,6 +25,8 @@ from platformdirs import user_cache_dir
 
 from tdegnn.data.benchmarks.download import FailedDownloadError, open_incomplete, receive
 from tdegnn.errors import DownloadError, InputError
+
+LOG = logging.getLogger("tdegnn")
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,30 @@ def locate(file: DataFile) -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
+def announce(name: str, files: Sequence[DataFile]) -> None:
+    """Log which of some files `fetch` will download, if any. Call it before the first of them.
+
+    Args:
+        name: What they are.
+        files: The files.
+    """
+    missing = [(file, address) for file in files if locate(file) is None and (address := _address_of(file)) is not None]
+    if missing:
+        count = "1 file" if len(missing) == 1 else f"{len(missing)} files"
+        megabytes = sum(file.most_bytes for file, _ in missing) / 1e6
+        size = "less than 1 MB" if megabytes < 1 else f"up to {megabytes:.0f} MB"
+        host = urlsplit(missing[0][1]).hostname
+        LOG.info("Downloading %s: %s, %s, from %s to %s.", name, count, size, host, cache_folder())
+
+
+def _address_of(file: DataFile) -> str | None:
+    """Return where to download a file from. None if it is not downloaded: it is in a mirror folder, or nowhere."""
+    source = mirror()
+    if isinstance(source, Path):
+        return None
+    return f"{source}/{quote(file.path)}" if source else file.address
+
+
 def fetch(file: DataFile) -> Path:
     """Return the path of the file, whose checksum is right. Download it into the cache if needed.
 
@@ -147,7 +175,7 @@ def fetch(file: DataFile) -> Path:
     source = mirror()
     if isinstance(source, Path):
         return _use_in_place(file, source / file.path)
-    address = f"{source}/{quote(file.path)}" if source else file.address
+    address = _address_of(file)
     if address is None:
         raise DownloadError(
             f"Expected {file.path} in {target.parent}, got no such file, and it has no public address. "
@@ -177,7 +205,7 @@ def _locked(target: Path) -> Iterator[None]:
         try:
             held.enter_context(locked(target))
         except InputError as error:
-            raise InputError(f"{error} TDEGNN_CACHE names the folder of downloads.") from error
+            raise InputError(error.message, " TDEGNN_CACHE names the folder of downloads.") from error
         yield
 
 

@@ -31,7 +31,7 @@ from tdegnn.data.graphs.adjacency_files import (
 from tdegnn.data.tables.csv_files import CsvFormat, Kind, TableStart, check_file, is_parquet, peek_csv
 from tdegnn.data.tables.table import PLAIN_CSV, Table, find_named, read_table
 from tdegnn.data.tables.written_tables import to_csv
-from tdegnn.errors import InputError, list_nodes
+from tdegnn.errors import InputError, list_nodes, name_kind
 from tdegnn.files import write_whole
 from tdegnn.graph import Direction, Graph, is_pyg_data
 
@@ -110,7 +110,7 @@ def _make(edges: Any, nodes: tuple[str, ...], direction: Direction, csv_format: 
     if not hasattr(edges, "columns"):
         raise InputError(
             "Expected edges as a file, a frame, a matrix, a networkx graph, PyG data or a Graph, got "
-            f"{type(edges).__name__}. Make a Graph of it."
+            f"{name_kind(edges)}. Make a Graph of it."
         )
     return _read_edge_list(read_table(edges, _edge_kinds), nodes, direction)
 

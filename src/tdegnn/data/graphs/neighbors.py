@@ -7,19 +7,18 @@ steps: a graph made from the whole series has seen the test steps.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
+from tdegnn.data.panel import as_panel
 from tdegnn.data.tables.csv_files import CsvFormat, Kind
+from tdegnn.data.tables.panel_like import PanelLike
 from tdegnn.data.tables.table import NODE_NAMES, PLAIN_CSV, find_named, read_table
 from tdegnn.errors import InputError, check_count
 from tdegnn.graph import Graph
-
-if TYPE_CHECKING:
-    from tdegnn.data.panel import Panel
 
 Metric = Literal["euclidean", "haversine"]
 LATITUDE_NAMES, LONGITUDE_NAMES = ("latitude", "lat"), ("longitude", "lon", "lng", "long")
@@ -89,14 +88,15 @@ def read_coordinates(
     return points, metric
 
 
-def correlation_graph(panel: Panel, num_training_steps: int, num_neighbors: int = 5) -> Graph:
+def correlation_graph(panel: PanelLike, num_training_steps: int, num_neighbors: int = 5) -> Graph:
     """Link each node to those whose first channel correlates most with its own, weighted by the correlation.
 
     Args:
-        panel: The series.
+        panel: The series, as a panel or a frame.
         num_training_steps: Number of training steps, from the first. Later steps are not used.
         num_neighbors: Maximum number of nodes to which each node is linked. Only positive correlations make edges.
     """
+    panel = as_panel(panel)
     check_count(num_training_steps=num_training_steps, minimum=FEWEST_SHARED_STEPS)
     if num_training_steps > panel.num_steps:
         raise InputError(

@@ -20,7 +20,7 @@ from scipy.spatial import cKDTree
 
 from tdegnn.adjacency import keep
 from tdegnn.data.benchmarks.catalogue import CATALOGUE, data_file
-from tdegnn.data.benchmarks.fetch import fetch
+from tdegnn.data.benchmarks.fetch import announce, fetch
 from tdegnn.data.benchmarks.geom_gcn import NUM_QUADRANTS, read_relations
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError
@@ -82,7 +82,9 @@ def use_published_relations(dataset: NodeDataset) -> bool:
     benchmark = CATALOGUE.get(dataset.name)
     if benchmark is None or benchmark.relations is None or benchmark.statistics.nodes != dataset.num_nodes:
         return False
-    use_relations(dataset.graph, read_relations(fetch(data_file(benchmark.relations)), dataset.num_nodes))
+    file = data_file(benchmark.relations)
+    announce(f"relations of {dataset.name}", [file])
+    use_relations(dataset.graph, read_relations(fetch(file), dataset.num_nodes))
     return True
 
 
