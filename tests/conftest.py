@@ -58,3 +58,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the files with most slow tests first, so that no worker is left alone with one of them at the end."""
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: (-slow[item.path], str(item.path)))
+
+
+@pytest.fixture(autouse=True)
+def _no_lines_of_progress(monkeypatch):
+    """What commands print in tests does not depend on how long they take."""
+    monkeypatch.setattr("tdegnn.cli.output.FIRST_LINE", 3600.0)

@@ -39,9 +39,9 @@ def update(
     from tdegnn.data.times.times import show_time
     from tdegnn.forecasting.forecaster import Forecaster
     from tdegnn.forecasting.inputs import arrange_nodes
-    from tdegnn.runs.run_folder import RunFolder
+    from tdegnn.runs.run_folder import check_free
 
-    RunFolder.check_free(out, resume=False)
+    check_free(out, is_saved=True)
     model = Forecaster.load(run)
     data = model.fitted_.config["data"]
     given = TableOptions(separator=separator, decimal=decimal, encoding=encoding)

@@ -133,7 +133,7 @@ class RunFolder:
             is_saved: Whether a finished training is saved. If this is interrupted, it must begin again. Default: False.
         """
         path, config, versions = Path(path), _plain(config, "settings of a training"), describe_versions()
-        _check_free(path, is_saved=is_saved)
+        check_free(path, is_saved=is_saved)
         with explained(path):
             made = [folder for folder in (path, *path.parents) if not folder.exists()]
             path.mkdir(parents=True, exist_ok=True)
@@ -141,7 +141,7 @@ class RunFolder:
         run = cls(path, config, versions, digest=digest_of(content), lock=_acquire(path))
         try:
             # Another process may have started and finished a training between the first check and the lock.
-            _check_free(path, is_saved=is_saved)
+            check_free(path, is_saved=is_saved)
             remove_unfinished(path)
             _remove_interrupted(path)
             if is_saved:
@@ -519,7 +519,13 @@ def hash_file(path: Path) -> str | None:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _check_free(path: Path, *, is_saved: bool = False) -> None:
+def check_free(path: Path, *, is_saved: bool = False) -> None:
+    """Raise an `InputError` unless a new run can be written to a folder.
+
+    Args:
+        path: The folder. It need not exist.
+        is_saved: Whether a finished run is saved, which has nothing to resume. Default: False.
+    """
     with explained(path):
         if path.exists() and not path.is_dir():
             raise InputError(f"Expected a folder for the run, got the file {path}. {ELSEWHERE}")
