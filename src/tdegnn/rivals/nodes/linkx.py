@@ -57,10 +57,10 @@ class LinkxNetwork(RivalNodeNetwork):
         adjacency = received_matrix(graph, self.adjacency_map.weight)
         from_adjacency = apply_linear(self.adjacency_map, drop.input(adjacency))
         from_features = apply_linear(self.feature_map, drop.input(features))
-        for layer in self.deeper_adjacency_maps:
-            from_adjacency = layer(from_adjacency, drop.hidden)
-        for layer in self.deeper_feature_maps:
-            from_features = layer(from_features, drop.hidden)
+        for deeper in self.deeper_adjacency_maps:
+            from_adjacency = deeper(from_adjacency, drop.hidden)
+        for deeper in self.deeper_feature_maps:
+            from_features = deeper(from_features, drop.hidden)
         joined = self.joint_map(torch.cat([from_adjacency, from_features], dim=-1))
         state = torch.relu(joined + from_adjacency + from_features)
         for linear, norm in zip(self.hidden_maps, self.norms, strict=True):
