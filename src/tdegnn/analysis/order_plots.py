@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
 from tdegnn.analysis.order_report import LowerDerivative, OrderFound, OrderTrial, percent_reached
-from tdegnn.analysis.plots import BLUE, GRAY, GREEN, INK, ORANGE, new_figure, styled
+from tdegnn.analysis.plots import BLUE, GRAY, GREEN, INK, ORANGE, add_headline, new_figure, styled
 from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LETTERS_PER_PANEL = 62
+# Labels stand in one row above all bars, where neither the threshold nor an interval crosses them.
+LABEL_HEIGHT, HIGHEST = 1.03, 1.12
 
 
 @styled
@@ -22,7 +22,7 @@ def plot_order(found: OrderFound) -> Figure:
     """Plot the explained share of each order and, if there are any, the lower derivatives of the order found."""
     num_panels = 2 if found.derivatives else 1
     figure, panels = new_figure(num_panels, (5.6, 4.4))
-    figure.suptitle(textwrap.fill(found.verdict, LETTERS_PER_PANEL * num_panels), x=0.01, ha="left", fontsize=11)
+    add_headline(figure, found.verdict)
     _draw_shares(panels[0], found)
     if found.derivatives:
         _draw_derivatives(panels[1], found)
@@ -40,19 +40,20 @@ def _draw_shares(panel: Axes, found: OrderFound) -> None:
         xticks=[trial.order for trial in found.trials],
         xticklabels=[f"{trial.order}\n{percent_reached(trial.chosen)}" for trial in found.trials],
         xlim=(0.5, len(found.trials) + 0.5),
-        ylim=(0, 1.12),
+        yticks=[0, 0.2, 0.4, 0.6, 0.8, 1.0],
+        ylim=(0, HIGHEST),
     )
     panel.grid(visible=False, axis="x")
 
 
 def _draw_trial(panel: Axes, trial: OrderTrial, color: str) -> None:
     if trial.explained_share is None or trial.low is None or trial.high is None:
-        panel.text(trial.order, 0.45, "hidden\nby noise", ha="center", va="center", color=GRAY)
+        panel.text(trial.order, 0.5, "hidden\nby noise", ha="center", va="center", color=GRAY)
         return
     low, middle, high = (trial.clamped(share) for share in (trial.low, trial.explained_share, trial.high))
     panel.bar(trial.order, middle, width=0.6, color=color)
     panel.vlines(trial.order, low, high, color=INK, linewidth=1.5)
-    panel.text(trial.order, max(high, middle) + 0.02, f"{middle:.1%}", ha="center", fontsize=9)
+    panel.text(trial.order, LABEL_HEIGHT, f"{middle:.1%}", ha="center", fontsize=9)
 
 
 def _draw_derivatives(panel: Axes, found: OrderFound) -> None:

@@ -6,6 +6,7 @@ global settings or opens a window.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping
 from functools import wraps
 from io import BytesIO
@@ -31,6 +32,12 @@ Arguments = ParamSpec("Arguments")
 
 BLUE, ORANGE, GREEN, RED, PURPLE, GRAY = "#2563eb", "#f59e0b", "#059669", "#dc2626", "#7c3aed", "#94a3b8"
 INK = "#1e293b"
+# Letters of a headline per inch of the figure.
+LETTERS_PER_INCH = 11
+REGION_HEADLINE = "Stability region of the weights c: with s = λF and step h, states stay bounded where hλ is shaded"
+CONSISTENCY_HEADLINE = (
+    "Which derivative the weights c measure: a sine goes in, and a c of second order gives its second derivative"
+)
 STYLE: dict[Any, Any] = {
     "font.size": 11,
     "font.family": "DejaVu Sans",
@@ -70,6 +77,12 @@ def new_figure(num_panels: int, panel_size: tuple[float, float] = (4.0, 3.6)) ->
     return figure, list(figure.subplots(1, num_panels, squeeze=False)[0])
 
 
+def add_headline(figure: Figure, sentence: str) -> None:
+    """Write a sentence above all panels, in as many lines as the width of the figure needs."""
+    lines = textwrap.fill(sentence, int(LETTERS_PER_INCH * figure.get_figwidth()))
+    figure.suptitle(lines, x=0.01, ha="left", fontsize=11)
+
+
 def save_figure(figure: Figure, path: Path) -> Path:
     """Write the figure to `path`, completely or not at all, and return `path`. The folder is created if needed."""
     picture_format = path.suffix.removeprefix(".").lower() or "png"
@@ -80,6 +93,11 @@ def save_figure(figure: Figure, path: Path) -> Path:
     figure.savefig(content, dpi=160, format=picture_format)
     write_whole(path, content.getvalue())
     return path
+
+
+def _panel_size(num_panels: int) -> tuple[float, float]:
+    """Return the size of a panel under a headline. A single panel is wider, so that the headline has few lines."""
+    return (5.4, 5.0) if num_panels == 1 else (3.6, 4.3)
 
 
 @styled
@@ -117,7 +135,8 @@ def plot_stability_regions(
 ) -> Figure:
     """Plot the stability region of each vector in the plane of `z = h lambda`, and the curve that contains its edge."""
     check_count(2, num_points=num_points)
-    figure, panels = new_figure(len(vectors), (3.4, 3.7))
+    figure, panels = new_figure(len(vectors), _panel_size(len(vectors)))
+    add_headline(figure, REGION_HEADLINE)
     for panel, (name, vector) in zip(panels, vectors.items(), strict=True):
         curve = boundary(vector)
         reach = 0.62 * max(np.ptp(curve.real), np.ptp(curve.imag), 1.0)
@@ -132,18 +151,19 @@ def plot_stability_regions(
             origin="lower",
         )
         panel.plot(curve.real, curve.imag, color=BLUE, linewidth=1.5)
-        panel.set(title=name, xlabel="real part of hλ")
+        panel.set(title=name, xlabel="real part of hλ (below 0: decay)")
         limit = real_limit(vector, tolerance)
         interval = f"all real hλ from {limit:.3g} to 0" if limit else "no real hλ below 0"
         panel.text(0.03, 0.99, interval, transform=panel.transAxes, va="top", fontsize=9)
-    panels[0].set_ylabel("imaginary part of hλ")
+    panels[0].set_ylabel("imaginary part of hλ (oscillation)")
     return figure
 
 
 @styled
 def plot_consistency(vectors: Mapping[str, ArrayLike]) -> Figure:
     """Plot the stencil of each vector applied to a sine, with the second derivative scaled to fit (paper's figure)."""
-    figure, panels = new_figure(len(vectors), (3.4, 3.6))
+    figure, panels = new_figure(len(vectors), _panel_size(len(vectors)))
+    add_headline(figure, CONSISTENCY_HEADLINE)
     for panel, (name, vector) in zip(panels, vectors.items(), strict=True):
         result = sine_consistency(vector)
         panel.plot(
@@ -159,10 +179,10 @@ def plot_consistency(vectors: Mapping[str, ArrayLike]) -> Figure:
             result.residual,
             color=BLUE,
             linewidth=1.6,
-            label="what the recursion c measures of y",
+            label="new value of y minus what c predicts",
         )
-        panel.set(title=f"{name}: {result.second_derivative_share:.1%} y''", xlabel="t")
-    panels[0].set_ylabel("applied to y = sin(2πt)")
+        panel.set(title=f"{name}\n{result.second_derivative_share:.1%} second derivative", xlabel="t")
+    panels[0].set_ylabel("c applied to y = sin(2πt)")
     ncols = 1 if len(panels) == 1 else 2
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=ncols)
     return figure

@@ -12,7 +12,7 @@ import typer
 from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE, LOOSE_TOLERANCE
 from tdegnn.cli.options import AsJson, Quiet
 from tdegnn.cli.output import print_json
-from tdegnn.errors import InputError, shorten
+from tdegnn.errors import InputError, list_some, shorten
 
 
 def explain(
@@ -52,9 +52,10 @@ def explain(
     if out is not None:
         from tdegnn.analysis.plots import plot_consistency, plot_roots, plot_stability_regions, save_figure
 
+        name = f"c = {list_some([f'{weight:.4g}' for weight in report.coefficients])}"
         save_figure(plot_roots({"c": report}), out / "roots.png")
-        save_figure(plot_stability_regions({"c": report.coefficients}, tolerance=report.tolerance), out / "region.png")
-        save_figure(plot_consistency({"c": report.coefficients}), out / "consistency.png")
+        save_figure(plot_stability_regions({name: report.coefficients}, tolerance=report.tolerance), out / "region.png")
+        save_figure(plot_consistency({name: report.coefficients}), out / "consistency.png")
     if as_json:
         print_json(report.to_dict() | {"order_found": order_found})
         return
