@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 
 from tdegnn import InputError, explain
-from tdegnn.analysis.plots import plot_coefficients_by_layer, plot_consistency, plot_roots, save_figure
+from tdegnn.analysis.plots import (
+    plot_coefficients_by_layer,
+    plot_consistency,
+    plot_roots,
+    plot_stability_regions,
+    save_figure,
+)
 
 VECTORS = {"stable": [1.4, 0.2, -0.6], "unstable": [-0.08, 1.68, 0.153, 0.006, -0.759]}
 
@@ -18,6 +24,17 @@ def test_roots_outside_the_disc_are_drawn_apart(tmp_path):
 def test_consistency_has_a_panel_for_each_vector():
     figure = plot_consistency(VECTORS)
     assert [len(panel.lines) for panel in figure.axes] == [2, 2]
+
+
+def test_pictures_of_a_vector_say_what_they_show():
+    regions = plot_stability_regions({"c = 1": [1.0]}, num_points=11)
+    consistency = plot_consistency({"c = 2, -1": [2, -1]})
+    assert " ".join(regions.get_suptitle().split()) == (
+        "Stability region of the weights c: with s = λF and step h, states stay bounded where hλ is shaded"
+    )
+    assert consistency.get_suptitle().startswith("Which derivative the weights c measure: a sine goes in")
+    assert regions.axes[0].get_title("left") == "c = 1"
+    assert consistency.axes[0].get_title("left") == "c = 2, -1\n100.0% second derivative"
 
 
 def test_coefficients_by_layer_show_every_layer_and_state():

@@ -623,11 +623,12 @@ def test_the_report_is_about_a_latent_vector_that_sums_to_one(system, order):
 def test_the_picture_has_a_panel_a_node(fitted):
     axes = fitted.plot(3, nodes=["cat", "ant"]).axes
     assert [panel.get_title(loc="left") for panel in axes] == ["cat", "ant"]
-    observed, forecast = axes[0].get_lines()
+    observed, *forecast = axes[0].get_lines()
     np.testing.assert_array_equal(observed.get_ydata(), PANEL.values[-16:, 2, 0])
-    # From the last observation on.
-    np.testing.assert_array_equal(forecast.get_ydata()[0], PANEL.values[-1, 2, 0])
-    np.testing.assert_array_equal(forecast.get_ydata()[1:], fitted.predict(3).values[:, 2, 0])
+    # From the last observation on. Steps without an interval have a line of their own, from the last interval on.
+    drawn = np.concatenate([forecast[0].get_ydata(), *[line.get_ydata()[1:] for line in forecast[1:]]])
+    np.testing.assert_array_equal(drawn[0], PANEL.values[-1, 2, 0])
+    np.testing.assert_array_equal(drawn[1:], fitted.predict(3).values[:, 2, 0])
     whole = fitted.plot(panel=PANEL[:40]).axes
     assert len(whole) == NODES
     assert len(whole[0].get_lines()[0].get_ydata()) == 40

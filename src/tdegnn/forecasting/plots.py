@@ -51,13 +51,15 @@ def plot_forecast(seen: Panel, forecast: Forecast, nodes: Sequence[str] | None =
         _draw_intervals(panel, forecast, place, width)
         panel.set_title(node)
         if isinstance(seen.times, pd.DatetimeIndex):
-            locator = AutoDateLocator(maxticks=5)  # type: ignore[no-untyped-call]
+            locator = AutoDateLocator(minticks=2, maxticks=6)  # type: ignore[no-untyped-call]
             panel.xaxis.set_major_locator(locator)
             panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     if len(chosen) < len(forecast.nodes) and nodes is None:
         figure.suptitle(f"{len(chosen)} of {len(forecast.nodes)} nodes", fontsize=10, x=0.99, ha="right")
     panels[0].set_ylabel(forecast.channels[0])
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2 if len(chosen) == 1 else 4)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2 if len(chosen) == 1 else 4
+    )
     return figure
 
 
@@ -68,8 +70,8 @@ def _draw_forecast(panel: Axes, seen: Panel, forecast: Forecast, place: int) -> 
     last = int(np.flatnonzero(_has_interval(forecast, place)).max(initial=-1)) + 1 or len(forecast.times)
     panel.plot(times[: last + 1], values[: last + 1], color=BLUE, linewidth=2, label="forecast")
     if last < len(forecast.times):
-        later = dict(color=BLUE, linewidth=2, linestyle=":", label="forecast without interval")
-        panel.plot(times[last:], values[last:], **later)
+        label = "forecast without interval"
+        panel.plot(times[last:], values[last:], color=BLUE, linewidth=2, linestyle=":", label=label)
 
 
 def _draw_intervals(panel: Axes, forecast: Forecast, place: int, width: float) -> None:
