@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import RLock
@@ -165,6 +166,10 @@ class Family:
         # A class of the library is stored by its name in the family.
         names = [name for name, known in self._members.items() if known == Part(part.kind)]
         name = part.kind if isinstance(part.kind, str) else next(iter(names), None)
+        for setting, value in part.settings.items():
+            # A file of settings holds no such number.
+            if isinstance(value, float) and not math.isfinite(value):
+                raise InputError(f"Expected {setting} of {name or _name_of(part.kind)} to be finite, got {value}.")
         settings = {"settings": _plain(part.settings)} if part.settings else {}
         if name is None:
             return {"class": _name_of(part.kind), **settings}

@@ -58,7 +58,8 @@ class Case:
             arguments += ["--edges", self.edges_name]
         for name, content in self.more.items():
             _put(folder / name, content)
-        return [*arguments, *self.options]
+        # The tables are short.
+        return [*arguments, "--horizon", "1", *self.options]
 
 
 def _put(path: Path, content: Content) -> None:

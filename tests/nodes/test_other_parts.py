@@ -142,7 +142,7 @@ def test_self_loops_change_what_nodes_receive():
             {"operator": Part("grand", self_loops="false")},
             "GrandOperator to be true or false, got 'false'",
         ),
-        ({"operator": Part("gcnii", theta=float("inf"))}, "theta of GcniiBackbone to be finite, got inf"),
+        ({"operator": Part("gcnii", theta=float("inf"))}, "theta of gcnii to be finite, got inf"),
         ({"state_norm": Part("unit-length", length=2)}, "settings of UnitLength to be none, got 'length'"),
     ],
 )

@@ -97,7 +97,7 @@ class ConformalIntervals(Intervals):
             of_nodes = finite_sample_quantiles(absolute, coverages[: len(widths)])
             is_pooled = np.isinf(of_nodes)
             widths = np.where(is_pooled, widths, of_nodes)
-        return cls(widths[0], coverage, is_pooled[0], widths[1:].astype(np.float32))
+        return cls(widths[0], coverage, is_pooled[0], widths[1:])
 
     def apply(self, forecast: Forecast) -> tuple[Forecast, Forecast]:
         """Return the lower and the upper end of the interval around each forecast."""
