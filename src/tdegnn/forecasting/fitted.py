@@ -254,12 +254,15 @@ class FittedForecaster:
             low, high = (np.concatenate(each)[: len(values)] for each in zip(*ends, strict=True))
             return low, high
 
+        powers = None
+        if len(blocks) > 1:
+            # By the coverage of the training: intervals of a higher one must contain those of a lower one.
+            below, above = own_ends(intervals)
+            powers = growth_of((above - below)[: maker.horizon])
+
         def ends_at(coverage: float) -> tuple[Steps, Steps]:
             low, high = own_ends(intervals.at(coverage))
-            if len(blocks) > 1:
-                # By the coverage of the training: intervals of a higher one must contain those of a lower one.
-                below, above = own_ends(intervals)
-                powers = growth_of((above - below)[: maker.horizon])
+            if powers is not None:
                 low, high = widen_intervals(values, low, high, maker.horizon, powers)
             return _bounded(low, lowest), high
 

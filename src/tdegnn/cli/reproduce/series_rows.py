@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
 from statistics import fmean, pstdev
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -23,15 +23,13 @@ from tdegnn.cli.options import (
 )
 from tdegnn.cli.output import print_json, print_table, progress_bar
 from tdegnn.cli.reproduce.operators import Workers
+from tdegnn.cli.reproduce.table2 import SeriesSystems, Window
 
 
 def series_rows(
     dataset: Datasets = None,
-    system: Annotated[
-        list[str] | None,
-        typer.Option("--system", help="A row, for example TDE-GNN_D or GConvGRU. Can be repeated. Default: all."),
-    ] = None,
-    window: Annotated[int, typer.Option(help="Number of steps that a forecast sees. The paper has 4.", min=1)] = 4,
+    system: SeriesSystems = None,
+    window: Window = 4,
     out: ResultLines = Path("runs/table2_searched.jsonl"),
     report: Report = False,
     workers: Workers = 1,

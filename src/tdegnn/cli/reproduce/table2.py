@@ -21,15 +21,18 @@ from tdegnn.cli.options import (
 )
 from tdegnn.cli.output import print_json, print_table, progress_bar
 
+SeriesSystems = Annotated[
+    list[str] | None,
+    typer.Option("--system", help="A row, for example TDE-GNN_D or GConvGRU. Can be repeated. Default: all."),
+]
+Window = Annotated[int, typer.Option(help="Number of steps that a forecast sees. The paper has 4.", min=1)]
+
 
 def table2(
     dataset: Datasets = None,
-    system: Annotated[
-        list[str] | None,
-        typer.Option("--system", help="A row, for example TDE-GNN_D or GConvGRU. Can be repeated. Default: all."),
-    ] = None,
+    system: SeriesSystems = None,
     protocol: Annotated[list[str] | None, typer.Option("--protocol", help="honest or paper. Default: both.")] = None,
-    window: Annotated[int, typer.Option(help="Number of steps that a forecast sees. The paper has 4.", min=1)] = 4,
+    window: Window = 4,
     seeds: Annotated[int, typer.Option(help="Number of seeds, trained together.", min=1)] = 10,
     out: ResultLines = Path("runs/table2.jsonl"),
     report: Report = False,
