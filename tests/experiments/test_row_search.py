@@ -42,10 +42,10 @@ def test_every_search_makes_configurations(system):
     assert set(search.published) <= set(DATASETS)
     for dataset in DATASETS:
         by_shape = search.drawn(dataset)
-        assert [len({config.shape for config in configs}) for configs in by_shape] == [1, 1]
+        assert [len({config.shape for config in configs}) for configs in by_shape] == [1] * len(search.shapes)
         assert by_shape == search.drawn(dataset)
         assert all(config.system == system for configs in by_shape for config in (*configs, *search.known(dataset)))
-        for config in (by_shape[0][0], by_shape[1][0], *search.known(dataset)):
+        for config in (*(configs[0] for configs in by_shape), *search.known(dataset)):
             config.build(config.prepare(make_dataset()), seed=0)
 
 
@@ -62,6 +62,19 @@ def test_a_row_is_searched_once_and_adopted(made_up, tmp_path, system):
     best = max(finals, key=lambda line: line["validation_accuracy"])
     assert read_recipes("cora", tmp_path / "cora.toml")[system].to_record() == best["configuration"]
     assert len(read_lines(table, NODE_LINES)) == make_dataset().num_splits
+
+
+@pytest.mark.slow
+def test_a_shape_that_is_added_is_searched_alone(made_up, monkeypatch, tmp_path):
+    trials, runs = tmp_path / "trials.jsonl", tmp_path / "runs.jsonl"
+    search_row("cora", "GRAFF", trials, runs, placement=CPU)
+    before = read_lines(trials, TRIAL_LINES)
+    wider = replace(SEARCHES["GRAFF"], shapes=[*SEARCHES["GRAFF"].shapes, {"hidden_channels": 8, "num_layers": 3}])
+    monkeypatch.setattr(row_search, "read_row_searches", lambda: {"GRAFF": wider})
+    search_row("cora", "GRAFF", trials, runs, placement=CPU)
+    added = read_lines(trials, TRIAL_LINES)[len(before) :]
+    assert [line["stage"] for line in added] == [row_search.RANDOM] * 2 + [FINAL]
+    assert {line["configuration"]["hidden_channels"] for line in added} == {8}
 
 
 def test_an_unknown_row_is_refused(tmp_path):

@@ -1,9 +1,10 @@
 """The settings behind the rows of Table 1 for published systems: the same small search for each of them.
 
-`row_searches.toml` says what is searched. Per dataset and system, twelve configurations are drawn, six of each of two
-shapes, and trained on the first two splits. The best of each shape by validation, and the published settings if there
-are any, are then trained on all splits. The best of these by mean validation accuracy is the recipe of the row. Test
-accuracy is recorded and chooses nothing. `adopt_rows` writes recipes and result lines.
+`row_searches.toml` says what is searched. Per dataset and system, six configurations are drawn of each shape, of which
+there are two or more, and trained on the first two splits. The best of each shape by validation, and the published
+settings if there are any, are then trained on all splits. The best of these by mean validation accuracy is the recipe
+of the row. Test accuracy is recorded and chooses nothing. `adopt_rows` writes recipes and result lines. A shape that is
+added later is searched alone.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class RowSearch:
     Attributes:
         system: Its name.
         base: Settings of all configurations.
-        shapes: Two sets of settings, each of which half of the configurations has.
+        shapes: Sets of settings. `CONFIGS_PER_SHAPE` configurations have each of them.
         ranges: Ranges of numbers, in addition to the common ones.
         published: The settings that its authors committed, by dataset.
     """
@@ -111,12 +112,15 @@ def search_row(dataset_name: str, system: str, trials: Path, runs: Path, placeme
     check_choice(searches, system=system)
     search = searches[system]
     known = read_lines(trials, TRIAL_LINES, dataset=[dataset_name], system=[system])
-    by_shape = search.drawn(dataset_name)
-    if by_shape[0][0].to_record() in [line["configuration"] for line in known]:
-        return  # a cell is written whole
+    tried = [line["configuration"] for line in known]
+    # A shape is written whole, with the published settings.
+    by_shape = [configs for configs in search.drawn(dataset_name) if configs[0].to_record() not in tried]
+    if not by_shape:
+        return
     prepared = PreparedNodes(load_nodes(dataset_name))
     environment, start = describe_environment(placement.device), time.perf_counter()
-    finalists, lines = search.known(dataset_name), []
+    finalists = [config for config in search.known(dataset_name) if config.to_record() not in tried]
+    lines = []
     for configs in by_shape:
         by_config = _train(prepared, configs, SEARCH_SPLITS, placement)
         lines += [_trial_line(RANDOM, own) for own in by_config]
