@@ -65,7 +65,7 @@ def test_a_row_is_searched_once_and_adopted(made_up, tmp_path, system):
 
 
 @pytest.mark.slow
-def test_a_shape_that_is_added_is_searched_alone(made_up, monkeypatch, tmp_path):
+def test_what_is_added_is_trained_alone(made_up, monkeypatch, tmp_path):
     trials, runs = tmp_path / "trials.jsonl", tmp_path / "runs.jsonl"
     search_row("cora", "GRAFF", trials, runs, placement=CPU)
     before = read_lines(trials, TRIAL_LINES)
@@ -75,6 +75,11 @@ def test_a_shape_that_is_added_is_searched_alone(made_up, monkeypatch, tmp_path)
     added = read_lines(trials, TRIAL_LINES)[len(before) :]
     assert [line["stage"] for line in added] == [row_search.RANDOM] * 2 + [FINAL]
     assert {line["configuration"]["hidden_channels"] for line in added} == {8}
+    known = replace(wider, published={"cora": {**wider.published["cora"], "hidden_channels": 4}})
+    monkeypatch.setattr(row_search, "read_row_searches", lambda: {"GRAFF": known})
+    search_row("cora", "GRAFF", trials, runs, placement=CPU)
+    (last,) = read_lines(trials, TRIAL_LINES)[len(before) + len(added) :]
+    assert (last["stage"], last["configuration"]["hidden_channels"]) == (FINAL, 4)
 
 
 def test_an_unknown_row_is_refused(tmp_path):

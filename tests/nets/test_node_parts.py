@@ -120,6 +120,37 @@ def test_input_maps_of_published_systems():
     torch.testing.assert_close(residual(features), state)
 
 
+def test_parts_drop_between_their_layers_if_asked():
+    def halve(values):
+        return values / 2
+
+    features = torch.randn(6, 5, dtype=torch.float64)
+    residual = INPUT_MAPS.make(Part("residual", dropped=True), **SIZES).double()
+    state = halve(features @ residual.weight.T + residual.bias)
+    for layer in residual.residuals:
+        state = halve(state + layer(state.relu()))
+    torch.testing.assert_close(residual.embed(features, halve), state)
+    readout = READOUTS.make(Part("perceptron", dropped=True), **SIZES).double()
+    hidden = halve(halve(state) + readout.hidden(halve(state).tanh()))
+    torch.testing.assert_close(readout.read(state, halve), halve(hidden.tanh() @ readout.weight.T + readout.bias))
+    for family, name in ((INPUT_MAPS, "residual"), (READOUTS, "perceptron")):
+        part, given = family.make(name, **SIZES).double(), features if family is INPUT_MAPS else state
+        answer = part.embed(given, halve) if family is INPUT_MAPS else part.read(given, halve)
+        assert torch.equal(answer, part(given))
+
+
+def test_dropout_between_layers_is_for_training_only():
+    features = torch.randn(6, 5, dtype=torch.float64)
+    parts = dict(
+        input_map=INPUT_MAPS.make(Part("residual", dropped=True), **SIZES),
+        readout=READOUTS.make(Part("perceptron", dropped=True), **SIZES),
+    )
+    model = network(**parts, readout_dropout=0.9).train()
+    assert (model(features, GRAPH) == 0).any()  # outputs are dropped too
+    assert torch.equal(model.eval()(features, GRAPH), model(features, GRAPH))
+    assert not (model(features, GRAPH) == 0).any()
+
+
 @pytest.mark.parametrize("name", STATE_NORMS.names)
 def test_a_norm_is_applied_to_every_new_state_and_the_history_keeps_it(name):
     model = network(state_norm=STATE_NORMS.make(name, **SIZES))

@@ -3,8 +3,8 @@
 `row_searches.toml` says what is searched. Per dataset and system, six configurations are drawn of each shape, of which
 there are two or more, and trained on the first two splits. The best of each shape by validation, and the published
 settings if there are any, are then trained on all splits. The best of these by mean validation accuracy is the recipe
-of the row. Test accuracy is recorded and chooses nothing. `adopt_rows` writes recipes and result lines. A shape that is
-added later is searched alone.
+of the row. Test accuracy is recorded and chooses nothing. `adopt_rows` writes recipes and result lines. A shape, or
+published settings, that are added later are trained alone.
 """
 
 from __future__ import annotations
@@ -113,13 +113,13 @@ def search_row(dataset_name: str, system: str, trials: Path, runs: Path, placeme
     search = searches[system]
     known = read_lines(trials, TRIAL_LINES, dataset=[dataset_name], system=[system])
     tried = [line["configuration"] for line in known]
-    # A shape is written whole, with the published settings.
+    # A shape is written whole.
     by_shape = [configs for configs in search.drawn(dataset_name) if configs[0].to_record() not in tried]
-    if not by_shape:
+    finalists = [config for config in search.known(dataset_name) if config.to_record() not in tried]
+    if not by_shape and not finalists:
         return
     prepared = PreparedNodes(load_nodes(dataset_name))
     environment, start = describe_environment(placement.device), time.perf_counter()
-    finalists = [config for config in search.known(dataset_name) if config.to_record() not in tried]
     lines = []
     for configs in by_shape:
         by_config = _train(prepared, configs, SEARCH_SPLITS, placement)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from tdegnn.errors import InputError, check_count
 from tdegnn.nets.node_network import Features, apply_linear
-from tdegnn.nets.node_parts import InputMap
+from tdegnn.nets.node_parts import Drop, InputMap, keep_all
 from tdegnn.nets.stationary import LinearInput
 from tdegnn.parts import Family, reset_parts
 from tdegnn.sparse import SparseMatrix
@@ -93,15 +93,16 @@ class EluInput(AffineInput):
 class ResidualInput(AffineInput):
     """The embedding `Y = X W + b`, then twice `Y <- Y + relu(Y) W' + b'`, as in GREAD on some datasets.
 
-    There is no dropout between the layers.
-
     Args:
         num_features: Features of a node.
         channels: Channels of each layer.
+        dropped: Whether Y is dropped in training after each layer, the first one included, at the rate of the readout,
+            as released. Default: False.
     """
 
-    def __init__(self, num_features: int, channels: int) -> None:
+    def __init__(self, num_features: int, channels: int, *, dropped: bool = False) -> None:
         super().__init__(num_features, channels)
+        self.dropped = dropped
         self.residuals = nn.ModuleList(nn.Linear(channels, channels) for _ in range(2))
 
     def reset_parameters(self) -> None:
@@ -109,11 +110,16 @@ class ResidualInput(AffineInput):
         super().reset_parameters()
         reset_parts(*getattr(self, "residuals", ()))  # torch calls this before these are there
 
-    def forward(self, features: Features) -> Float[Tensor, "nodes channels"]:
+    def forward(self, features: Features, drop: Drop = keep_all) -> Float[Tensor, "nodes channels"]:
         """Return the embedding."""
-        embedded = super().forward(features)
+        embedded = drop(super().forward(features))
         for residual in self.residuals:
-            embedded = embedded + residual(torch.relu(embedded))
+            embedded = drop(embedded + residual(torch.relu(embedded)))
+        return embedded
+
+    def embed(self, features: Features, drop: Drop) -> Float[Tensor, "nodes channels"]:
+        """Return the embedding, with dropout between the layers if it was asked for."""
+        embedded: Tensor = self(features, drop if self.dropped else keep_all)
         return embedded
 
 

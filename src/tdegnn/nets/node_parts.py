@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -16,6 +17,14 @@ from tdegnn.graph import Graph, State
 from tdegnn.sparse import SparseMatrix
 from tdegnn.training_nodes import TrainingNodes
 
+# What sets a fraction of its input to zero in training, at the rate of the readout.
+Drop: TypeAlias = Callable[[Tensor], Tensor]
+
+
+def keep_all(values: Tensor) -> Tensor:
+    """Return the values as they are: a `Drop` that drops nothing."""
+    return values
+
 
 class InputMap(nn.Module, ABC):
     """From the features of the nodes to the embedding, from which the initial states are made."""
@@ -23,6 +32,15 @@ class InputMap(nn.Module, ABC):
     @abstractmethod
     def forward(self, features: SparseMatrix | Float[Tensor, "nodes features"]) -> Float[Tensor, "nodes channels"]:
         """Return the embedding. The network has dropped from the features already."""
+
+    def embed(
+        self,
+        features: SparseMatrix | Float[Tensor, "nodes features"],
+        drop: Drop,  # noqa: ARG002
+    ) -> Float[Tensor, "nodes channels"]:
+        """Return the embedding. A map that drops between its layers overrides this."""
+        embedded: Tensor = self(features)
+        return embedded
 
 
 class StateNorm(nn.Module, ABC):
@@ -36,7 +54,7 @@ class StateNorm(nn.Module, ABC):
 class Readout(nn.Module, ABC):
     """From the states after each layer to the outputs. The initial states are not among them.
 
-    The network calls `keep` after each layer, and at the end `readout(dropout(readout.join(kept)))`.
+    The network calls `keep` after each layer, and at the end `readout.read(drop(readout.join(kept)), drop)`.
     """
 
     @abstractmethod
@@ -55,6 +73,15 @@ class Readout(nn.Module, ABC):
     @abstractmethod
     def forward(self, joined: Float[Tensor, "*batch nodes joined"]) -> Float[Tensor, "*batch nodes outputs"]:
         """Return the outputs of each node."""
+
+    def read(
+        self,
+        joined: Float[Tensor, "*batch nodes joined"],
+        drop: Drop,  # noqa: ARG002
+    ) -> Float[Tensor, "*batch nodes outputs"]:
+        """Return the outputs of each node. A readout that drops between its layers overrides this."""
+        outputs: Tensor = self(joined)
+        return outputs
 
 
 class NodeSkip(nn.Module, ABC):

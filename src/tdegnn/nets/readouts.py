@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from tdegnn.errors import InputError, check_count
 from tdegnn.graph import State
-from tdegnn.nets.node_parts import Readout
+from tdegnn.nets.node_parts import Drop, Readout, keep_all
 from tdegnn.nets.stationary import LastReadout, LinearReadout
 from tdegnn.parts import Family, reset_parts
 
@@ -71,17 +71,17 @@ class RectifiedReadout(LastReadout):
 class PerceptronReadout(LastReadout):
     """`Y = Z + tanh(Z) W + b`, then `tanh(Y) W' + b'`, with Z the relu of the last state: the decoder of GREAD.
 
-    Deviation: GREAD also drops between the layers, and from the outputs.
-
     Args:
         channels: Channels of a state, and of the hidden layer.
         num_outputs: Outputs per node.
         rectified: Whether Z is the relu of the last state. Default: True. Otherwise, Z is the last state.
+        dropped: Whether Z, Y and the outputs are dropped in training too, as released, Z so for the second time.
+            Default: False.
     """
 
-    def __init__(self, channels: int, num_outputs: int, *, rectified: bool = True) -> None:
+    def __init__(self, channels: int, num_outputs: int, *, rectified: bool = True, dropped: bool = False) -> None:
         super().__init__(channels, num_outputs)
-        self.rectified = rectified
+        self.rectified, self.dropped = rectified, dropped
         self.hidden = nn.Linear(channels, channels)
 
     def reset_parameters(self) -> None:
@@ -93,9 +93,17 @@ class PerceptronReadout(LastReadout):
         """Return Z."""
         return torch.relu(kept) if self.rectified else kept
 
-    def forward(self, joined: Float[Tensor, "*batch nodes channels"]) -> Float[Tensor, "*batch nodes outputs"]:
+    def forward(
+        self, joined: Float[Tensor, "*batch nodes channels"], drop: Drop = keep_all
+    ) -> Float[Tensor, "*batch nodes outputs"]:
         """Return the outputs of each node."""
-        outputs: Tensor = super().forward(torch.tanh(joined + self.hidden(torch.tanh(joined))))
+        state = drop(joined)
+        state = drop(state + self.hidden(torch.tanh(state)))
+        return drop(super().forward(torch.tanh(state)))
+
+    def read(self, joined: Float[Tensor, "*batch nodes channels"], drop: Drop) -> Float[Tensor, "*batch nodes outputs"]:
+        """Return the outputs of each node, with dropout between the layers if it was asked for."""
+        outputs: Tensor = self(joined, drop if self.dropped else keep_all)
         return outputs
 
 

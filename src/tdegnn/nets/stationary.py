@@ -234,7 +234,7 @@ class StationaryNetwork(NodeNetwork):
             kept = self.readout.keep(kept, state)
 
         self._run(features, graph, dropout, keep)
-        outputs: Tensor = self.readout(dropout.readout(self.readout.join(kept)))
+        outputs = self.readout.read(dropout.readout(self.readout.join(kept)), dropout.readout)
         return outputs if self.skip is None else outputs + self.skip(graph)
 
     def integrate(self, features: Features, graph: Graph) -> Integration:
@@ -250,7 +250,7 @@ class StationaryNetwork(NodeNetwork):
         on_state: Callable[[Tensor], None] | None = None,
     ) -> Integration:
         return integrate(
-            self.initial_states(self.embedding(dropout.input(features))),
+            self.initial_states(self.embedding.embed(dropout.input(features), dropout.readout)),
             graph,
             self.coefficients,
             self.operator,
