@@ -7,8 +7,9 @@ import torch
 
 from tdegnn import Graph, InputError, Panel, simulate_heat, simulate_pendulum, simulate_third_order, simulate_wave
 from tdegnn.analysis.order_limits import NUM_PIECES
+from tdegnn.analysis.order_notes import UNEXPLAINED
 from tdegnn.analysis.order_plots import plot_order
-from tdegnn.analysis.order_search import UNEXPLAINED, find_order
+from tdegnn.analysis.order_search import find_order
 from tdegnn.analysis.order_states import make_ready
 from tdegnn.analysis.weak_form import difference_kernels, monomials, solve
 from tdegnn.data.simulators.physics import random_graph, simulate_linear
