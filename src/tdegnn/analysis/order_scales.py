@@ -73,7 +73,7 @@ def choose_scales(order: int, ready: ReadyStates) -> Scales:
 
 
 def _finer_scale(scales: Sequence[_Scale], judging: Sequence[Moments]) -> tuple[Moments, ...]:
-    """Return the next finer scale to compare with. It may have more noise if there is no other scale to compare with."""
+    """Return the next finer scale to compare with. It may have more noise if there is no other one."""
     most_noise = SOME_NOISE if len(judging) > 1 else MOST_NOISE
     visible = [scale.moments for scale in scales if scale.noise <= most_noise]
     return tuple(moments for moments in visible if judging and moments.half_width < judging[0].half_width)[-1:]
