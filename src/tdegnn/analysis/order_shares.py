@@ -57,6 +57,6 @@ def _continue_to_finest(
     slope = np.maximum(np.fmax.reduce(slopes, axis=0, initial=np.nan), 0.0)
     coarseness = half_widths[0] / FINEST
     along_slope = unexplained[0] + slope * np.log(coarseness)
-    along_power = np.maximum(unexplained[0], 0.0) * coarseness**STEEPEST
+    along_power = unexplained[0] * np.where(unexplained[0] > 0, coarseness**STEEPEST, 1.0)
     # The slope is not known if there is no other scale.
     return np.asarray(np.fmin(along_slope, along_power))
