@@ -69,11 +69,11 @@ class Judged:
         half_widths = tuple(moments.half_width for moments in self.scales.moments)
         is_able = ~np.isnan(self.shares)
         if not is_able.any():
-            return OrderTrial(self.order, None, None, None, None, None, 0.0, self.scales.noise, half_widths)
+            return OrderTrial(self.order, None, None, None, None, 0.0, self.scales.noise, half_widths)
         shares, visible = (np.clip(values[is_able], 0.0, 1.0) for values in (self.shares, self.visible))
-        low, high = 0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2
-        numbers = (*np.quantile(shares, (0.5, low, high)).tolist(), *np.quantile(visible, (0.5, high)).tolist())
-        return OrderTrial(self.order, *numbers, 0.0, self.scales.noise, half_widths)
+        middle, low = np.quantile(shares, (0.5, 0.5 - CONFIDENCE / 2)).tolist()
+        visible_middle, high = np.quantile(visible, (0.5, 0.5 + CONFIDENCE / 2)).tolist()
+        return OrderTrial(self.order, middle, low, high, visible_middle, 0.0, self.scales.noise, half_widths)
 
     def derivatives(self, step_size: float) -> tuple[LowerDerivative, ...]:
         """Return the lower derivatives, with t intervals from the spread over the resamples.

@@ -32,8 +32,9 @@ LITTLE_NOISE, SOME_NOISE, MOST_NOISE = 0.1, 0.2, 0.5
 KEPT_VARIANCE = 0.5
 # Number of scales that judge: the finest, the coarsest and one between them.
 MOST_SCALES = 3
-# The share that a relation from smoothness leaves unexplained falls at most with this power of the scale.
-STEEPEST = 1.5
+# The share that is left unexplained at a scale that noise hides grows at least and at most with these powers of the
+# ratio of the scales.
+FLATTEST, STEEPEST = 0.5, 1.5
 # Desired number of pieces, the fewest that allow a verdict, and the most.
 NUM_PIECES, FEWEST_PIECES, MOST_PIECES = 12, 4, 48
 # Use fewer pieces rather than pieces shorter than this number of steps.

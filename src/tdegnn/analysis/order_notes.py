@@ -26,8 +26,8 @@ LACKING = (
     "not observed, or a force from outside."
 )
 FAST_CHANGES = (
-    "Noise hides changes within less than {width} steps. Order {order} explains {share} of slower changes, but the "
-    "less the faster they are. The share shown for it is the one to expect of all changes, as without noise."
+    "Noise hides changes within less than {width} steps. Order {order} explains {share} of slower changes, but less of "
+    "faster ones. The share shown for it is the one to expect of all changes, as if there were no noise."
 )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from tdegnn.analysis.order_limits import FINEST, STEEPEST
+from tdegnn.analysis.order_limits import FINEST, FLATTEST, STEEPEST
 
 
 def lowest_share(judging: Float[np.ndarray, "scales resamples"]) -> Float[np.ndarray, " resamples"]:
@@ -49,14 +49,15 @@ def _continue_to_finest(
 ) -> Float[np.ndarray, " resamples"]:
     """Return the unexplained share at the finest scale, continued from that at the first one.
 
-    It follows the logarithm of the scale, with the steepest slope to any other scale. A true equation leaves next to
-    nothing unexplained, and its slope is chance. So the result is at most that of the steepest power of the scale.
+    It follows the logarithm of the scale, with the steepest slope to any other scale. Slopes of what a true equation
+    leaves unexplained, next to nothing, are chance, and noise may hide just the scales where others begin to grow. So
+    the growth is kept between two powers of the scale.
     """
     distances = np.log(np.asarray(half_widths) / half_widths[0])
     slopes = (unexplained[0] - unexplained[1:]) / distances[1:, None]
-    slope = np.maximum(np.fmax.reduce(slopes, axis=0, initial=np.nan), 0.0)
     coarseness = half_widths[0] / FINEST
-    along_slope = unexplained[0] + slope * np.log(coarseness)
-    along_power = unexplained[0] * np.where(unexplained[0] > 0, coarseness**STEEPEST, 1.0)
-    # The slope is not known if there is no other scale.
-    return np.asarray(np.fmin(along_slope, along_power))
+    # If there is no other scale, the slope is not known, and the largest growth is assumed.
+    along_slope = unexplained[0] + np.fmax.reduce(slopes, axis=0, initial=np.nan) * np.log(coarseness)
+    least, most = unexplained[0] * coarseness**FLATTEST, unexplained[0] * coarseness**STEEPEST
+    continued = np.fmin(np.maximum(along_slope, least), most)
+    return np.asarray(np.where(unexplained[0] > 0, continued, unexplained[0]))

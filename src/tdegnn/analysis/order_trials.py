@@ -25,10 +25,9 @@ class OrderTrial:
         explained_share: Share of the m-th difference that a fit explains on data it has not seen, at the scale where it
             is lowest, including fine scales that noise hides. Median over the resamples. `None` if hidden by noise.
         low: Lower end of the 95 % interval of `explained_share` over the resamples. `None` if hidden by noise.
-        high: Upper end of this interval.
+        high: Upper end of this interval, as if the order explained what noise hides as well as what is visible.
         visible_share: Explained share of the changes that noise leaves visible, the most that the order may explain of
             all changes. Median over the resamples. `None` if hidden by noise.
-        visible_high: Upper end of the 95 % interval of `visible_share`.
         chosen: Share of the resamples that chose this order, among those able to judge.
         noise: Share of noise in the m-th difference, at the scale where it is lowest.
         half_widths: Half widths of the test sequences used, in steps.
@@ -39,18 +38,16 @@ class OrderTrial:
     low: float | None
     high: float | None
     visible_share: float | None
-    visible_high: float | None
     chosen: float
     noise: float
     half_widths: tuple[int, ...]
 
     @property
     def range(self) -> str:
-        """The explained share in percent, with the least and the most that it may be."""
-        if self.explained_share is None or self.low is None or self.high is None or self.visible_share is None:
+        """The explained share in percent, with its interval."""
+        if self.explained_share is None or self.low is None or self.high is None:
             return "hidden by noise"
-        most = max(self.high, self.visible_share)
-        return f"{percent_reached(self.explained_share)} ({floor(100 * self.low)} to {percent_reached(most)})"
+        return f"{percent_reached(self.explained_share)} ({floor(100 * self.low)} to {percent_reached(self.high)})"
 
 
 def is_enough(trial: OrderTrial) -> bool:
@@ -70,7 +67,7 @@ def lacks_a_term(trial: OrderTrial) -> bool:
 
 def is_left_unexplained(trial: OrderTrial) -> bool:
     """Return whether some of the m-th difference is left unexplained and is not noise."""
-    return trial.visible_high is not None and trial.visible_high < NEARLY_ALL and trial.noise < NEARLY_NO_NOISE
+    return trial.high is not None and trial.high < NEARLY_ALL and trial.noise < NEARLY_NO_NOISE
 
 
 def may_be_smoothness(trial: OrderTrial) -> bool:
@@ -78,4 +75,4 @@ def may_be_smoothness(trial: OrderTrial) -> bool:
 
     The lower derivatives of a smooth series explain its higher ones, whatever the system behind it.
     """
-    return trial.order >= SMOOTH_FROM and trial.visible_high is not None and trial.visible_high < NEARLY_ALL
+    return trial.order >= SMOOTH_FROM and trial.high is not None and trial.high < NEARLY_ALL
