@@ -66,7 +66,7 @@ def _draw_derivatives(panel: Axes, found: OrderFound) -> None:
         panel.plot(middle, entry.order, "o", color=color, markersize=8)
         words = entry.meaning.split(",")[0]
         # Two lines are short enough to end before the line at zero.
-        text = f"$D_{entry.order}$ = {entry.weight:.3g} ({entry.low:.3g} to {entry.high:.3g}):\n{words}"
+        text = f"$D_{entry.order}$ = {entry.weight:.3g}: {words}\n({entry.low:.3g} to {entry.high:.3g})"
         paper = {"facecolor": "white", "edgecolor": "none", "pad": 1}
         panel.text(-0.95 * reach, entry.order + 0.16, text, fontsize=9, bbox=paper)
     panel.axvline(0, color=INK, linewidth=1)
