@@ -55,6 +55,13 @@ def trial(order, share, chosen=0.0, *, visible=None, high=None):
             "of the nodes, something not in the data, or chance is at work",
         ),
         (
+            [trial(1, 0.85), trial(2, None)],
+            1.0,
+            "no order up to 1 explains enough, at most 85 % (order 1) where 95 % are needed, so a nonlinear coupling "
+            "of the nodes, something not in the data, or chance is at work, and noise (5% of the signal) hides the "
+            "higher ones",
+        ),
+        (
             [trial(1, 0.5), trial(2, 0.3)],
             1.0,
             "no order up to 2 explains enough, at most 50 % (order 1) where 95 % are needed, so chance, or something "

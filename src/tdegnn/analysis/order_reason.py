@@ -65,12 +65,10 @@ def _smoothness(trial: OrderTrial) -> str:
 
 def _too_little(seen: Sequence[OrderTrial], noise: str, *, is_hidden: bool) -> str:
     best = max(seen, key=lambda trial: trial.explained_share or 0.0)
-    if is_hidden:
-        rest = f"and {noise} hides the higher ones"
-    elif any(lacks_a_term(trial) for trial in seen):
-        rest = "so a nonlinear coupling of the nodes, something not in the data, or chance is at work"
-    else:
-        rest = "so chance, or something not in the data, is at work"
+    rest = f"and {noise} hides the higher ones" if is_hidden else "so chance, or something not in the data, is at work"
+    if any(lacks_a_term(trial) for trial in seen):
+        hidden = f", and {noise} hides the higher ones" if is_hidden else ""
+        rest = f"so a nonlinear coupling of the nodes, something not in the data, or chance is at work{hidden}"
     most, enough = percent_reached(best.explained_share or 0.0), percent_reached(EXPLAINED_ENOUGH)
     return (
         f"no order up to {seen[-1].order} explains enough, at most {most} (order {best.order}) where {enough} are "
