@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 import scipy.linalg
 import torch
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from tdegnn import Graph, InputError, Panel, simulate_heat, simulate_pendulum, simulate_third_order, simulate_wave
 from tdegnn.analysis.order_limits import NUM_PIECES
+from tdegnn.analysis.order_notes import UNEXPLAINED
 from tdegnn.analysis.order_plots import plot_order
-from tdegnn.analysis.order_search import UNEXPLAINED, find_order
+from tdegnn.analysis.order_search import find_order
 from tdegnn.analysis.order_states import make_ready
 from tdegnn.analysis.weak_form import difference_kernels, monomials, solve
 from tdegnn.data.simulators.physics import random_graph, simulate_linear
@@ -372,6 +374,16 @@ def test_the_report_is_complete(wave):
     assert [trial["order"] for trial in record["trials"]] == [1, 2, 3, 4]
     assert record["derivatives"][0]["takes_part"] is False
     assert '"order": 2' in found.to_json()
+
+
+def test_no_line_runs_through_a_label(wave):
+    figure = plot_order(find_order(wave.states, wave.graph, max_order=2, **FAST))
+    FigureCanvasAgg(figure).draw()
+    shares, derivatives = figure.axes
+    for label in shares.texts:
+        assert label.get_window_extent().y0 > shares.transData.transform((0, 1.0))[1]
+    for label in derivatives.texts:
+        assert label.get_window_extent().x1 < derivatives.transData.transform((0, 0))[0]
 
 
 @pytest.mark.slow

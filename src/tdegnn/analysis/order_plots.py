@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from tdegnn.analysis.order_report import LowerDerivative, OrderFound, OrderTrial, percent_reached
+from tdegnn.analysis.order_report import LowerDerivative, OrderFound
+from tdegnn.analysis.order_trials import OrderTrial, percent_reached
 from tdegnn.analysis.plots import BLUE, GRAY, GREEN, INK, ORANGE, add_headline, new_figure, styled
 from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH
 
@@ -50,10 +51,9 @@ def _draw_trial(panel: Axes, trial: OrderTrial, color: str) -> None:
     if trial.explained_share is None or trial.low is None or trial.high is None:
         panel.text(trial.order, 0.5, "hidden\nby noise", ha="center", va="center", color=GRAY)
         return
-    low, middle, high = (trial.clamped(share) for share in (trial.low, trial.explained_share, trial.high))
-    panel.bar(trial.order, middle, width=0.6, color=color)
-    panel.vlines(trial.order, low, high, color=INK, linewidth=1.5)
-    panel.text(trial.order, LABEL_HEIGHT, f"{middle:.1%}", ha="center", fontsize=9)
+    panel.bar(trial.order, trial.explained_share, width=0.6, color=color)
+    panel.vlines(trial.order, trial.low, trial.high, color=INK, linewidth=1.5)
+    panel.text(trial.order, LABEL_HEIGHT, f"{trial.explained_share:.1%}", ha="center", fontsize=9)
 
 
 def _draw_derivatives(panel: Axes, found: OrderFound) -> None:
@@ -65,7 +65,8 @@ def _draw_derivatives(panel: Axes, found: OrderFound) -> None:
         panel.hlines(entry.order, low, high, color=color, linewidth=3)
         panel.plot(middle, entry.order, "o", color=color, markersize=8)
         words = entry.meaning.split(",")[0]
-        text = f"$D_{entry.order}$ = {entry.weight:.3g} ({entry.low:.3g} to {entry.high:.3g}): {words}"
+        # Two lines are short enough to end before the line at zero.
+        text = f"$D_{entry.order}$ = {entry.weight:.3g}: {words}\n({entry.low:.3g} to {entry.high:.3g})"
         paper = {"facecolor": "white", "edgecolor": "none", "pad": 1}
         panel.text(-0.95 * reach, entry.order + 0.16, text, fontsize=9, bbox=paper)
     panel.axvline(0, color=INK, linewidth=1)

@@ -3,79 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import takewhile
-from math import floor, isfinite
+from math import isfinite
 from typing import Any
 
-from tdegnn.analysis.order_limits import (
-    ABLE_ENOUGH,
-    AGREED_ENOUGH,
-    CLEARLY_LOWER,
-    NEARLY_ALL,
-    NEARLY_NO_NOISE,
-    SMALLEST_PART,
-    SMOOTH_FROM,
-)
+from tdegnn.analysis.order_limits import SMALLEST_PART
+from tdegnn.analysis.order_reason import find_reason
+from tdegnn.analysis.order_trials import OrderTrial, percent_reached
 from tdegnn.analysis.report import ordinal, primes
-from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH
-
-
-def percent_reached(share: float) -> str:
-    """Return a share in percent, rounded down so that a share below a threshold never appears to reach it."""
-    return f"{floor(100 * share + 1e-9)} %"
-
-
-@dataclass(frozen=True)
-class OrderTrial:
-    """The result for one order.
-
-    Attributes:
-        order: The order m.
-        explained_share: Share of the m-th difference that a fit explains on data it has not seen, not counting what
-            noise must leave unexplained (so it may slightly exceed 1). Median over the resamples. `None` if hidden by
-            noise.
-        low: Lower end of the 95 % interval of `explained_share` over the resamples. `None` if hidden by noise.
-        high: Upper end of this interval.
-        chosen: Share of the resamples that chose this order, among those able to judge.
-        noise: Share of noise in the m-th difference, at the scale where it is lowest.
-        half_widths: Half widths of the test sequences used, in steps.
-    """
-
-    order: int
-    explained_share: float | None
-    low: float | None
-    high: float | None
-    chosen: float
-    noise: float
-    half_widths: tuple[int, ...]
-
-    @staticmethod
-    def clamped(share: float) -> float:
-        """Return a share limited to [0, 1], as it is shown.
-
-        Shares above 1 come from subtracting the noise. Shares below 0 mean that the fit is worse than none.
-        """
-        return min(max(share, 0.0), 1.0)
-
-
-def in_doubt(trials: Sequence[OrderTrial], order: int) -> list[OrderTrial]:
-    """Return the lower orders that explain nearly enough and so cast doubt on `order`."""
-    return [trial for trial in trials if trial.order < order and (trial.explained_share or 0.0) >= CLEARLY_LOWER]
-
-
-def is_left_unexplained(trial: OrderTrial) -> bool:
-    """Return whether some of the m-th difference is left unexplained and is not noise."""
-    return trial.high is not None and trial.high < NEARLY_ALL and trial.noise < NEARLY_NO_NOISE
-
-
-def may_be_smoothness(trial: OrderTrial) -> bool:
-    """Return whether the explained share may come from smoothness alone.
-
-    The lower derivatives of a smooth series explain its higher ones, whatever the system behind it.
-    """
-    return trial.order >= SMOOTH_FROM and is_left_unexplained(trial)
 
 
 @dataclass(frozen=True)
@@ -144,7 +79,7 @@ class OrderFound:
 
     def __str__(self) -> str:
         shares = ", ".join(
-            f"order {order} {'hidden by noise' if share is None else f'{max(share, 0.0):.1%}'}"
+            f"order {order} {'hidden by noise' if share is None else f'{share:.1%}'}"
             for order, share in self.shares.items()
         )
         equation = [] if self.order is None else [f"Equation: {self.equation}"]
@@ -165,41 +100,7 @@ class OrderFound:
         """Why the data cannot tell their order. `None` if they can."""
         if self.order is not None:
             return None
-        # If noise hides an order, the orders above it are not judged either.
-        seen = list(takewhile(lambda trial: trial.explained_share is not None, self.trials))
-        is_hidden = len(seen) < len(self.trials)
-        undecided = [
-            f"order {trial.order} in {percent_reached(trial.chosen)}" for trial in self.trials if trial.chosen >= 0.05
-        ]
-        noise = f"noise ({self.noise_share:.0%} of the signal)" if self.noise_share < 10 else "noise"
-        if self.able < ABLE_ENOUGH and seen:
-            return f"only {percent_reached(self.able)} of the resamples could judge, the others saw little but {noise}"
-        if self.agreement >= AGREED_ENOUGH:
-            return self._doubt
-        if undecided:
-            return f"the resamples disagree: {', '.join(undecided)}, none or another in the rest"
-        if not seen:
-            return f"{noise} hides even the first differences"
-        best = max(seen, key=lambda trial: trial.explained_share or 0.0)
-        share = percent_reached(best.clamped(best.explained_share or 0.0))
-        little = f"explains enough, at most {share} (order {best.order}) where {EXPLAINED_ENOUGH:.0%} are needed"
-        rest = (
-            f"and {noise} hides the higher ones" if is_hidden else "so chance, or something not in the data, is at work"
-        )
-        return f"no order up to {seen[-1].order} {little}, {rest}"
-
-    @property
-    def _doubt(self) -> str:
-        """Why the order is rejected although the resamples agree on it."""
-        agreed = max(self.trials, key=lambda trial: trial.chosen)
-        doubtful = in_doubt(self.trials, agreed.order)
-        if doubtful:
-            share = percent_reached(doubtful[0].explained_share or 0.0)
-            return f"order {doubtful[0].order} explains {share}, neither enough nor clearly less than enough"
-        share = percent_reached(agreed.explained_share or 0.0)
-        return (
-            f"order {agreed.order} explains {share}, and what is left is not noise: filtered chance looks like this too"
-        )
+        return find_reason(self.trials, noise_share=self.noise_share, able=self.able)
 
     @property
     def verdict(self) -> str:

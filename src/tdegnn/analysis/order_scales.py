@@ -7,12 +7,21 @@ derivatives that comes from smoothness alone does not.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 
-from tdegnn.analysis.order_limits import FINEST, KEPT_VARIANCE, LARGEST_WINDOW, LITTLE_NOISE, MOST_NOISE, MOST_SCALES
+from tdegnn.analysis.order_limits import (
+    FINEST,
+    KEPT_VARIANCE,
+    LARGEST_WINDOW,
+    LITTLE_NOISE,
+    MOST_NOISE,
+    MOST_SCALES,
+    SOME_NOISE,
+)
 from tdegnn.analysis.order_states import ReadyStates
 from tdegnn.analysis.report import ordinal
 from tdegnn.analysis.weak_form import Moments, difference_kernels, tested_moments
@@ -27,11 +36,14 @@ class Scales(NamedTuple):
 
     Attributes:
         moments: Moments at each scale, finest scale first. Empty if every scale has too much noise.
+        finer: Moments at the next finer scale, unless there is none or noise hides it. It does not judge, but shows how
+            the explained share changes with the scale.
         noise: Lowest share of noise in the m-th difference, over all scales that were tried.
         is_coarse: Whether all but the finest scale lose most of the variance to be explained.
     """
 
     moments: tuple[Moments, ...]
+    finer: tuple[Moments, ...]
     noise: float
     is_coarse: bool
 
@@ -55,7 +67,16 @@ def choose_scales(order: int, ready: ReadyStates) -> Scales:
     kept = [scale.moments for scale in usable if scale.signal >= KEPT_VARIANCE * strongest]
     is_coarse = len(kept) == 1 < len(usable) and kept[0].half_width == FINEST
     chosen = sorted({round(place) for place in np.linspace(0, len(kept) - 1, MOST_SCALES)}) if kept else []
-    return Scales(tuple(kept[place] for place in chosen), best.noise, is_coarse)
+    judging = tuple(kept[place] for place in chosen)
+    finer = _finer_scale(scales, judging)
+    return Scales(judging, finer, best.noise, is_coarse)
+
+
+def _finer_scale(scales: Sequence[_Scale], judging: Sequence[Moments]) -> tuple[Moments, ...]:
+    """Return the next finer scale to compare with. It may have more noise if there is no other one."""
+    most_noise = SOME_NOISE if len(judging) > 1 else MOST_NOISE
+    visible = [scale.moments for scale in scales if scale.noise <= most_noise]
+    return tuple(moments for moments in visible if judging and moments.half_width < judging[0].half_width)[-1:]
 
 
 def _all_scales(order: int, ready: ReadyStates) -> list[_Scale]:

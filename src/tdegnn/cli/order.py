@@ -14,7 +14,8 @@ from tdegnn.cli.series import SeriesFile, TableOptions, read_series
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
-    from tdegnn.analysis.order_report import OrderFound, OrderTrial
+    from tdegnn.analysis.order_report import OrderFound
+    from tdegnn.analysis.order_trials import OrderTrial
     from tdegnn.data.panel import Panel
 
 # The order of an oscillation.
@@ -103,13 +104,12 @@ def _print_trials(found: OrderFound) -> None:
 
 
 def _trial_row(trial: OrderTrial) -> list[str]:
-    from tdegnn.analysis.order_report import percent_reached
+    from tdegnn.analysis.order_trials import percent_reached
 
     noise, chosen = f"{min(trial.noise, 1.0):.1%}", percent_reached(trial.chosen)
     if trial.explained_share is None or trial.low is None or trial.high is None:
         return [str(trial.order), "hidden by noise", "-", noise, chosen]
-    middle, low, high = (f"{trial.clamped(share):.1%}" for share in (trial.explained_share, trial.low, trial.high))
-    return [str(trial.order), middle, f"{low} to {high}", noise, chosen]
+    return [str(trial.order), f"{trial.explained_share:.1%}", f"{trial.low:.1%} to {trial.high:.1%}", noise, chosen]
 
 
 def _print_equation(found: OrderFound) -> None:

@@ -2,7 +2,8 @@
 
 One procedure with one set of constants serves all systems: it sees the states and the graph, never the name. White
 noise is added to every observation; its standard deviation is a share of that of the states. Systems are observed as
-many short trajectories, as in `known_orders`, or as one long series. Pure chance, which has no order, is tried too.
+many short trajectories, as in `known_orders`, or as one long series. Pure chance, which has no order, is tried too, and
+an epidemic of which only one state is observed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from scipy.signal import butter, sosfiltfilt
 
 from tdegnn.analysis.order_report import OrderFound
 from tdegnn.analysis.order_search import find_order
+from tdegnn.data.simulators.epidemic import simulate_epidemic
 from tdegnn.data.simulators.physics import Simulation, random_graph, simulate_pendulum
 from tdegnn.errors import InputError, check_count, check_finite
 from tdegnn.experiments.known_orders import SYSTEMS as GRAPH_SYSTEMS
@@ -29,7 +31,7 @@ from tdegnn.graph import Graph
 
 NUM_SEEDS = 20
 # The constants of the search were chosen on lower seeds. Seeds from this one on were used only once, for the results.
-FIRST_SEED = 400
+FIRST_SEED = 500
 # Shares of the standard deviation of the states: as in measurements, and then more, to see where the search fails.
 NOISES = (0.0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 # A system counts as found if at least this many of 20 verdicts are right.
@@ -53,7 +55,7 @@ class Observed:
         states: The observations, before noise is added.
         graph: The graph on which the states live.
         step_size: Time between two observations.
-        true_order: The order of the system. None for chance.
+        true_order: The order of the system. None for chance, and if the search knows no equation for the system.
     """
 
     states: Float[np.ndarray, "trajectories time nodes channels"]
@@ -97,6 +99,12 @@ def _observe_pendulum(seed: int) -> Observed:
     return Observed.of_simulation(simulate_pendulum(initial_angle=angle))
 
 
+def _observe_infected(seed: int) -> Observed:
+    """Observe one of the two states of an epidemic. The search knows no equation for it, so no order is right."""
+    simulation = simulate_epidemic(seed=seed)
+    return Observed(simulation.states[..., 1:].numpy(), simulation.graph, simulation.step_size, None)
+
+
 def _observe_chance(shape: Callable[[np.ndarray], np.ndarray], seed: int) -> Observed:
     """Shape white noise: 24 trajectories of 60 steps on 16 nodes, as those of the systems."""
     white = np.random.default_rng(seed).standard_normal((24, 60, 16, 1))
@@ -117,6 +125,7 @@ SYSTEMS: dict[str, System] = (
         f"{name}, one series": System(partial(_observe_one_series, simulate), NOISES[:5])
         for name, simulate in GRAPH_SYSTEMS.items()
     }
+    | {"epidemic, one state": System(_observe_infected, NOISES[:7])}
     | {
         "white noise": System(partial(_observe_chance, np.asarray), (0.0,)),
         "random walk": System(partial(_observe_chance, partial(np.cumsum, axis=1)), (0.0,)),
@@ -218,7 +227,7 @@ class OrderCell:
 
     Attributes:
         num_runs: Number of seeds.
-        num_right: Number of verdicts with the true order; for chance, of those that say that there is none.
+        num_right: Number of verdicts with the true order; if there is none, of those that say so.
         num_wrong: Number of verdicts with another order. The other verdicts say that the data cannot tell.
     """
 
