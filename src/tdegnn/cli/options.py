@@ -238,7 +238,8 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Replace each parameter of a command whose type is a dataclass by one option per field.
 
     A field is written like a parameter of a command, `Annotated[int, typer.Option(help=...)] = 4`. The help shows the
-    fields of a dataclass together, under its `PANEL`.
+    fields of a dataclass together, under its `PANEL`. It shows `SHOWN_DEFAULTS`, by field, and does not show `HIDDEN`
+    fields, if the dataclass has them.
     """
     own = inspect.signature(command).parameters
     hints = get_type_hints(command, include_extras=True)
@@ -275,6 +276,8 @@ def _options_of(group: Any) -> list[inspect.Parameter]:
         kind, option = get_args(hints[field.name])
         option = copy(option)
         option.rich_help_panel = group.PANEL
+        option.show_default = getattr(group, "SHOWN_DEFAULTS", {}).get(field.name, option.show_default)
+        option.hidden = field.name in getattr(group, "HIDDEN", ())
         parameters.append(
             inspect.Parameter(
                 field.name,

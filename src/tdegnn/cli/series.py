@@ -6,6 +6,7 @@ A name is that of a file or, if there is no such file, of a benchmark.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -43,17 +44,22 @@ USUAL_NEIGHBORS = 5
 def check_series(series: Path | None) -> Path | None:
     """Raise an `InputError` if there is neither a file nor a benchmark with series of that name."""
     from tdegnn.data.benchmarks.catalogue import CATALOGUE
+
+    if series is not None and str(series) in CATALOGUE and not series.exists() and not is_benchmark(series):
+        raise InputError(f"Expected series, got the benchmark {series}, which has none. Try: tdegnn classify {series}")
+    return check_source(series, _benchmarks())
+
+
+def check_source(source: Path | None, names: Sequence[str]) -> Path | None:
+    """Raise an `InputError` if a word is neither one of the benchmarks nor a file that can be read."""
     from tdegnn.data.tables.csv_files import find_similar
 
-    if series is None or is_benchmark(series):
-        return series
-    word = str(series)
-    if series.exists() or series.suffix or series.name != word:
-        return check_given(series)
-    if word in CATALOGUE:
-        raise InputError(f"Expected series, got the benchmark {word}, which has none. Try: tdegnn classify {word}")
-    names = _benchmarks()
-    near = find_similar(series) or next(iter(difflib.get_close_matches(word.lower(), names, n=1)), None)
+    word = str(source)
+    if source is None or (word in names and not source.exists()):
+        return source
+    if source.exists() or source.suffix or source.name != word:
+        return check_given(source)
+    near = find_similar(source) or next(iter(difflib.get_close_matches(word.lower(), names, n=1)), None)
     raise InputError(
         f"Expected a file, or a benchmark ({', '.join(names)}), got {word!r}, which is neither. "
         + (f"Did you mean {str(near)!r}?" if near else "Check the path.")

@@ -37,11 +37,11 @@ from tdegnn.forecasting.held_out import (
 )
 from tdegnn.forecasting.inputs import check_goes_on, check_seen, in_steps_of, read_like
 from tdegnn.forecasting.intervals import Intervals, check_coverage
-from tdegnn.forecasting.progress import ORDER_SEARCH, OnProgress, Progress, ignore
+from tdegnn.forecasting.progress import ORDER_SEARCH, TRAINING, OnProgress, Progress, ignore
 from tdegnn.forecasting.series_config import ForecastNetwork
 from tdegnn.forecasting.settings import ForecasterSettings
 from tdegnn.forecasting.time_budget import TimeBudget
-from tdegnn.forecasting.training import PLANNED_STEPS, ForecasterTraining, ForecastTask, train_further
+from tdegnn.forecasting.training import PLANNED_STEPS, ForecasterTraining, ForecastTask, TriedOut, train_further
 from tdegnn.forecasting.usual_networks import (
     MOST_TRIALS,
     NETWORK_SETTINGS,
@@ -128,6 +128,25 @@ class Forecaster(ForecasterSettings):
                 fitted = training.run(folder, on_look)
         self.fitted_ = fitted
         return self
+
+    def try_out(self, panel: PanelLike, *, node_features: NodeFeaturesSource = None) -> TriedOut:
+        """Return how good these settings are on the held-out steps, as a search compares them. Nothing is kept.
+
+        The series is split as by `fit`, and the training is the first half of it.
+
+        Args:
+            panel: The series, as a panel or a frame.
+            node_features: Features of the nodes, as in `fit`.
+        """
+        panel = as_panel(panel)
+        self.check_settings()
+        check_to_learn_from(panel, self.lowest)
+        features = self._read_features(node_features, panel)
+        with threads_for(panel):
+            task = self._prepare(panel, features, {"data": {}}, None, ignore)
+            task = self._with_usual_network(task, None, None, ignore)
+            training = ForecasterTraining(self.with_network(task.network), task)
+            return TriedOut(-training.try_out(TRAINING, self.validate_every), task.maker.window)
 
     def predict(
         self,

@@ -90,6 +90,18 @@ class StepTime(NamedTuple):
     in_all: float
 
 
+class TriedOut(NamedTuple):
+    """How good settings are.
+
+    Attributes:
+        loss: The mean loss on the held-out steps, of scaled values, at the best step. NaN if the training diverged.
+        window: Number of steps that a forecast sees, given or chosen.
+    """
+
+    loss: float
+    window: int
+
+
 class ForecasterTraining:
     """The training of a forecaster. Its constructor checks all settings.
 
@@ -152,17 +164,24 @@ class ForecasterTraining:
         self._num_steps = num_steps
         self._training = self._start(self._learned, num_steps)
 
-    def try_out(self, stage: str) -> float:
-        """Train for all steps and return minus the loss on the held-out steps, of the first network."""
+    def try_out(self, stage: str, validate_every: int | None = None) -> float:
+        """Train for all steps and return minus the loss on the held-out steps, the mean over the networks.
+
+        Args:
+            stage: Name of this stage of the work.
+            validate_every: Steps between two validations, of which the best one counts. If None, there is one, at the
+                end.
+        """
         num_steps = self._num_steps
         self._on_progress(Progress(stage, 0, num_steps))
         result = fit(
             self._training,
             num_steps=num_steps,
-            validate_every=num_steps,
+            validate_every=validate_every or num_steps,
+            patience=None if validate_every is None else self._settings.patience,
             on_step=lambda step: self._on_progress(Progress(stage, step, num_steps)),
         )
-        return float(result.best_scores[0])
+        return float(result.best_scores.mean())
 
     def run(self, folder: RunFolder | None, on_look: Callable[[Look], object]) -> FittedForecaster:
         """Train, measure on the held-out steps, and train again on all steps.
