@@ -88,19 +88,23 @@ def sweep(
         return
     from tdegnn.cli.sweep_nodes import sweep_nodes
 
-    others = {name: value for name, value in settings.given.items() if name not in OF_NODES}
-    _refuse(tables.given | {"node_features": node_features} | others, f"the benchmark {dataset}, whose nodes have none")
+    of_series = {name: value for name, value in settings.given.items() if name not in OF_NODES}
+    _refuse(
+        tables.given | {"node_features": node_features} | of_series, f"the benchmark {dataset}, whose nodes have none"
+    )
     if settings.coefficients not in tuple(SystemOption):
         raise InputError(
             f"Expected --system for the benchmark {dataset}, one of {', '.join(SystemOption)}, got "
             f"{'none' if settings.coefficients is None else repr(settings.coefficients)}."
         )
-    chosen = {
+    others = {
+        "system": settings.coefficients,
         "num_splits": splits or 3,
         "num_steps": settings.steps or 300,
         "space": (space or SpaceOption.PAPER).value,
+        "seed": seed,
     }
-    sweep_nodes(str(dataset), search, settings, chosen | {"seed": seed}, device, **shown)
+    sweep_nodes(str(dataset), search, settings, others, device, **shown)
 
 
 def _refuse(options: dict[str, Any], what: str) -> None:

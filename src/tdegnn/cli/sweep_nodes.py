@@ -33,7 +33,7 @@ def sweep_nodes(
     Args:
         dataset: Name of a benchmark of nodes.
         search: How long the search is, and where it is kept.
-        settings: The system, the operator and its settings, if given.
+        settings: The operator and its settings, if given, and the system, for the name of the study.
         others: The other arguments of `SweepSettings`.
         device: Where to compute.
         is_quiet: Whether to print only the verdict.
@@ -48,7 +48,7 @@ def sweep_nodes(
 
     part = operator_part(settings.operator, settings.operator_setting)
     name = search.name_of(dataset, settings)
-    searched = SweepSettings(settings.coefficients, operator=part, **others)
+    searched = SweepSettings(operator=part, **others)
     placement = choose_placement(device.value)
     nodes = load_nodes(dataset)
     searched.check_splits(nodes)

@@ -216,7 +216,11 @@ def _test(study: StoredStudy, judge: _Judge, chosen: SeriesFinalist, on_progress
     entry = f"{TEST}{DEFAULT if chosen.trial is None else chosen.trial}"
     if entry not in study.user_attrs:
         firsts = judge.origins.firsts
-        origins = {"num_folds": len(firsts), "stride": firsts.step, "node_features": judge.features}
+        origins: dict[str, Any] = {
+            "num_folds": len(firsts),
+            "stride": firsts.step,
+            "node_features": judge.features,
+        }
         on_progress(Progress("test", 0, 2))
         result = judge.forecaster(chosen.settings).backtest(judge.panel, **origins)
         if chosen.trial is not None:

@@ -50,14 +50,18 @@ class Judge(Protocol):
     Attributes:
         seed: Seed of what is drawn.
         num_steps: Optimizer steps of a trial that is not stopped by halving.
-        distributions: What a trial draws, by name.
-        shared: Names of what all trials of a batch have in common, because they are trained as one.
     """
 
     seed: int
     num_steps: int
-    distributions: Mapping[str, BaseDistribution]
-    shared: Collection[str]
+
+    @property
+    def distributions(self) -> Mapping[str, BaseDistribution]:
+        """What a trial draws, by name."""
+
+    @property
+    def shared(self) -> Collection[str]:
+        """Names of what all trials of a batch have in common, because they are trained as one."""
 
     def judge(self, params: Sequence[Mapping[str, Any]], num_steps: int) -> list[Verdict]:
         """Return a verdict for each trial of a batch, after a training of so many steps."""
