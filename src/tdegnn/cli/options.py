@@ -130,9 +130,17 @@ EdgesFile = Annotated[
     Path | None,
     typer.Option(
         "--edges",
-        help="CSV or Parquet: source, target[, weight]; or an adjacency matrix (CSV, npz, npy).",
+        help="CSV or Parquet: source, target[, weight][, time]; or an adjacency matrix (CSV, npz, npy).",
         readable=False,
         callback=check_given,
+    ),
+]
+EdgeTimeColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--edge-time",
+        help="Column of times in --edges, if edges change: those listed at a time hold until the next time.",
+        show_default="time, timestamp, datetime or date, if there is one",
     ),
 ]
 CoordinatesFile = Annotated[

@@ -18,6 +18,7 @@ from tdegnn.cli.options import (
     Decimal,
     DirectionChoice,
     EdgesFile,
+    EdgeTimeColumn,
     Encoding,
     ExogenousColumns,
     Neighbors,
@@ -95,6 +96,7 @@ class TableOptions:
     PANEL: ClassVar[str] = "Your tables"
 
     edges: EdgesFile = None
+    edge_time: EdgeTimeColumn = None
     coordinates: CoordinatesFile = None
     neighbors: Neighbors = None
     node: NodeColumn = None
@@ -120,7 +122,7 @@ class TableOptions:
 
     def without_graph(self) -> TableOptions:
         """Return the options about the series alone."""
-        return replace(self, edges=None, coordinates=None, neighbors=None, direction=None)
+        return replace(self, edges=None, edge_time=None, coordinates=None, neighbors=None, direction=None)
 
     def to_source(self, series: Path, node_features: Path | None = None) -> dict[str, Any]:
         """Return where data came from, for the settings of a run folder."""
@@ -148,6 +150,7 @@ def read_series(series: Path, options: TableOptions) -> Panel:
         time_zone=options.time_zone,
         time_format=options.time_format,
         direction=None if options.direction is None else options.direction.value,
+        edge_time=options.edge_time,
         csv_format=options.csv_format,
     )
     if options.coordinates is not None:
@@ -156,6 +159,14 @@ def read_series(series: Path, options: TableOptions) -> Panel:
         note = f"{series} is a file here and also a benchmark: the file was read. Rename it to use the benchmark."
         panel = replace(panel, notes=(*panel.notes, note))
     return panel
+
+
+def read_edges(panel: Panel, options: TableOptions) -> Panel:
+    """Return series on the edges of a table, whose times are written like those of the series."""
+    from tdegnn.data.graphs.edge_times import EdgeTimes
+
+    written = EdgeTimes(options.edge_time, options.time_format, options.time_zone, options.csv_format)
+    return written.read_onto(panel, options.edges, None if options.direction is None else options.direction.value)
 
 
 def read_features(path: Path | None, panel: Panel, options: TableOptions) -> NodeFeatures | None:
@@ -178,6 +189,8 @@ def _check_graph_options(options: TableOptions) -> None:
         raise InputError("Expected --edges or --coordinates, got both. Leave one of them out.")
     if options.neighbors is not None and options.coordinates is None:
         raise InputError("Expected --neighbors with --coordinates, got it alone. Add --coordinates or leave it out.")
+    if options.edge_time is not None and options.edges is None:
+        raise InputError("Expected --edge-time with --edges, got it alone. Add --edges or leave it out.")
     if options.direction is not None and options.edges is None:
         raise InputError("Expected --direction with --edges, got it alone. Add --edges or leave it out.")
 

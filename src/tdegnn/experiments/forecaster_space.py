@@ -72,9 +72,8 @@ class ForecasterSweepSettings:
         if panel.num_nodes == 1:
             chosen |= {name: only for name, only in _ONE_NODE.items() if name in chosen}
         elif "operator" in chosen:
-            has_edges = panel.graph is not None and panel.graph.num_edges > 0
             is_small = panel.num_nodes <= MOST_LINKED
-            left_out = {*(() if has_edges else ("walks",)), *(() if is_small else ("learned-adjacency",))}
+            left_out = {*(() if panel.has_edges else ("walks",)), *(() if is_small else ("learned-adjacency",))}
             chosen["operator"] = tuple(name for name in chosen["operator"] if name not in left_out)
         return chosen
 

@@ -436,6 +436,12 @@ class Forecaster(ForecasterSettings):
         keep_decisions(folder, config)
         kept_order = ChosenOrder.kept_in(kept) if self.order == AUTO else None
         if self.order == AUTO and kept_order is None:
+            if panel.graph_steps is not None:
+                raise InputError(
+                    "Expected one graph to find the order of series on, got edges that change. Give ",
+                    Argument("order"),
+                    " as a number.",
+                )
             on_progress(Progress(ORDER_SEARCH, 0, 1))
         order_choice = kept_order or self.choose_order(training, window)
         if self.order == AUTO:
@@ -490,7 +496,7 @@ class Forecaster(ForecasterSettings):
                 training.plan(budget.steps_of_trial(MOST_TRIALS, training.time_step().alone, most))
             return training.try_out(f"trying {name}")
 
-        scores = try_networks(score_of, has_edges=task.graph.num_edges > 0, num_nodes=task.graph.num_nodes)
+        scores = try_networks(score_of, has_edges=task.panel.has_edges, num_nodes=task.graph.num_nodes)
         return explain_choice(choose_network(networks, scores))
 
     def _seasons(self, panel: Panel) -> tuple[Season, ...]:

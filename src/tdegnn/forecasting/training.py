@@ -128,7 +128,8 @@ class ForecasterTraining:
         self._penalties = self._solve_skips(learned)
         self._training = self._start(learned, self._num_steps)
         with parts_must_fit():
-            self._training.members.evaluate(learned.batch(slice(0, 1))[0], task.graph)
+            first = slice(0, 1)
+            self._training.members.evaluate(learned.batch(first)[0], learned.graph_at(first, task.graph))
 
     @property
     def num_steps(self) -> int:
@@ -272,7 +273,7 @@ class ForecasterTraining:
                 *task.panel.notes,
                 *(() if features is None else features.notes),
                 *([task.order_choice.reason] if task.order_choice.reason else []),
-                *notes_of_choice(task.network, has_edges=task.graph.num_edges > 0),
+                *notes_of_choice(task.network, has_edges=task.panel.has_edges),
                 *notes_of_settings(self._settings, task.panel, task.maker.horizon),
                 *measured.notes,
             ],
@@ -300,7 +301,10 @@ def train_further(
     for _ in range(num_steps):
         training.step()
     _check_numbers(training, "new steps")
-    ensemble = replace(fitted.ensemble, networks=tuple(_members_of(training)))
+    networks = tuple(_members_of(training))
+    # Of a panel without a graph, that of the training is known.
+    graph = fitted.ensemble.graph if panel.graph_steps is None else panel.graph_steps.newest
+    ensemble = replace(fitted.ensemble, networks=networks, graph=graph)
     tail = tail_of(panel, ensemble.maker.window)
     # Followed by the networks as they were: they have not learned from the new steps.
     intervals = None if fitted.intervals is None else fitted.follow(panel, settings.lowest)

@@ -8,7 +8,6 @@ checks of a user's table are made here and in the functions that this file calls
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,22 +15,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 
 from tdegnn.data.panel import Panel
-from tdegnn.data.tables.csv_files import MISSING, CsvFormat, Kind, TableStart
+from tdegnn.data.tables.csv_files import CsvFormat, Kind, TableStart
 from tdegnn.data.tables.table import NODE_NAMES, PLAIN_CSV, Table, find_named, read_table
+from tdegnn.data.tables.time_column import TIME_NAMES, TimeColumn
 from tdegnn.data.tables.written_tables import to_csv, to_parquet
-from tdegnn.data.times.time_texts import in_zone, read_times
-from tdegnn.data.times.times import SORTED, Place, regularize, repeated_time_hint, show_time
+from tdegnn.data.times.times import SORTED, regularize, repeated_time_hint, show_time
 from tdegnn.errors import Argument, InputError, Message, list_some
 from tdegnn.files import check_memory, write_whole
 
 if TYPE_CHECKING:
     from tdegnn.graph import Direction
 
-TIME_NAMES = ("time", "timestamp", "datetime", "date", "ds", "day", "week", "month", "year", "step")
 VALUE_NAMES = ("value", "y", "target")
 AMBIGUOUS_NAMES = ("id", "series")
 # If nodes times steps are more than this many times the rows, a column was mistaken for another.
@@ -41,8 +38,6 @@ ENTRY_COST, CELL_COST = 200, 24
 NUMBER_HINT = Message(
     "Leave cells without a value empty; for a long table, pass the column of nodes with ", Argument("node"), "."
 )
-# A number with a decimal comma, in a column of times.
-DECIMAL_COMMA = re.compile(r"^([+-]?\d+),(\d+)$")
 Layout = Literal["wide", "long"]
 
 
@@ -78,6 +73,7 @@ def read_panel(
     time_zone: str | None = None,
     time_format: str | None = None,
     direction: Direction | None = None,
+    edge_time: str | None = None,
     csv_format: CsvFormat = PLAIN_CSV,
 ) -> Panel:
     """Read series on a graph from files or frames.
@@ -86,7 +82,9 @@ def read_panel(
         series: A CSV or Parquet file, or a pandas or polars frame. Wide (a column of times, then one column per node)
             or long (columns for node, time and value).
         edges: The graph: a CSV file or frame of edges (`source, target[, weight]`), an adjacency matrix (CSV, npz,
-            array, SciPy), a networkx graph, PyG data or a `Graph`. See `read_graph`.
+            array, SciPy), a networkx graph, PyG data or a `Graph`. See `read_graph`. If edges change, a list of graphs,
+            one per step, or edges with a column of times (`time`, `timestamp`, `datetime` or `date`): those listed at a
+            time hold from that step on, until the next time at which edges are listed.
         time: Column of times. Default: a column with a usual name (`time`, `date`, ...), else the first one.
         node: Column of node names, for a long table. Default: a column with a usual name (`node`, `id`, ...).
         value: Column(s) of a long table to forecast. Default: a column with a usual name (`value`, `y`, `target`), else
@@ -97,6 +95,7 @@ def read_panel(
             zone, other times are converted to it.
         time_format: How times are written, for example %d/%m/%Y, if the table does not show it.
         direction: Whose states a node receives, see `Graph`. Default: that of a `Graph`, else `both`.
+        edge_time: Column of times of the edges, if it has another name.
         csv_format: Separator, decimal sign and encoding of CSV files.
     """
     said = _Said(time, node, _as_tuple(value), _as_tuple(exogenous))
@@ -110,15 +109,15 @@ def read_panel(
     if table.columns.num_rows == 0:
         raise InputError(f"Expected rows in {table.source}, got only a header.")
     roles = _find_roles(table.start, table.date_columns, said)
-    times = _TimeColumn(table, roles.time, time_format, time_zone, csv_format.decimal)
+    times = TimeColumn(table, roles.time, time_format, time_zone, csv_format.decimal)
     panel = _read_wide(table, roles, times) if roles.node is None else _read_long(table, roles, times, roles.node)
     if edges is None:
         return panel
     # Only now: it imports torch.
-    from tdegnn.data.graphs.edges import read_graph
+    from tdegnn.data.graphs.edge_times import EdgeTimes
 
-    graph, notes = read_graph(edges, panel.nodes, direction=direction, csv_format=csv_format)
-    return panel.with_graph(graph, notes)
+    written = EdgeTimes(edge_time, time_format, time_zone, csv_format)
+    return written.read_onto(panel, edges, direction)
 
 
 def write_series(panel: Panel, path: str | os.PathLike[str], layout: Layout = "long") -> None:
@@ -240,63 +239,7 @@ def _position(name: str, names: Sequence[str]) -> int:
     return names.index(name)
 
 
-@dataclass(frozen=True)
-class _TimeColumn:
-    """The column of times of a table, and how to read it."""
-
-    table: Table
-    column: int
-    time_format: str | None
-    time_zone: str | None
-    decimal: str
-
-    def read(self, rows: Int[np.ndarray, " rows"]) -> pd.Index:
-        """Return the times of some rows."""
-        array = self.table.column(self.column)
-        if pa.types.is_dictionary(array.type) or pa.types.is_string(array.type):
-            texts = self.table.texts(self.column).take(pa.array(rows)).to_pylist()
-            self._check_present(np.array([text is None or text in MISSING for text in texts]), rows)
-            if self.decimal == ",":
-                texts = [DECIMAL_COMMA.sub(r"\1.\2", text) for text in texts]
-            return self._read_texts(texts, rows)
-        if pa.types.is_date(array.type):
-            array = array.cast(pa.timestamp("s" if pa.types.is_date32(array.type) else "ms"))
-        chosen = array.take(pa.array(rows)).to_pandas()
-        # pandas has no index of float16. Through text, so that 0.1 stays 0.1.
-        typed = pd.Index(chosen.astype(str).astype(np.float64) if pa.types.is_float16(array.type) else chosen)
-        self._check_present(np.asarray(typed.isna()), rows)
-        if isinstance(typed, pd.DatetimeIndex):
-            return in_zone(typed, self.time_zone, self.place(rows))
-        is_whole = pa.types.is_floating(array.type) and bool((np.isfinite(typed) & (typed == np.floor(typed))).all())
-        if pa.types.is_integer(array.type) or is_whole:
-            return self._read_texts([str(int(number)) for number in typed], rows)
-        if not pa.types.is_floating(array.type) or self.time_format or self.time_zone:
-            raise InputError(
-                f"Expected dates in column {self.name!r} of {self.table.source}, got {array.type}. Convert it first."
-            )
-        return typed
-
-    def place(self, rows: Int[np.ndarray, " rows"]) -> Place:
-        """Return a function that returns the place of the time of the i-th of these rows."""
-        return lambda position: self.table.place(int(rows[position]))
-
-    @property
-    def name(self) -> str:
-        return self.table.names[self.column]
-
-    def _read_texts(self, texts: list[str], rows: Int[np.ndarray, " rows"]) -> pd.Index:
-        try:
-            return read_times(texts, self.place(rows), self.time_format, self.time_zone)
-        except InputError as error:
-            raise InputError(f"In column {self.name!r}: ", error.message) from error
-
-    def _check_present(self, is_missing: Bool[np.ndarray, " rows"], rows: Int[np.ndarray, " rows"]) -> None:
-        if is_missing.any():
-            place = self.place(rows)(int(np.argmax(is_missing)))
-            raise InputError(f"Expected a time in every row, got none in {place}. Remove the row, or write the time.")
-
-
-def _read_wide(table: Table, roles: _Roles, times: _TimeColumn) -> Panel:
+def _read_wide(table: Table, roles: _Roles, times: TimeColumn) -> Panel:
     rows = np.arange(table.columns.num_rows)
     check_cost = _cost_check(table)
     check_cost(len(rows), 0)
@@ -309,7 +252,7 @@ def _read_wide(table: Table, roles: _Roles, times: _TimeColumn) -> Panel:
     return Panel(values, regular.times, nodes, name=_as_text(table.stem)).looked_at((*roles.notes, *regular.notes))
 
 
-def _read_long(table: Table, roles: _Roles, times: _TimeColumn, node_column: int) -> Panel:
+def _read_long(table: Table, roles: _Roles, times: TimeColumn, node_column: int) -> Panel:
     check_cost = _cost_check(table)
     nodes = table.texts(node_column)
     check_cost(len(nodes.dictionary), 0)

@@ -1,0 +1,189 @@
+"""Read graphs that change over time: a list of graphs by step, or a table of edges with a column of times.
+
+Edges that are listed at a time are all that hold from that step on, until the next time at which edges are listed. So
+the first listing must not come after the first step, and a time must be one of the steps of the series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Int
+
+from tdegnn.data.graphs.edges import (
+    EdgeList,
+    MadeGraph,
+    make_graph,
+    notes_on_edges,
+    notes_on_graph,
+    open_edges,
+    read_edge_list,
+    read_graph,
+)
+from tdegnn.data.graphs.graph_steps import GraphSteps
+from tdegnn.data.panel import Panel
+from tdegnn.data.tables.csv_files import CsvFormat
+from tdegnn.data.tables.table import PLAIN_CSV, Table, find_named
+from tdegnn.data.tables.time_column import TimeColumn
+from tdegnn.data.times.times import show_time
+from tdegnn.errors import InputError, list_some
+from tdegnn.graph import Direction, Graph
+
+# Names that say that edges change. A `year` may be that in which a road was built: such a column must be named.
+EDGE_TIME_NAMES = ("time", "timestamp", "datetime", "date")
+
+
+def read_graph_list(
+    graphs: Sequence[Any], nodes: Sequence[str], positions: Int[np.ndarray, " given"], num_steps: int
+) -> tuple[GraphSteps, tuple[str, ...]]:
+    """Make the graph of each step from a list. Return them with notes for the user.
+
+    Args:
+        graphs: One per step that is given: anything that `read_graph` takes, or a list of `(source, target)` or
+            `(source, target, weight)`.
+        nodes: Names of the nodes.
+        positions: The step of each graph.
+        num_steps: Number of steps. One that is not given has the graph of the step before it.
+    """
+    if len(graphs) != len(positions):
+        raise InputError(f"Expected one graph per step, {len(positions)} in all, got {len(graphs)}.")
+    made: dict[int, Graph] = {}
+    for place, given in enumerate(graphs):
+        if id(given) not in made:
+            try:
+                made[id(given)], _ = read_graph(_as_edges(given), nodes)
+            except InputError as error:
+                raise InputError(f"In the graph of step {place}: ", error.message) from error
+    places, given_steps = np.zeros(num_steps, dtype=np.int64), np.zeros(num_steps, dtype=np.int64)
+    places[positions], given_steps[positions] = np.arange(len(graphs)), positions
+    latest = np.maximum.accumulate(given_steps)
+    steps = GraphSteps.of([made[id(graphs[place])] for place in places[latest]])
+    return steps, _notes_on_steps(steps, nodes)
+
+
+def _as_edges(given: Any) -> Any:
+    """Return a list of edges as a frame, and anything else as it is."""
+    if not isinstance(given, list | tuple):
+        return given
+    widths = {len(edge) for edge in given if isinstance(edge, list | tuple)}
+    if not all(isinstance(edge, list | tuple) for edge in given) or not widths <= {2, 3} or len(widths) > 1:
+        raise InputError("Expected edges (source, target), or all with a weight, got something else.")
+    names = ["source", "target", "weight"][: max(widths, default=2)]
+    frame = pd.DataFrame([tuple(edge) for edge in given], columns=names)
+    return frame.astype(dict.fromkeys(names[:2], str))
+
+
+@dataclass(frozen=True)
+class EdgeTimes:
+    """How the times of edges are written.
+
+    Attributes:
+        column: Their column. If None, one with a usual name. If there is none, edges do not change.
+        time_format: How they are written, as those of the series.
+        time_zone: Their time zone, as that of the series.
+        csv_format: Separator, decimal sign and encoding of a CSV file.
+    """
+
+    column: str | None = None
+    time_format: str | None = None
+    time_zone: str | None = None
+    csv_format: CsvFormat = PLAIN_CSV
+
+    def read_onto(self, panel: Panel, edges: Any, direction: Direction | None = None) -> Panel:
+        """Return the series on the graph of these edges, or on their graphs if they have times.
+
+        Args:
+            panel: The series.
+            edges: What `read_graph` takes, a list of it by step, or edges with times.
+            direction: Whose states a node receives. Default: that of a `Graph`, else `both`.
+        """
+        if isinstance(edges, list | tuple):
+            if self.column is not None or direction is not None:
+                what = "a column of times" if self.column is not None else "a direction"
+                raise InputError(f"Expected a table of edges for {what}, got a list of graphs. Leave it out.")
+            return panel.with_graph(edges)
+        opened = open_edges(edges, panel.nodes, direction or "both", self.csv_format, self._find)
+        if not isinstance(opened, Table) or (time := self._find(opened.names)) is None:
+            if self.column is not None:
+                came = "a graph" if isinstance(opened, MadeGraph) else f"the columns {list_some(opened.names)}"
+                raise InputError(f"Expected edges with a column {self.column!r}, got {came}. Correct its name.")
+            return panel.with_graph(*make_graph(opened, panel.nodes, direction))
+        return self._read_steps(panel, opened, time, direction or "both")
+
+    def _find(self, names: tuple[str, ...]) -> int | None:
+        return find_named(names, EDGE_TIME_NAMES if self.column is None else (self.column,))
+
+    def _read_steps(self, panel: Panel, table: Table, time: int, direction: Direction) -> Panel:
+        listed = read_edge_list(table, panel.nodes, time)
+        if not len(listed.ends[0]):
+            raise InputError(f"Expected rows in {table.source}, got only a header.")
+        column = TimeColumn(table, time, self.time_format, self.time_zone, self.csv_format.decimal)
+        spellings, first_rows = table.codes(time)
+        # Two spellings of one time are one time.
+        codes, distinct = pd.factorize(column.read(first_rows))
+        firsts = first_rows[np.unique(codes, return_index=True)[1]]
+        steps = _steps_of(distinct, panel.times, column, firsts)
+        of_row = codes[spellings]
+        is_used = steps <= panel.num_steps - 1
+        graphs = {
+            code: _graph_of(listed, np.flatnonzero(of_row == code), panel.num_nodes, direction)
+            for code in np.flatnonzero(is_used)
+        }
+        # The listing of each step: the last one that does not come after it.
+        order = np.array(sorted(graphs, key=lambda code: steps[code]))
+        latest = np.searchsorted(steps[order], np.arange(panel.num_steps), side="right") - 1
+        made = GraphSteps.of([graphs[order[place]] for place in latest])
+        notes = [f"Edges change at {made.num_changes} of {panel.num_steps} steps, by the column {column.name!r}."]
+        if not is_used.all():
+            first = show_time(distinct[~is_used].min())
+            notes.append(f"Edges listed after the last step are left out, from {first} on.")
+        # An edge at another time is another edge.
+        apart = listed.ends + of_row * panel.num_nodes
+        repeated = notes_on_edges(apart, panel.num_nodes * len(distinct), table.source, listed.weights is not None)
+        return panel.with_graph_steps(made, (*listed.notes, *notes, *repeated, *_notes_on_steps(made, panel.nodes)))
+
+
+def _steps_of(
+    listed: pd.Index, times: pd.Index, column: TimeColumn, rows: Int[np.ndarray, " listed"]
+) -> Int[np.ndarray, " listed"]:
+    """Return the step from which each listing holds: -1 or less before the first step, or the number of steps after."""
+    are_dates = [isinstance(each, pd.DatetimeIndex) for each in (listed, times)]
+    zones = [getattr(each, "tz", None) is None for each in (listed, times)]
+    if are_dates[0] != are_dates[1] or zones[0] != zones[1]:
+        raise InputError(
+            f"Expected times of edges like those of the series, such as {show_time(times[0])}, got "
+            f"{show_time(listed[0])} in {column.place(rows)(0)}. Write them in the same way."
+        )
+    steps = np.asarray(times.get_indexer(listed))
+    is_before, is_after = np.asarray(listed < times[0]), np.asarray(listed > times[-1])
+    is_unknown = (steps < 0) & ~is_before & ~is_after
+    if is_unknown.any():
+        place = int(np.argmax(is_unknown))
+        raise InputError(
+            f"Expected times of edges among those of the series, got {show_time(listed[place])} in "
+            f"{column.place(rows)(place)}. Write the time of the step from which the edges hold."
+        )
+    # Of the listings before the first step, the last one holds there.
+    ranks = np.argsort(np.argsort(listed))
+    steps = np.where(is_before, ranks - int(is_before.sum()), np.where(is_after, len(times), steps))
+    if steps.min() > 0:
+        raise InputError(
+            f"Expected edges from the first step of the series on, {show_time(times[0])}, got none before "
+            f"{show_time(listed.min())}. List those that hold at the first step."
+        )
+    return steps
+
+
+def _graph_of(listed: EdgeList, rows: Int[np.ndarray, " rows"], num_nodes: int, direction: Direction) -> Graph:
+    weights = None if listed.weights is None else listed.weights[rows]
+    return Graph(listed.ends[:, rows], num_nodes, weights, direction)
+
+
+def _notes_on_steps(steps: GraphSteps, nodes: Sequence[str]) -> tuple[str, ...]:
+    """Return a note on nodes that no edge touches at any step."""
+    ends = np.concatenate([graph.edge_index.numpy() for graph in steps.graphs], axis=1)
+    return notes_on_graph(Graph(ends, len(nodes)), nodes)
