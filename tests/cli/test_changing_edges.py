@@ -40,18 +40,11 @@ def folder(tmp_path_factory):
 
 
 def test_a_forecast_goes_on_with_the_last_edges_or_with_newer_ones(capsys, folder):
-    options = (
-        "predict",
-        str(folder / "run"),
-        "--out",
-        str(folder / "forecast.csv"),
-        "--series",
-        str(folder / "longer.csv"),
-    )
+    options = ("predict", str(folder / "run"), "--series", str(folder / "longer.csv"), "--json")
     forecasts = {}
     for edges in (None, "edges.csv", "more_edges.csv"):
         given = () if edges is None else ("--edges", str(folder / edges))
-        code, out, err = run(capsys, *options, *given, "--json")
+        code, out, err = run(capsys, *options, *given, "--out", str(folder / "forecast.csv"))
         assert (code, err) == (0, "")
         record = json.loads(out)
         forecasts[edges] = [row["forecast"] for row in record["forecasts"]]
@@ -65,7 +58,7 @@ def test_an_update_needs_the_edges_of_all_steps(capsys, folder):
     assert (code, err.count("\n")) == (2, 1)
     assert "Expected edges with times, as in the training, got none. Give them too." in err
     edges = ("--edges", str(folder / "more_edges.csv"))
-    code, out, err = run(capsys, *options, *edges, "--out", str(folder / "updated"))
+    code, _, err = run(capsys, *options, *edges, "--out", str(folder / "updated"))
     assert (code, err) == (0, "")
     assert Forecaster.load(folder / "updated").graph_.edge_index.tolist() == [[1], [0]]
 
