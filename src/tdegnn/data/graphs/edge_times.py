@@ -35,6 +35,7 @@ from tdegnn.graph import Direction, Graph
 
 # Names that say that edges change. A `year` may be that in which a road was built: such a column must be named.
 EDGE_TIME_NAMES = ("time", "timestamp", "datetime", "date")
+_OR = ", or leave the column out if edges do not change."
 
 
 def read_graph_list(
@@ -156,7 +157,7 @@ def _steps_of(
     if are_dates[0] != are_dates[1] or zones[0] != zones[1]:
         raise InputError(
             f"Expected times of edges like those of the series, such as {show_time(times[0])}, got "
-            f"{show_time(listed[0])} in {column.place(rows)(0)}. Write them in the same way."
+            f"{show_time(listed[0])} in {column.place(rows)(0)}. Write them in the same way{_OR}"
         )
     steps = np.asarray(times.get_indexer(listed))
     is_before, is_after = np.asarray(listed < times[0]), np.asarray(listed > times[-1])
@@ -165,7 +166,7 @@ def _steps_of(
         place = int(np.argmax(is_unknown))
         raise InputError(
             f"Expected times of edges among those of the series, got {show_time(listed[place])} in "
-            f"{column.place(rows)(place)}. Write the time of the step from which the edges hold."
+            f"{column.place(rows)(place)}. Write the time of the step from which the edges hold{_OR}"
         )
     # Of the listings before the first step, the last one holds there.
     ranks = np.argsort(np.argsort(listed))
@@ -173,7 +174,7 @@ def _steps_of(
     if steps.min() > 0:
         raise InputError(
             f"Expected edges from the first step of the series on, {show_time(times[0])}, got none before "
-            f"{show_time(listed.min())}. List those that hold at the first step."
+            f"{show_time(listed.min())}. List those that hold at the first step{_OR}"
         )
     return steps
 
