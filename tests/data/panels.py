@@ -8,8 +8,8 @@ import pandas as pd
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from tdegnn.data.tables.series import TIME_NAMES
 from tdegnn.data.tables.table import NODE_NAMES
-from tdegnn.data.tables.time_column import TIME_NAMES
 from tdegnn.graph import Graph
 
 STEPS = ["15min", "h", "D", "7D", "MS", "ME", "QS", "YS", "B"]

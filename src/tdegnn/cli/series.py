@@ -163,10 +163,17 @@ def read_series(series: Path, options: TableOptions) -> Panel:
 
 def read_edges(panel: Panel, options: TableOptions) -> Panel:
     """Return series on the edges of a table, whose times are written like those of the series."""
-    from tdegnn.data.graphs.edge_times import EdgeTimes
+    from tdegnn.data.tables.series import add_edges
 
-    written = EdgeTimes(options.edge_time, options.time_format, options.time_zone, options.csv_format)
-    return written.read_onto(panel, options.edges, None if options.direction is None else options.direction.value)
+    return add_edges(
+        panel,
+        options.edges,
+        direction=None if options.direction is None else options.direction.value,
+        edge_time=options.edge_time,
+        time_format=options.time_format,
+        time_zone=options.time_zone,
+        csv_format=options.csv_format,
+    )
 
 
 def read_features(path: Path | None, panel: Panel, options: TableOptions) -> NodeFeatures | None:

@@ -88,7 +88,8 @@ class Forecaster(ForecasterSettings):
 
         Args:
             panel: The series, as a panel or a pandas or polars frame, which is read as by `read_panel`. If there is no
-                graph, as in a frame, each node is forecast by itself.
+                graph, as in a frame, each node is forecast by itself. If edges change, each window is forecast on the
+                graph of its last observed step.
             node_features: Features of the nodes that do not change in time: a CSV or Parquet file, a frame, or a
                 mapping such as `{"Paris": {"population": 2.1}}`. They are stored: `predict` does not need them again.
             run: Folder to write settings, metrics, weights and checkpoints to. It exists from the start, and keeps

@@ -7,7 +7,6 @@ the first listing must not come after the first step, and a time must be one of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,25 +15,18 @@ from jaxtyping import Int
 
 from tdegnn.data.graphs.edges import (
     EdgeList,
-    MadeGraph,
-    make_graph,
     notes_on_edges,
     notes_on_graph,
-    open_edges,
     read_edge_list,
     read_graph,
 )
 from tdegnn.data.graphs.graph_steps import GraphSteps
 from tdegnn.data.panel import Panel
-from tdegnn.data.tables.csv_files import CsvFormat
-from tdegnn.data.tables.table import PLAIN_CSV, Table, find_named
-from tdegnn.data.tables.time_column import TimeColumn
+from tdegnn.data.tables.series import TimeColumn
 from tdegnn.data.times.times import show_time
-from tdegnn.errors import InputError, list_some
+from tdegnn.errors import InputError
 from tdegnn.graph import Direction, Graph
 
-# Names that say that edges change. A `year` may be that in which a road was built: such a column must be named.
-EDGE_TIME_NAMES = ("time", "timestamp", "datetime", "date")
 _OR = ", or leave the column out if edges do not change."
 
 
@@ -78,74 +70,41 @@ def _as_edges(given: Any) -> Any:
     return frame.astype(dict.fromkeys(names[:2], str))
 
 
-@dataclass(frozen=True)
-class EdgeTimes:
-    """How the times of edges are written.
+def read_edge_times(column: TimeColumn, panel: Panel, direction: Direction) -> tuple[GraphSteps, tuple[str, ...]]:
+    """Make the graph of each step from a table of edges with times. Return them with notes for the user.
 
-    Attributes:
-        column: Their column. If None, one with a usual name. If there is none, edges do not change.
-        time_format: How they are written, as those of the series.
-        time_zone: Their time zone, as that of the series.
-        csv_format: Separator, decimal sign and encoding of a CSV file.
+    Args:
+        column: The column of times of the table.
+        panel: The series.
+        direction: Whose states a node receives.
     """
-
-    column: str | None = None
-    time_format: str | None = None
-    time_zone: str | None = None
-    csv_format: CsvFormat = PLAIN_CSV
-
-    def read_onto(self, panel: Panel, edges: Any, direction: Direction | None = None) -> Panel:
-        """Return the series on the graph of these edges, or on their graphs if they have times.
-
-        Args:
-            panel: The series.
-            edges: What `read_graph` takes, a list of it by step, or edges with times.
-            direction: Whose states a node receives. Default: that of a `Graph`, else `both`.
-        """
-        if isinstance(edges, list | tuple):
-            if self.column is not None or direction is not None:
-                what = "a column of times" if self.column is not None else "a direction"
-                raise InputError(f"Expected a table of edges for {what}, got a list of graphs. Leave it out.")
-            return panel.with_graph(edges)
-        opened = open_edges(edges, panel.nodes, direction or "both", self.csv_format, self._find)
-        if not isinstance(opened, Table) or (time := self._find(opened.names)) is None:
-            if self.column is not None:
-                came = "a graph" if isinstance(opened, MadeGraph) else f"the columns {list_some(opened.names)}"
-                raise InputError(f"Expected edges with a column {self.column!r}, got {came}. Correct its name.")
-            return panel.with_graph(*make_graph(opened, panel.nodes, direction))
-        return self._read_steps(panel, opened, time, direction or "both")
-
-    def _find(self, names: tuple[str, ...]) -> int | None:
-        return find_named(names, EDGE_TIME_NAMES if self.column is None else (self.column,))
-
-    def _read_steps(self, panel: Panel, table: Table, time: int, direction: Direction) -> Panel:
-        listed = read_edge_list(table, panel.nodes, time)
-        if not len(listed.ends[0]):
-            raise InputError(f"Expected rows in {table.source}, got only a header.")
-        column = TimeColumn(table, time, self.time_format, self.time_zone, self.csv_format.decimal)
-        spellings, first_rows = table.codes(time)
-        # Two spellings of one time are one time.
-        codes, distinct = pd.factorize(column.read(first_rows))
-        firsts = first_rows[np.unique(codes, return_index=True)[1]]
-        steps = _steps_of(distinct, panel.times, column, firsts)
-        of_row = codes[spellings]
-        is_used = steps <= panel.num_steps - 1
-        graphs = {
-            code: _graph_of(listed, np.flatnonzero(of_row == code), panel.num_nodes, direction)
-            for code in np.flatnonzero(is_used)
-        }
-        # The listing of each step: the last one that does not come after it.
-        order = np.array(sorted(graphs, key=lambda code: steps[code]))
-        latest = np.searchsorted(steps[order], np.arange(panel.num_steps), side="right") - 1
-        made = GraphSteps.of([graphs[order[place]] for place in latest])
-        notes = [f"Edges change at {made.num_changes} of {panel.num_steps} steps, by the column {column.name!r}."]
-        if not is_used.all():
-            first = show_time(distinct[~is_used].min())
-            notes.append(f"Edges listed after the last step are left out, from {first} on.")
-        # An edge at another time is another edge.
-        apart = listed.ends + of_row * panel.num_nodes
-        repeated = notes_on_edges(apart, panel.num_nodes * len(distinct), table.source, listed.weights is not None)
-        return panel.with_graph_steps(made, (*listed.notes, *notes, *repeated, *_notes_on_steps(made, panel.nodes)))
+    table = column.table
+    listed = read_edge_list(table, panel.nodes, column.column)
+    if not len(listed.ends[0]):
+        raise InputError(f"Expected rows in {table.source}, got only a header.")
+    spellings, first_rows = table.codes(column.column)
+    # Two spellings of one time are one time.
+    codes, distinct = pd.factorize(column.read(first_rows))
+    firsts = first_rows[np.unique(codes, return_index=True)[1]]
+    steps = _steps_of(distinct, panel.times, column, firsts)
+    of_row = codes[spellings]
+    is_used = steps < panel.num_steps
+    rows = np.split(np.argsort(of_row, kind="stable"), np.cumsum(np.bincount(of_row, minlength=len(distinct)))[:-1])
+    graphs = {
+        code: _graph_of(listed, rows[code], panel.num_nodes, direction) for code in np.flatnonzero(is_used).tolist()
+    }
+    # The listing of each step: the last one that does not come after it.
+    order = np.array(sorted(graphs, key=lambda code: steps[code]))
+    latest = np.searchsorted(steps[order], np.arange(panel.num_steps), side="right") - 1
+    made = GraphSteps.of([graphs[order[place]] for place in latest])
+    notes = [f"Edges change at {made.num_changes} of {panel.num_steps} steps, by the column {column.name!r}."]
+    if not is_used.all():
+        first = show_time(distinct[~is_used].min())
+        notes.append(f"Edges listed after the last step are left out, from {first} on.")
+    # An edge at another time is another edge.
+    apart = listed.ends + of_row * panel.num_nodes
+    repeated = notes_on_edges(apart, panel.num_nodes * len(distinct), table.source, listed.weights is not None)
+    return made, (*listed.notes, *notes, *repeated, *_notes_on_steps(made, panel.nodes))
 
 
 def _steps_of(

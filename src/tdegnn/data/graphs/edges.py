@@ -44,6 +44,8 @@ WEIGHT_HINT = "Write a number, or leave the column out."
 SOURCE_NAMES = ("source", "src", "from", "node1", "u", "i")
 TARGET_NAMES = ("target", "dst", "to", "node2", "v", "j")
 WEIGHT_NAMES = ("weight", "w", "edge_weight", "value")
+# Names that say that edges change. A `year` may be that in which a road was built: such a column must be named.
+EDGE_TIME_NAMES = ("time", "timestamp", "datetime", "date")
 # The most characters of a name that a message shows.
 LONGEST_SHOWN = 100
 # Names of columns in which a larger number means farther away: the opposite of a weight.
@@ -101,6 +103,11 @@ FindTime: TypeAlias = Callable[[tuple[str, ...]], int | None]
 
 def _no_times(names: tuple[str, ...]) -> None:
     """Return that no column holds times."""
+
+
+def find_edge_time(names: tuple[str, ...], column: str | None = None) -> int | None:
+    """Return the place of the column of times of edges: the one that is named, or one with a usual name."""
+    return find_named(names, EDGE_TIME_NAMES if column is None else (column,))
 
 
 @dataclass(frozen=True)

@@ -8,27 +8,31 @@ checks of a user's table are made here and in the functions that this file calls
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Int
+import pyarrow as pa
+from jaxtyping import Bool, Int
 
 from tdegnn.data.panel import Panel
-from tdegnn.data.tables.csv_files import CsvFormat, Kind, TableStart
+from tdegnn.data.tables.csv_files import MISSING, CsvFormat, Kind, TableStart
 from tdegnn.data.tables.table import NODE_NAMES, PLAIN_CSV, Table, find_named, read_table
-from tdegnn.data.tables.time_column import TIME_NAMES, TimeColumn
 from tdegnn.data.tables.written_tables import to_csv, to_parquet
-from tdegnn.data.times.times import SORTED, regularize, repeated_time_hint, show_time
+from tdegnn.data.times.time_texts import in_zone, read_times
+from tdegnn.data.times.times import SORTED, Place, regularize, repeated_time_hint, show_time
 from tdegnn.errors import Argument, InputError, Message, list_some
 from tdegnn.files import check_memory, write_whole
 
 if TYPE_CHECKING:
     from tdegnn.graph import Direction
 
+TIME_NAMES = ("time", "timestamp", "datetime", "date", "ds", "day", "week", "month", "year", "step")
 VALUE_NAMES = ("value", "y", "target")
 AMBIGUOUS_NAMES = ("id", "series")
 # If nodes times steps are more than this many times the rows, a column was mistaken for another.
@@ -38,6 +42,8 @@ ENTRY_COST, CELL_COST = 200, 24
 NUMBER_HINT = Message(
     "Leave cells without a value empty; for a long table, pass the column of nodes with ", Argument("node"), "."
 )
+# A number with a decimal comma, in a column of times.
+DECIMAL_COMMA = re.compile(r"^([+-]?\d+),(\d+)$")
 Layout = Literal["wide", "long"]
 
 
@@ -113,11 +119,48 @@ def read_panel(
     panel = _read_wide(table, roles, times) if roles.node is None else _read_long(table, roles, times, roles.node)
     if edges is None:
         return panel
-    # Only now: it imports torch.
-    from tdegnn.data.graphs.edge_times import EdgeTimes
+    return add_edges(
+        panel,
+        edges,
+        direction=direction,
+        edge_time=edge_time,
+        time_format=time_format,
+        time_zone=time_zone,
+        csv_format=csv_format,
+    )
 
-    written = EdgeTimes(edge_time, time_format, time_zone, csv_format)
-    return written.read_onto(panel, edges, direction)
+
+def add_edges(
+    panel: Panel,
+    edges: Any,
+    *,
+    direction: Direction | None = None,
+    edge_time: str | None = None,
+    time_format: str | None = None,
+    time_zone: str | None = None,
+    csv_format: CsvFormat = PLAIN_CSV,
+) -> Panel:
+    """Return series on the graph of these edges, or on their graphs if edges change. See `read_panel`."""
+    # Only now: it imports torch.
+    from tdegnn.data.graphs.edges import find_edge_time, make_graph, open_edges
+
+    if isinstance(edges, list | tuple):
+        if edge_time is not None or direction is not None:
+            what = "a column of times" if edge_time is not None else "a direction"
+            raise InputError(f"Expected a table of edges for {what}, got a list of graphs. Leave it out.")
+        return panel.with_graph(edges)
+    find_time = partial(find_edge_time, column=edge_time)
+    opened = open_edges(edges, panel.nodes, direction or "both", csv_format, find_time)
+    column = find_time(opened.names) if isinstance(opened, Table) else None
+    if column is None or not isinstance(opened, Table):
+        if edge_time is not None:
+            came = f"the columns {list_some(opened.names)}" if isinstance(opened, Table) else "a graph"
+            raise InputError(f"Expected edges with a column {edge_time!r}, got {came}. Correct its name.")
+        return panel.with_graph(*make_graph(opened, panel.nodes, direction))
+    from tdegnn.data.graphs.edge_times import read_edge_times
+
+    times = TimeColumn(opened, column, time_format, time_zone, csv_format.decimal)
+    return panel.with_graph_steps(*read_edge_times(times, panel, direction or "both"))
 
 
 def write_series(panel: Panel, path: str | os.PathLike[str], layout: Layout = "long") -> None:
@@ -237,6 +280,63 @@ def _position(name: str, names: Sequence[str]) -> int:
     if name not in names:
         raise InputError(f"Expected a column called {name!r}, got the columns {list_some(names)}.")
     return names.index(name)
+
+
+@dataclass(frozen=True)
+class TimeColumn:
+    """The column of times of a table, and how to read it."""
+
+    table: Table
+    column: int
+    time_format: str | None
+    time_zone: str | None
+    decimal: str
+
+    def read(self, rows: Int[np.ndarray, " rows"]) -> pd.Index:
+        """Return the times of some rows."""
+        array = self.table.column(self.column)
+        if pa.types.is_dictionary(array.type) or pa.types.is_string(array.type):
+            texts = self.table.texts(self.column).take(pa.array(rows)).to_pylist()
+            self._check_present(np.array([text is None or text in MISSING for text in texts]), rows)
+            if self.decimal == ",":
+                texts = [DECIMAL_COMMA.sub(r"\1.\2", text) for text in texts]
+            return self._read_texts(texts, rows)
+        if pa.types.is_date(array.type):
+            array = array.cast(pa.timestamp("s" if pa.types.is_date32(array.type) else "ms"))
+        chosen = array.take(pa.array(rows)).to_pandas()
+        # pandas has no index of float16. Through text, so that 0.1 stays 0.1.
+        typed = pd.Index(chosen.astype(str).astype(np.float64) if pa.types.is_float16(array.type) else chosen)
+        self._check_present(np.asarray(typed.isna()), rows)
+        if isinstance(typed, pd.DatetimeIndex):
+            return in_zone(typed, self.time_zone, self.place(rows))
+        is_whole = pa.types.is_floating(array.type) and bool((np.isfinite(typed) & (typed == np.floor(typed))).all())
+        if pa.types.is_integer(array.type) or is_whole:
+            return self._read_texts([str(int(number)) for number in typed], rows)
+        if not pa.types.is_floating(array.type) or self.time_format or self.time_zone:
+            raise InputError(
+                f"Expected dates in column {self.name!r} of {self.table.source}, got {array.type}. Convert it first."
+            )
+        return typed
+
+    def place(self, rows: Int[np.ndarray, " rows"]) -> Place:
+        """Return a function that returns the place of the time of the i-th of these rows."""
+        return lambda position: self.table.place(int(rows[position]))
+
+    @property
+    def name(self) -> str:
+        """Name of the column."""
+        return self.table.names[self.column]
+
+    def _read_texts(self, texts: list[str], rows: Int[np.ndarray, " rows"]) -> pd.Index:
+        try:
+            return read_times(texts, self.place(rows), self.time_format, self.time_zone)
+        except InputError as error:
+            raise InputError(f"In column {self.name!r}: ", error.message) from error
+
+    def _check_present(self, is_missing: Bool[np.ndarray, " rows"], rows: Int[np.ndarray, " rows"]) -> None:
+        if is_missing.any():
+            place = self.place(rows)(int(np.argmax(is_missing)))
+            raise InputError(f"Expected a time in every row, got none in {place}. Remove the row, or write the time.")
 
 
 def _read_wide(table: Table, roles: _Roles, times: TimeColumn) -> Panel:
