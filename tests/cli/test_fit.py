@@ -749,7 +749,7 @@ def test_mistakes_of_predict_are_one_line(run, trained, tmp_path):
     out = ("--out", tmp_path / "forecast.csv")
     wrong = {
         ("--features", SERIES): "Expected no --features for",
-        ("--edges", SERIES): f"Expected no --edges for {trained}, the run of a Forecaster",
+        ("--edges", SERIES): f"Expected no --edges for {trained}, whose edges do not change",
         ("--future", SERIES): "was trained without --known",
         ("--series", tmp_path / "nowhere.csv"): "Expected a file at",
         ("--horizon", "0"): "Invalid value for '--horizon'",

@@ -183,6 +183,12 @@ REFUSED = [
     Case("edges file with pickled objects", edges=lambda path: np.save(path, np.array([{}])), edges_name="b.npy"),
     Case("empty edges file", edges=""),
     Case("edges and coordinates", edges=EDGES, options=PLACES, more={"places.csv": "node,x,y\nA,1,2\n"}),
+    # edges that change
+    Case("edges at a time between two steps", edges="source,target,time\nA,B,2024-01-01\nB,C,2024-01-03 12:00\n"),
+    Case("no edges at the first step", edges="source,target,time\nA,B,2024-01-02\nB,C,2024-01-03\n"),
+    Case("times of edges of another kind", edges="source,target,time\nA,B,1\nB,C,2\n"),
+    Case("edge without a time", edges="source,target,time\nA,B,2024-01-01\nB,C,\n"),
+    Case("no such column of times of edges", edges=EDGES, options=("--edge-time", "since")),
     # coordinates in place of edges
     Case("node without coordinates", options=PLACES, more={"places.csv": "node,x,y\nA,1,2\nB,3,4\n"}),
     Case("coordinates missing", options=PLACES, more={"places.csv": "node,x,y\nA,1,2\nB,,4\nC,1,1\n"}),
@@ -219,6 +225,8 @@ USED = [
     Case("duplicate edges", edges=EDGES + "A,B\n"),
     Case("duplicate weighted edges", edges="source,target,weight\nA,B,1\nB,C,2\nA,B,3\n"),
     Case("node in series but not in edges", edges="source,target\nA,B\n"),
+    Case("edges that change", edges="source,target,date\nA,B,2023-12-01\nB,C,2023-12-01\nA,B,2024-01-09\n"),
+    Case("edges after the last step", edges="source,target,time\nA,B,2024-01-01\nB,C,2024-01-01\nA,C,2025-01-01\n"),
 ]
 
 

@@ -27,7 +27,7 @@ from tests.experiments.tiny_nodes import make_tiny_nodes
 
 load.load_nodes = lambda name: make_tiny_nodes()
 print("ready", flush=True)
-cli.main(["sweep", "tiny", *sys.argv[1:]])
+cli.main(["sweep", "cora", *sys.argv[1:]])
 """
 
 

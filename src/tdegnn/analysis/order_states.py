@@ -129,6 +129,8 @@ def _take_apart(
     states: ArrayLike | HasSeries, graph: HasLaplacian | None, notes: list[str]
 ) -> tuple[Values, HasLaplacian | None]:
     if isinstance(states, HasSeries):
+        if graph is None and getattr(states, "graph_steps", None) is not None:
+            raise InputError("Expected series on one graph, got edges that change. Leave the times of edges out.")
         graph = states.graph if graph is None else graph
         all_values = np.asarray(states.values)
         if states.num_targets < all_values.shape[-1]:

@@ -246,8 +246,11 @@ class ForecasterOptions:
         ),
     ] = None
     coverage: Annotated[
-        float, typer.Option(help="Share of the observations that intervals should contain.", min=0.01, max=0.999)
-    ] = 0.9
+        float | None,
+        typer.Option(
+            help="Share of the observations that intervals should contain.", min=0.01, max=0.999, show_default="0.9"
+        ),
+    ] = None
 
     def check(self, others: Mapping[str, object]) -> None:
         """Raise an `InputError` for an option that does not apply to the chosen states.
@@ -271,11 +274,11 @@ class ForecasterOptions:
         """
         from tdegnn.forecasting.forecaster import Forecaster
 
-        settings: dict[str, Any] = {"seed": seed, "device": device.value, **self._arguments()}
+        settings: dict[str, Any] = {"seed": seed, "device": device.value, **self.arguments()}
         is_physical = self.states is StatesOption.PHYSICAL
         return Forecaster.physical(**settings) if is_physical else Forecaster(**settings)
 
-    def _arguments(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """Return the given options as arguments of `Forecaster`."""
         given = {
             name: value.value if isinstance(value, StrEnum) else value

@@ -130,9 +130,17 @@ EdgesFile = Annotated[
     Path | None,
     typer.Option(
         "--edges",
-        help="CSV or Parquet: source, target[, weight]; or an adjacency matrix (CSV, npz, npy).",
+        help="CSV or Parquet: source, target[, weight][, time]; or an adjacency matrix (CSV, npz, npy).",
         readable=False,
         callback=check_given,
+    ),
+]
+EdgeTimeColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--edge-time",
+        help="Column of times in --edges, if edges change: those listed at a time hold until the next time.",
+        show_default="time, timestamp, datetime or date, if there is one",
     ),
 ]
 CoordinatesFile = Annotated[
@@ -238,7 +246,8 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Replace each parameter of a command whose type is a dataclass by one option per field.
 
     A field is written like a parameter of a command, `Annotated[int, typer.Option(help=...)] = 4`. The help shows the
-    fields of a dataclass together, under its `PANEL`.
+    fields of a dataclass together, under its `PANEL`. It shows `SHOWN_DEFAULTS`, by field, and does not show `HIDDEN`
+    fields, if the dataclass has them.
     """
     own = inspect.signature(command).parameters
     hints = get_type_hints(command, include_extras=True)
@@ -275,6 +284,8 @@ def _options_of(group: Any) -> list[inspect.Parameter]:
         kind, option = get_args(hints[field.name])
         option = copy(option)
         option.rich_help_panel = group.PANEL
+        option.show_default = getattr(group, "SHOWN_DEFAULTS", {}).get(field.name, option.show_default)
+        option.hidden = field.name in getattr(group, "HIDDEN", ())
         parameters.append(
             inspect.Parameter(
                 field.name,

@@ -7,7 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-from tdegnn.cli.options import AsJson, Decimal, Encoding, Quiet, Separator, make_csv_format, reads_files, with_groups
+from tdegnn.cli.options import (
+    AsJson,
+    Decimal,
+    Encoding,
+    Quiet,
+    Separator,
+    check_given,
+    make_csv_format,
+    reads_files,
+    with_groups,
+)
 from tdegnn.cli.predict_nodes import NewNodes, predict_nodes
 from tdegnn.cli.predict_series import NewSeries, predict_series
 from tdegnn.cli.series import TableOptions
@@ -20,6 +30,15 @@ def predict(
     run: Annotated[Path, typer.Argument(help="Run folder of `tdegnn fit` or `tdegnn classify`.", readable=False)],
     new_series: NewSeries,
     new_nodes: NewNodes,
+    edges: Annotated[
+        Path | None,
+        typer.Option(
+            help="Nodes: the edges of --features. Series whose edges change: those up to now, with --series.",
+            show_default="those of the training; the last ones still hold",
+            readable=False,
+            callback=check_given,
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -43,13 +62,13 @@ def predict(
     kind = RunFolder.open(run).config.get("kind")
     if kind == "Forecaster":
         _refuse(run, kind, new_nodes)
-        tables = TableOptions(separator=separator, decimal=decimal, encoding=encoding)
+        tables = TableOptions(edges=edges, separator=separator, decimal=decimal, encoding=encoding)
         predict_series(run, new_series, tables, out or Path("forecast.csv"), is_quiet=quiet, as_json=as_json)
     else:
         _refuse(run, kind, new_series)
         csv_format = make_csv_format(separator, decimal, encoding)
         path = out or Path("predictions.csv")
-        predict_nodes(run, new_nodes, csv_format, path, is_quiet=quiet, as_json=as_json)
+        predict_nodes(run, new_nodes, edges, csv_format, path, is_quiet=quiet, as_json=as_json)
 
 
 def _refuse(run: Path, kind: str | None, options: Any) -> None:

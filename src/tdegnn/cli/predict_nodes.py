@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from tdegnn.cli.options import DeviceOption, EdgesFile, FeaturesFile, make_csv_format
+from tdegnn.cli.options import DeviceOption, FeaturesFile, make_csv_format
 from tdegnn.cli.output import print_json, print_notes
 from tdegnn.cli.tables import check_table, write_table
 from tdegnn.errors import InputError
@@ -26,7 +26,6 @@ class NewNodes:
     PANEL: ClassVar[str] = "For a run of tdegnn classify"
 
     features: FeaturesFile = None
-    edges: EdgesFile = None
     device: Annotated[
         DeviceOption | None,
         typer.Option("--device", help="Where to compute.", show_default="auto: a GPU if there is one"),
@@ -36,6 +35,7 @@ class NewNodes:
 def predict_nodes(
     run: Path,
     new: NewNodes,
+    edges: Path | None,
     csv_format: CsvFormat,
     out: Path,
     *,
@@ -43,7 +43,7 @@ def predict_nodes(
     as_json: bool,
 ) -> None:
     """Predict the classes of nodes, of the training or of others with the same features."""
-    if (new.features is None) != (new.edges is None):
+    if (new.features is None) != (edges is None):
         raise InputError("Expected --features and --edges, or neither for the nodes of the training, got one of them.")
     check_table(out)
     import pandas as pd
@@ -56,10 +56,10 @@ def predict_nodes(
     model = NodeClassifier.load(run)
     source = checked(NodesSource, {"data": model.fitted_.config["data"]}, run / CONFIG).data
     model.set_params(device=(new.device or DeviceOption.AUTO).value)
-    if new.features is None or new.edges is None:
+    if new.features is None or edges is None:
         tables = _read_training_nodes(source, run)
     else:
-        tables = _read(new.features, new.edges, source, csv_format)
+        tables = _read(new.features, edges, source, csv_format)
     probabilities = model.predict_proba(tables.to_input(), graph=tables.graph)
     labels = model.classes_[probabilities.argmax(axis=1)]
     columns = {f"probability_{name}": row for name, row in zip(model.classes_, probabilities.T, strict=True)}

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from tdegnn.cli.options import check_given
+from tdegnn.cli.options import DirectionOption, check_given
 from tdegnn.cli.output import print_json, print_notes
-from tdegnn.cli.series import TableOptions, check_series, read_series
+from tdegnn.cli.series import TableOptions, check_series, read_edges, read_series
 from tdegnn.cli.tables import check_table, write_table
 from tdegnn.errors import InputError
 
@@ -83,10 +83,17 @@ def predict_series(
     if new.future is not None and not model.known:
         raise InputError(f"Expected no --future, as {run} was trained without --known. Leave it out, or train with it.")
     tables = tables_of_training(data, options, run)
-    seen = None if new.series is None else arrange_nodes(read_series(new.series, tables), data["nodes"])
+    seen = None
+    if new.series is not None:
+        seen = arrange_nodes(read_series(new.series, tables.without_graph()), data["nodes"])
+    if options.edges is not None:
+        check_edges_change(data, run)
+        if seen is None:
+            raise InputError("Expected --series with --edges, got none. Add it.")
+        seen = read_edges(seen, tables)
     ahead = None
     if new.future is not None:
-        known = replace(tables, value=list(model.known), exogenous=None)
+        known = replace(tables.without_graph(), value=list(model.known), exogenous=None)
         ahead = arrange_nodes(read_series(new.future, known), data["nodes"])
     forecast = model.predict(new.horizon, panel=seen, future=ahead, coverage=new.coverage, quantiles=new.quantile or ())
     write_table(forecast.to_frame(), out)
@@ -99,15 +106,23 @@ def predict_series(
     typer.echo(_verdict(forecast, out))
 
 
+def check_edges_change(data: dict[str, Any], run: Path) -> None:
+    """Raise an `InputError` if the edges of a training do not change: then it knows them."""
+    if data.get("graphs") is None:
+        raise InputError(f"Expected no --edges for {run}, whose edges do not change, got some. Leave them out.")
+
+
 def tables_of_training(data: dict[str, Any], options: TableOptions, run: Path) -> TableOptions:
-    """Return the options of the training, replaced by those given now. The graph is known."""
+    """Return the options of the training, replaced by those given now."""
     from tdegnn.cli.stored_sources import SeriesSource
     from tdegnn.runs.run_folder import CONFIG
     from tdegnn.runs.schema import checked
 
     kept = checked(SeriesSource, {"data": data}, run / CONFIG).data.tables
     given = {} if kept is None else kept.model_dump(exclude={"series"}, exclude_unset=True)
-    return TableOptions(**given | options.given).without_graph()
+    if given.get("direction") is not None:
+        given["direction"] = DirectionOption(given["direction"])
+    return TableOptions(**given | options.given)
 
 
 def _facts(forecast: Forecast, out: Path) -> dict[str, Any]:

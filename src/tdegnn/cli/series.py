@@ -6,6 +6,7 @@ A name is that of a file or, if there is no such file, of a benchmark.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -17,6 +18,7 @@ from tdegnn.cli.options import (
     Decimal,
     DirectionChoice,
     EdgesFile,
+    EdgeTimeColumn,
     Encoding,
     ExogenousColumns,
     Neighbors,
@@ -43,17 +45,22 @@ USUAL_NEIGHBORS = 5
 def check_series(series: Path | None) -> Path | None:
     """Raise an `InputError` if there is neither a file nor a benchmark with series of that name."""
     from tdegnn.data.benchmarks.catalogue import CATALOGUE
+
+    if series is not None and str(series) in CATALOGUE and not series.exists() and not is_benchmark(series):
+        raise InputError(f"Expected series, got the benchmark {series}, which has none. Try: tdegnn classify {series}")
+    return check_source(series, _benchmarks())
+
+
+def check_source(source: Path | None, names: Sequence[str]) -> Path | None:
+    """Raise an `InputError` if a word is neither one of the benchmarks nor a file that can be read."""
     from tdegnn.data.tables.csv_files import find_similar
 
-    if series is None or is_benchmark(series):
-        return series
-    word = str(series)
-    if series.exists() or series.suffix or series.name != word:
-        return check_given(series)
-    if word in CATALOGUE:
-        raise InputError(f"Expected series, got the benchmark {word}, which has none. Try: tdegnn classify {word}")
-    names = _benchmarks()
-    near = find_similar(series) or next(iter(difflib.get_close_matches(word.lower(), names, n=1)), None)
+    word = str(source)
+    if source is None or (word in names and not source.exists()):
+        return source
+    if source.exists() or source.suffix or source.name != word:
+        return check_given(source)
+    near = find_similar(source) or next(iter(difflib.get_close_matches(word.lower(), names, n=1)), None)
     raise InputError(
         f"Expected a file, or a benchmark ({', '.join(names)}), got {word!r}, which is neither. "
         + (f"Did you mean {str(near)!r}?" if near else "Check the path.")
@@ -89,6 +96,7 @@ class TableOptions:
     PANEL: ClassVar[str] = "Your tables"
 
     edges: EdgesFile = None
+    edge_time: EdgeTimeColumn = None
     coordinates: CoordinatesFile = None
     neighbors: Neighbors = None
     node: NodeColumn = None
@@ -114,7 +122,7 @@ class TableOptions:
 
     def without_graph(self) -> TableOptions:
         """Return the options about the series alone."""
-        return replace(self, edges=None, coordinates=None, neighbors=None, direction=None)
+        return replace(self, edges=None, edge_time=None, coordinates=None, neighbors=None, direction=None)
 
     def to_source(self, series: Path, node_features: Path | None = None) -> dict[str, Any]:
         """Return where data came from, for the settings of a run folder."""
@@ -142,6 +150,7 @@ def read_series(series: Path, options: TableOptions) -> Panel:
         time_zone=options.time_zone,
         time_format=options.time_format,
         direction=None if options.direction is None else options.direction.value,
+        edge_time=options.edge_time,
         csv_format=options.csv_format,
     )
     if options.coordinates is not None:
@@ -150,6 +159,21 @@ def read_series(series: Path, options: TableOptions) -> Panel:
         note = f"{series} is a file here and also a benchmark: the file was read. Rename it to use the benchmark."
         panel = replace(panel, notes=(*panel.notes, note))
     return panel
+
+
+def read_edges(panel: Panel, options: TableOptions) -> Panel:
+    """Return series on the edges of a table, whose times are written like those of the series."""
+    from tdegnn.data.tables.series import add_edges
+
+    return add_edges(
+        panel,
+        options.edges,
+        direction=None if options.direction is None else options.direction.value,
+        edge_time=options.edge_time,
+        time_format=options.time_format,
+        time_zone=options.time_zone,
+        csv_format=options.csv_format,
+    )
 
 
 def read_features(path: Path | None, panel: Panel, options: TableOptions) -> NodeFeatures | None:
@@ -172,6 +196,8 @@ def _check_graph_options(options: TableOptions) -> None:
         raise InputError("Expected --edges or --coordinates, got both. Leave one of them out.")
     if options.neighbors is not None and options.coordinates is None:
         raise InputError("Expected --neighbors with --coordinates, got it alone. Add --coordinates or leave it out.")
+    if options.edge_time is not None and options.edges is None:
+        raise InputError("Expected --edge-time with --edges, got it alone. Add --edges or leave it out.")
     if options.direction is not None and options.edges is None:
         raise InputError("Expected --direction with --edges, got it alone. Add --edges or leave it out.")
 

@@ -11,6 +11,7 @@ class StoredTables(Stored):
 
     series: str
     edges: str | None = None
+    edge_time: str | None = None
     coordinates: str | None = None
     neighbors: Size | None = None
     node: str | None = None

@@ -7,10 +7,20 @@ from typing import Annotated
 
 import typer
 
-from tdegnn.cli.options import AsJson, Decimal, Device, DeviceOption, Encoding, Quiet, Separator, reads_files
+from tdegnn.cli.options import (
+    AsJson,
+    Decimal,
+    Device,
+    DeviceOption,
+    Encoding,
+    Quiet,
+    Separator,
+    check_given,
+    reads_files,
+)
 from tdegnn.cli.output import print_json, print_notes
-from tdegnn.cli.predict_series import tables_of_training
-from tdegnn.cli.series import TableOptions, check_series, read_series
+from tdegnn.cli.predict_series import check_edges_change, tables_of_training
+from tdegnn.cli.series import TableOptions, check_series, read_edges, read_series
 
 NUM_STEPS = 30
 
@@ -26,6 +36,12 @@ def update(
             callback=check_series,
         ),
     ],
+    edges: Annotated[
+        Path | None,
+        typer.Option(
+            help="Edges with times up to now, if the training had such edges.", readable=False, callback=check_given
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="New run folder.", file_okay=False)] = Path("runs/update"),
     steps: Annotated[int, typer.Option(help="Number of optimizer steps.", min=1)] = NUM_STEPS,
     separator: Separator = None,
@@ -44,8 +60,12 @@ def update(
     check_free(out, is_saved=True)
     model = Forecaster.load(run)
     data = model.fitted_.config["data"]
-    given = TableOptions(separator=separator, decimal=decimal, encoding=encoding)
-    panel = arrange_nodes(read_series(series, tables_of_training(data, given, run)), data["nodes"])
+    given = TableOptions(edges=edges, separator=separator, decimal=decimal, encoding=encoding)
+    tables = tables_of_training(data, given, run)
+    panel = arrange_nodes(read_series(series, tables.without_graph()), data["nodes"])
+    if edges is not None:
+        check_edges_change(data, run)
+        panel = read_edges(panel, tables)
     before, known = model.fitted_.tail.times[-1], model.notes_
     model.set_params(device=device.value).update(panel, num_steps=steps)
     model.save(out)

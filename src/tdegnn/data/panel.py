@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
 
+    from tdegnn.data.graphs.graph_steps import GraphSteps
     from tdegnn.data.tables.panel_like import PanelLike
     from tdegnn.graph import Graph
 
@@ -47,9 +48,11 @@ class Panel:
         nodes: Names of the nodes.
         channels: Names of the channels.
         num_targets: Number of channels, from the first, that are forecast.
-        graph: The graph of the nodes, in the order of `nodes`. None if it is not known.
+        graph: The graph of the nodes, in the order of `nodes`. None if it is not known. If edges change, the graph of
+            the last step.
         name: Name of the data in tables and plots.
         notes: Remarks on the data for the user, one line each.
+        graph_steps: The graph of each step, if edges change. Then `graph` follows from it.
 
     Example:
         >>> panel = Panel.from_array([[1.0, 2.0], [3.0, float("nan")]], nodes=["Paris", "Rome"])
@@ -65,6 +68,7 @@ class Panel:
     graph: Graph | None = None
     name: str = ""
     notes: tuple[str, ...] = field(default=())
+    graph_steps: GraphSteps | None = None
 
     def __post_init__(self) -> None:
         if self.values.ndim != 3 or self.values.dtype != np.float64:
@@ -79,6 +83,10 @@ class Panel:
         check_count(num_targets=self.num_targets)
         if self.num_targets > len(self.channels):
             raise InputError(f"Expected at most {len(self.channels)} targets, got {self.num_targets}.")
+        if self.graph_steps is not None:
+            if len(self.graph_steps) != self.num_steps:
+                raise InputError(f"Expected graphs of {self.num_steps} steps, got {len(self.graph_steps)}.")
+            object.__setattr__(self, "graph", self.graph_steps.newest)
         if self.graph is not None:
             _check_graph(self.graph, len(self.nodes))
         self._check_values()
@@ -105,7 +113,8 @@ class Panel:
             channels: Names of the channels. Default: "value", or "channel 0", "channel 1", ...
             num_targets: Number of channels, from the first, that are forecast.
             graph: The graph of the nodes: a `Graph`, or anything else that `read_graph` takes, such as a networkx graph
-                whose nodes have these names.
+                whose nodes have these names. If edges change, a list of such graphs, one per entry of the first axis;
+                a step that is not there has the graph of the step before it.
             name: Name of the data.
         """
         array = _as_series(values)
@@ -122,7 +131,13 @@ class Panel:
         placed = np.full((len(regular.times), num_nodes, num_channels), np.nan)
         placed[regular.positions] = array
         panel = cls(placed, regular.times, names, tuple(channels), num_targets, name=name)
-        return panel.looked_at(regular.notes).with_graph(graph)
+        panel = panel.looked_at(regular.notes)
+        if not isinstance(graph, list | tuple):
+            return panel.with_graph(graph)
+        from tdegnn.data.graphs.edge_times import read_graph_list
+
+        steps, notes = read_graph_list(graph, names, regular.positions, len(regular.times))
+        return panel.with_graph_steps(steps, notes)
 
     @classmethod
     def from_pyg(cls, data: Data) -> Panel:
@@ -178,21 +193,39 @@ class Panel:
         """Return the panel of some consecutive steps, a view."""
         if not isinstance(steps, slice) or steps.step not in (None, 1):
             raise InputError(f"Expected a slice of steps such as panel[:100], got panel[{steps}].")
-        return replace(self, values=self.values[steps], times=self.times[steps], notes=())
+        graphs = None if self.graph_steps is None else self.graph_steps[steps]
+        return replace(self, values=self.values[steps], times=self.times[steps], notes=(), graph_steps=graphs)
 
     def with_graph(self, graph: Any, notes: Sequence[str] = ()) -> Panel:
         """Return the same series on another graph, with notes on it.
 
         Args:
-            graph: A `Graph`, or anything else that `read_graph` takes. None for no graph.
+            graph: A `Graph`, or anything else that `read_graph` takes. None for no graph. A list of these, one per
+                step, if edges change.
             notes: Remarks on the graph, in addition to those of `read_graph`.
         """
         found: tuple[str, ...] = ()
+        if isinstance(graph, list | tuple):
+            from tdegnn.data.graphs.edge_times import read_graph_list
+
+            steps, found = read_graph_list(graph, self.nodes, np.arange(self.num_steps), self.num_steps)
+            return self.with_graph_steps(steps, (*found, *notes))
         if graph is not None and not _is_graph(graph):
             from tdegnn.data.graphs.edges import read_graph
 
             graph, found = read_graph(graph, self.nodes)
-        return replace(self, graph=graph, notes=(*self.notes, *found, *notes))
+        return replace(self, graph=graph, notes=(*self.notes, *found, *notes), graph_steps=None)
+
+    def with_graph_steps(self, graph_steps: GraphSteps, notes: Sequence[str] = ()) -> Panel:
+        """Return the same series on graphs that change, with notes on them."""
+        return replace(self, notes=(*self.notes, *notes), graph_steps=graph_steps)
+
+    @property
+    def has_edges(self) -> bool:
+        """Whether there is an edge, at any step."""
+        if self.graph_steps is not None:
+            return self.graph_steps.has_edges
+        return self.graph is not None and self.graph.num_edges > 0
 
     def looked_at(self, notes: Sequence[str] = ()) -> Panel:
         """Return the same panel with `notes` and notes on its values. Refuse a channel without observations."""
@@ -242,7 +275,11 @@ class Panel:
 
     def equals(self, other: Panel) -> bool:
         """Return whether two panels have the same values, times, nodes, channels and graph."""
-        if self.graph is None or other.graph is None:
+        if self.graph_steps is not None and other.graph_steps is not None:
+            is_same_graph = self.graph_steps.equals(other.graph_steps)
+        elif self.graph_steps is not None or other.graph_steps is not None:
+            is_same_graph = False
+        elif self.graph is None or other.graph is None:
             is_same_graph = self.graph is other.graph
         else:
             is_same_graph = self.graph.equals(other.graph)
@@ -257,6 +294,8 @@ class Panel:
     def __repr__(self) -> str:
         name = f"{self.name!r}, " if self.name else ""
         graph = "no graph" if self.graph is None else repr(self.graph)
+        if self.graph_steps is not None:
+            graph = f"edges that change {self.graph_steps.num_changes} times, at the end {graph}"
         return (
             f"Panel({name}{self.num_steps} steps of {describe_step(self.times)} from {show_time(self.times[0])} to "
             f"{show_time(self.times[-1])}, {self.num_nodes} nodes, channels {list(self.channels)}, {graph})"

@@ -32,6 +32,10 @@ def panel_to_pyg(panel: Panel) -> Data:
         num_targets=panel.num_targets,
         name=panel.name,
     )
+    if panel.graph_steps is not None:
+        raise InputError(
+            "Expected series on one graph for PyG data, got edges that change. Choose one with panel.with_graph."
+        )
     if panel.graph is not None:
         data.edge_index = panel.graph.edge_index
         data.direction = panel.graph.direction

@@ -68,7 +68,7 @@ def read_recipes(dataset: str, path: Path | None = None, **own: PartLike) -> dic
 
 def write_recipes(path: Path, configs: Mapping[str, AnyConfig]) -> None:
     """Write configurations, by system, to a recipe file."""
-    _write_sections(path, {system: config.to_record() for system, config in configs.items()})
+    write_sections(path, {system: config.to_record() for system, config in configs.items()})
 
 
 def write_recipe(path: Path, config: AnyConfig) -> None:
@@ -78,7 +78,7 @@ def write_recipe(path: Path, config: AnyConfig) -> None:
     """
     with locked(path):
         others = _read_sections(path) if path.exists() else {}
-        _write_sections(path, {**others, config.system: config.to_record()})
+        write_sections(path, {**others, config.system: config.to_record()})
 
 
 def config_from_record(settings: Mapping[str, Any], **own: PartLike) -> AnyConfig:
@@ -138,7 +138,8 @@ def _read_sections(source: Path | Traversable) -> dict[str, dict[str, Any]]:
     return sections
 
 
-def _write_sections(path: Path, sections: Mapping[str, Mapping[str, Any]]) -> None:
+def write_sections(path: Path, sections: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write sections of settings, by name, as TOML. Settings that are None are left out."""
     text = "\n".join(_to_toml(system, section) for system, section in sections.items())
     write_whole(path, text.encode())
 

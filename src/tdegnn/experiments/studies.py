@@ -13,7 +13,6 @@ from optuna.trial import Trial, TrialState
 from tdegnn.errors import Argument, InputError
 from tdegnn.experiments.databases import StudyDatabase, is_database
 from tdegnn.experiments.journal import StudyFile
-from tdegnn.experiments.search_space import SweepSettings
 
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 SETTINGS = "settings"
@@ -31,6 +30,14 @@ class Place(Protocol):
 
     def explained(self) -> AbstractContextManager[None]:
         """Turn errors of the storage into an `InputError`."""
+
+
+@runtime_checkable
+class Recorded(Protocol):
+    """The settings of a sweep: those of `search_space.py`, or of `forecaster_space.py`."""
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the settings as a study stores them."""
 
 
 class StoredStudy(optuna.Study):  # type: ignore[misc]
@@ -66,7 +73,7 @@ class StoredStudy(optuna.Study):  # type: ignore[misc]
         return Trial(self, self._opened.get_trial_id_from_study_id_trial_number(study_id, number))
 
 
-def open_study(storage: str | Path, name: str, dataset_name: str, settings: SweepSettings) -> StoredStudy:
+def open_study(storage: str | Path, name: str, dataset_name: str, settings: Recorded) -> StoredStudy:
     """Open a study: a new one, or that of an earlier run or of another process.
 
     Args:

@@ -80,7 +80,7 @@ def run_backtest(
     )
     before = panel[: origins.firsts.start]
     seasons = seasons_of(before.times, forecaster.season)
-    contenders = _make_contenders(against, seasons)
+    contenders = _make_contenders(against, seasons, panel)
     blocks: dict[str, list[_Block]] = {name: [] for name in (OURS, *contenders)}
     orders, failures = [], {}
     for firsts in origins.trainings:
@@ -126,13 +126,21 @@ def run_backtest(
     )
 
 
-def _make_contenders(against: Sequence[PartLike] | None, seasons: tuple[Season, ...]) -> dict[str, Contender]:
+def _make_contenders(
+    against: Sequence[PartLike] | None, seasons: tuple[Season, ...], panel: Panel
+) -> dict[str, Contender]:
     """Return contenders by name. Of the naive ones, those that need a season are left out if there is none."""
     made = make_contenders([NAIVE] if against is None else against)
     without = [name for name, contender in made.items() if contender.needs_season and not seasons]
     if without and against is not None and NAIVE not in against:
         text = f"Expected a season for {without[0]!r}, got series without one. Give its length as "
         raise InputError(text, Argument("season"), ", or leave it out.")
+    fixed = [name for name, contender in made.items() if contender.needs_one_graph]
+    if fixed and panel.graph_steps is not None:
+        raise InputError(
+            f"Expected one graph for {fixed[0]!r}, which cannot follow edges that change, got several. Leave it out, "
+            "or compare on one graph."
+        )
     return {name: contender for name, contender in made.items() if name not in without}
 
 

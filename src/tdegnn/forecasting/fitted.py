@@ -53,7 +53,7 @@ class Ensemble:
     Attributes:
         networks: The networks. Their mean is the forecast.
         maker: Makes the frames.
-        graph: The graph of the nodes.
+        graph: The graph of the nodes. If edges change, windows have graphs of their own.
         node_features: Features of the nodes, if any.
     """
 
@@ -70,8 +70,9 @@ class Ensemble:
         means = []
         for block in chosen.blocks(NUMBERS_AT_ONCE):
             frames, _ = chosen.batch(block)
+            graph = chosen.graph_at(block, self.graph)
             with torch.no_grad():
-                forecasts = [network.to(frames.window.device).eval()(frames, self.graph) for network in self.networks]
+                forecasts = [network.to(frames.window.device).eval()(frames, graph) for network in self.networks]
             means.append(torch.stack(forecasts).mean(dim=0).double().cpu().numpy())
         return _bounded(self.maker.to_units(np.concatenate(means)), lowest)
 
@@ -87,9 +88,11 @@ class Ensemble:
 
     def mean_coefficients(self, windows: WindowSet) -> Float[np.ndarray, "layers order"]:
         """Return c of every layer for the last window, averaged over the networks."""
-        frames, _ = windows.batch(slice(-1, None))
+        last = slice(-1, None)
+        frames, _ = windows.batch(last)
+        graph = windows.graph_at(last, self.graph)
         with torch.no_grad():
-            each = torch.stack([network.integrate(frames, self.graph).coefficients for network in self.networks])
+            each = torch.stack([network.integrate(frames, graph).coefficients for network in self.networks])
         mean = each.mean(dim=0)
         # Attention has weights per window: here there is one.
         by_layer = mean.flatten(2).mean(dim=-1) if mean.dim() > 2 else mean
@@ -221,6 +224,8 @@ class FittedForecaster:
             "edges": graph.edge_index.numpy(),
             "edge_weights": graph.edge_weight.numpy(),
         }
+        if self.tail.graph_steps is not None:
+            arrays |= self.tail.graph_steps.to_arrays()
         if features is not None:
             arrays["node_features"] = features.values
         if self.intervals is not None:
@@ -294,6 +299,7 @@ def describe_data(panel: Panel, features: NodeFeatures | None, source: Mapping[s
         "edges": graph.num_edges,
         "direction": graph.direction,
         "is_weighted": graph.is_weighted,
+        **({} if panel.graph_steps is None else {"graphs": len(panel.graph_steps.compact().graphs)}),
         "name": panel.name,
         "sha256": _checksum(panel, graph, features),
     }
@@ -341,7 +347,10 @@ def _bounded(values: np.ndarray, lowest: float | None) -> np.ndarray:
 
 def _checksum(panel: Panel, graph: Graph, features: NodeFeatures | None) -> str:
     """Return the SHA-256 of values, graph and features, so that a training is not resumed with other data."""
-    arrays = [panel.values, graph.edge_index.numpy(), graph.edge_weight.numpy()]
+    graphs = [graph.edge_index.numpy(), graph.edge_weight.numpy()]
+    if panel.graph_steps is not None:
+        graphs = list(panel.graph_steps.to_arrays().values())
+    arrays = [panel.values, *graphs]
     digest = hashlib.sha256()
     for array in [*arrays, *([] if features is None else [features.values])]:
         digest.update(np.ascontiguousarray(array).tobytes())

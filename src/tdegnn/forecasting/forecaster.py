@@ -37,11 +37,11 @@ from tdegnn.forecasting.held_out import (
 )
 from tdegnn.forecasting.inputs import check_goes_on, check_seen, in_steps_of, read_like
 from tdegnn.forecasting.intervals import Intervals, check_coverage
-from tdegnn.forecasting.progress import ORDER_SEARCH, OnProgress, Progress, ignore
+from tdegnn.forecasting.progress import ORDER_SEARCH, TRAINING, OnProgress, Progress, ignore
 from tdegnn.forecasting.series_config import ForecastNetwork
 from tdegnn.forecasting.settings import ForecasterSettings
 from tdegnn.forecasting.time_budget import TimeBudget
-from tdegnn.forecasting.training import PLANNED_STEPS, ForecasterTraining, ForecastTask, train_further
+from tdegnn.forecasting.training import PLANNED_STEPS, ForecasterTraining, ForecastTask, TriedOut, train_further
 from tdegnn.forecasting.usual_networks import (
     MOST_TRIALS,
     NETWORK_SETTINGS,
@@ -88,7 +88,8 @@ class Forecaster(ForecasterSettings):
 
         Args:
             panel: The series, as a panel or a pandas or polars frame, which is read as by `read_panel`. If there is no
-                graph, as in a frame, each node is forecast by itself.
+                graph, as in a frame, each node is forecast by itself. If edges change, each window is forecast on the
+                graph of its last observed step.
             node_features: Features of the nodes that do not change in time: a CSV or Parquet file, a frame, or a
                 mapping such as `{"Paris": {"population": 2.1}}`. They are stored: `predict` does not need them again.
             run: Folder to write settings, metrics, weights and checkpoints to. It exists from the start, and keeps
@@ -128,6 +129,25 @@ class Forecaster(ForecasterSettings):
                 fitted = training.run(folder, on_look)
         self.fitted_ = fitted
         return self
+
+    def try_out(self, panel: PanelLike, *, node_features: NodeFeaturesSource = None) -> TriedOut:
+        """Return how good these settings are on the held-out steps, as a search compares them. Nothing is kept.
+
+        The series is split as by `fit`, and the training is the first half of it.
+
+        Args:
+            panel: The series, as a panel or a frame.
+            node_features: Features of the nodes, as in `fit`.
+        """
+        panel = as_panel(panel)
+        self.check_settings()
+        check_to_learn_from(panel, self.lowest)
+        features = self._read_features(node_features, panel)
+        with threads_for(panel):
+            task = self._prepare(panel, features, {"data": {}}, None, ignore)
+            task = self._with_usual_network(task, None, None, ignore)
+            training = ForecasterTraining(self.with_network(task.network), task)
+            return TriedOut(-training.try_out(TRAINING, self.validate_every), task.maker.window)
 
     def predict(
         self,
@@ -417,6 +437,12 @@ class Forecaster(ForecasterSettings):
         keep_decisions(folder, config)
         kept_order = ChosenOrder.kept_in(kept) if self.order == AUTO else None
         if self.order == AUTO and kept_order is None:
+            if panel.graph_steps is not None:
+                raise InputError(
+                    "Expected one graph to find the order of series on, got edges that change. Give ",
+                    Argument("order"),
+                    " as a number.",
+                )
             on_progress(Progress(ORDER_SEARCH, 0, 1))
         order_choice = kept_order or self.choose_order(training, window)
         if self.order == AUTO:
@@ -471,7 +497,7 @@ class Forecaster(ForecasterSettings):
                 training.plan(budget.steps_of_trial(MOST_TRIALS, training.time_step().alone, most))
             return training.try_out(f"trying {name}")
 
-        scores = try_networks(score_of, has_edges=task.graph.num_edges > 0, num_nodes=task.graph.num_nodes)
+        scores = try_networks(score_of, has_edges=task.panel.has_edges, num_nodes=task.graph.num_nodes)
         return explain_choice(choose_network(networks, scores))
 
     def _seasons(self, panel: Panel) -> tuple[Season, ...]:

@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from tdegnn.data.graphs.graph_steps import GraphSteps
 from tdegnn.data.panel import Panel
 from tdegnn.data.scalers import Per, Scaler
 from tdegnn.data.tables.node_features import NodeFeatures
@@ -23,6 +24,7 @@ from tdegnn.data.times.seasons import Season, season_waves, step_length, step_nu
 from tdegnn.data.times.times import future_times, show_time
 from tdegnn.data.windows import SlidingWindows, fill_last, has_gaps, sliding_windows
 from tdegnn.errors import LARGEST_SCALED, Argument, InputError, TrainingError, find_too_large
+from tdegnn.graph import Graph
 from tdegnn.nets.series_network import Frames, SeriesSizes
 
 # Maximum number of values that are scaled at once: 8 MB.
@@ -40,6 +42,7 @@ class WindowSet:
         first_target_steps: The step of the series that is the first target of each window.
         waves: The last channels of the frames of a batch: seasons, which are the same for all nodes and so are kept for
             one. None if there are no seasons.
+        graphs: The graph of each window, that of its last observed step, if edges change. None if they do not.
     """
 
     inputs: Float[Tensor, "windows window nodes channels"]
@@ -47,6 +50,7 @@ class WindowSet:
     targets: Float[Tensor, "windows horizon nodes targets"]
     first_target_steps: range
     waves: Frames | None = None
+    graphs: GraphSteps | None = None
 
     def __len__(self) -> int:
         return len(self.first_target_steps)
@@ -89,10 +93,10 @@ class WindowSet:
     def at_nodes(self, nodes: slice) -> WindowSet:
         """Return the windows of some nodes."""
         inputs, future, targets = (part[:, :, nodes] for part in (self.inputs, self.future, self.targets))
-        return replace(self, inputs=inputs, future=future, targets=targets)
+        return replace(self, inputs=inputs, future=future, targets=targets, graphs=None)
 
     def blocks(self, num_values: int) -> Iterator[slice]:
-        """Yield slices of all windows in turn. The frames of each have at most about `num_values` values.
+        """Yield slices of all windows in turn. Each has one graph, and frames of at most about `num_values` values.
 
         Args:
             num_values: Maximum number of values, counting inputs, what is known ahead, and targets.
@@ -102,8 +106,17 @@ class WindowSet:
         in_a_window = sum(part[:1].numel() for part in (self.inputs, self.future, self.targets))
         in_a_window += num_nodes * sum(part[:1].numel() for part in waves)
         size = max(1, num_values // in_a_window)
-        for first in range(0, len(self), size):
-            yield slice(first, first + size)
+        if self.graphs is None:
+            for first in range(0, len(self), size):
+                yield slice(first, first + size)
+            return
+        for run in self.graphs.runs():
+            for first in run[::size]:
+                yield slice(first, min(first + size, run.stop))
+
+    def graph_at(self, block: slice, usual: Graph) -> Graph:
+        """Return the graph of the windows of a block. `usual` is that of all windows if edges do not change."""
+        return usual if self.graphs is None else self.graphs[block].newest
 
     def some(self, chosen: slice) -> WindowSet:
         """Return some of the windows, as views."""
@@ -113,6 +126,7 @@ class WindowSet:
             self.targets[chosen],
             self.first_target_steps[chosen],
             None if self.waves is None else Frames(*(part[chosen] for part in self.waves)),
+            None if self.graphs is None else self.graphs[chosen],
         )
 
 
@@ -242,7 +256,9 @@ class FrameMaker:
         places = [self.channels.index(name) for name in self.known]
         ahead = sliding_windows(series[..., places], self.window, self.horizon).targets
         targets = seen.targets[..., : self.num_targets]
-        return WindowSet(seen.inputs, ahead, targets, seen.first_target_steps, self._waves(panel.times, dtype, device))
+        waves = self._waves(panel.times, dtype, device)
+        graphs = None if panel.graph_steps is None else panel.graph_steps[np.asarray(seen.first_target_steps) - 1]
+        return WindowSet(seen.inputs, ahead, targets, seen.first_target_steps, waves, graphs)
 
     def _scaled(
         self, panel: Panel, node_features: NodeFeatures | None, future: Panel | None, dtype: torch.dtype

@@ -148,7 +148,9 @@ def choose_window(
     # Once lambda is chosen, the ridge learns from its validation steps too. So it is given earlier ones.
     inner = {length: split_for_forecast(split.training.stop, length, horizon) for length in candidates}
     stages = {length: Stages(each.training, each.validation, judged) for length, each in inner.items()}
-    errors = measure_windows(scaled, waves, panel.graph, stages, horizon, on_progress)
+    # If edges change, those of the last step to learn from: the ridge regression takes one graph.
+    graph = panel[: split.training.stop].graph
+    errors = measure_windows(scaled, waves, graph, stages, horizon, on_progress)
     return min(errors, key=lambda length: errors[length])
 
 

@@ -76,7 +76,7 @@ def check_goes_on(series: PanelLike, training: Panel, window: int, horizon: int)
             f"{horizon}), got {panel.num_steps}, from {show_time(panel.times[0])} to {show_time(panel.times[-1])}. Old "
             "rows are needed too: put them before the new ones."
         )
-    panel = in_steps_of(panel, training)
+    panel = _on_graphs_of(in_steps_of(panel, training), training)
     came, trained = panel.times[-1], training.times[-1]
     if came < trained:
         raise InputError(
@@ -107,7 +107,22 @@ def check_seen(series: PanelLike, training: Panel, window: int) -> Panel:
     panel = _of_same_nodes(series, training)
     if panel.num_steps < window:
         raise InputError(f"Expected at least {window} steps, the window of the training, got {panel.num_steps}.")
-    return in_steps_of(panel, training)
+    panel = in_steps_of(panel, training)
+    if training.graph_steps is not None and panel.graph is None:
+        # The last graph of the training still holds. Steps before its end are seen, but nothing is forecast from them.
+        rows = np.maximum(training.times.searchsorted(panel.times, side="right") - 1, 0)
+        return panel.with_graph_steps(training.graph_steps[rows])
+    return _on_graphs_of(panel, training)
+
+
+def _on_graphs_of(panel: Panel, training: Panel) -> Panel:
+    """Return the panel. Refuse one whose edges change if those of the training did not, and the other way round."""
+    if training.graph_steps is None and panel.graph_steps is not None:
+        raise InputError("Expected series on one graph, as in the training, got edges that change. Train with them.")
+    if training.graph_steps is not None and panel.graph_steps is None:
+        came = "none" if panel.graph is None else "one graph for all steps"
+        raise InputError(f"Expected edges with times, as in the training, got {came}. Give them too.")
+    return panel
 
 
 def _of_same_nodes(series: PanelLike, training: Panel) -> Panel:
@@ -162,7 +177,7 @@ def cover_blocks(future: Panel, known: Sequence[str], asked: pd.Index, whole: pd
         )
     values = np.full((len(whole), future.num_nodes, future.num_channels), np.nan)
     values[is_given] = future.values[rows[is_given]]
-    return replace(future, values=values, times=whole)
+    return replace(future, values=values, times=whole, graph=None, graph_steps=None)
 
 
 def extend_panel(panel: Panel, forecast: Float[np.ndarray, "steps nodes targets"], future: Panel | None) -> Panel:
@@ -190,4 +205,5 @@ def extend_panel(panel: Panel, forecast: Float[np.ndarray, "steps nodes targets"
                 after[..., channel] = future.values[rows][..., future.channels.index(name)]
     values = np.concatenate([panel.values, after])
     # Unlike `append`, a union still knows the step.
-    return replace(panel, values=values, times=panel.times.union(times), notes=())
+    graphs = None if panel.graph_steps is None else panel.graph_steps.longer(len(times))
+    return replace(panel, values=values, times=panel.times.union(times), notes=(), graph_steps=graphs)

@@ -285,7 +285,8 @@ class _RidgeTask:
         """Yield inputs and targets of some windows at a time."""
         for numbers in windows.blocks(NUMBERS_AT_ONCE):
             frames, targets = windows.batch(numbers)
-            inputs = torch.cat(self.skip.inputs(frames, self.graph), dim=-1).double()
+            graph = windows.graph_at(numbers, self.graph)
+            inputs = torch.cat(self.skip.inputs(frames, graph), dim=-1).double()
             yield inputs, targets.movedim(1, 2).flatten(2).double()
 
     def _left(

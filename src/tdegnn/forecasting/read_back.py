@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
+from tdegnn.data.graphs.graph_steps import GraphSteps
 from tdegnn.data.panel import Panel
 from tdegnn.data.scalers import Scaler
 from tdegnn.data.tables.node_features import NodeFeatures
 from tdegnn.data.times.seasons import Season
 from tdegnn.errors import InputError
 from tdegnn.files import RESTORE
-from tdegnn.forecasting.fitted import HAS_INTERVALS, KEPT, OF_INTERVALS, Ensemble, FittedForecaster
+from tdegnn.forecasting.fitted import HAS_INTERVALS, KEPT, OF_INTERVALS, Ensemble, FittedForecaster, graph_of
 from tdegnn.forecasting.frames import FrameMaker
 from tdegnn.forecasting.intervals import Intervals, read_intervals, stored_as
 from tdegnn.forecasting.schema import read_summary
@@ -68,8 +69,9 @@ def read_forecaster(folder: RunFolder, config: dict[str, Any], settings: Forecas
     kept = {name.removeprefix(KEPT): _as_array(stored.pop(name)[0], name, folder.path) for name in arrays}
     check_members(stored, settings.num_members, folder.path)
     _check_arrays(config, settings, kept, folder.path)
-    graph = _read_graph(config["data"], kept, keep_self_loops=folder.format > 1)
-    maker, tail = _read_maker(config, kept), _read_tail(config["data"], kept, graph, folder.path)
+    graphs = _read_graphs(config["data"], kept, keep_self_loops=folder.format > 1)
+    maker, tail = _read_maker(config, kept), _read_tail(config["data"], kept, graphs, folder.path)
+    graph = graph_of(tail)
     if isinstance(tail.times, pd.DatetimeIndex) and not SHORTEST_STEP <= maker.step_length <= LONGEST_STEP:
         raise refusal(folder.path / CONFIG, "frames.step_length", "days between two dates", maker.step_length)
     names = tuple(config["data"]["node_features"])
@@ -111,6 +113,11 @@ def _check_arrays(
     """Raise an `InputError` for an array that is missing, unknown, or not as the configuration says."""
     data, frames = config["data"], config["frames"]
     num_nodes, num_edges, num_features = len(data["nodes"]), data["edges"], len(data["node_features"])
+    num_graphs = 1
+    if data.get("graphs") is not None and "edge_counts" in kept:
+        # The graphs of the last steps, which are fewer than those of all steps.
+        counts = np.atleast_1d(kept["edge_counts"])
+        num_graphs, num_edges = len(counts), int(counts.sum()) if counts.dtype.kind == "i" else num_edges
     num_rows = len(kept["center"]) if "center" in kept and len(np.shape(kept["center"])) == 2 else num_nodes
     scales = (1 if num_rows == 1 else num_nodes, len(data["channels"]) + num_features)
     expected = {
@@ -120,6 +127,11 @@ def _check_arrays(
         "edges": _Expected("i", (2, num_edges), lowest=0, highest=num_nodes - 1),
         "edge_weights": _Expected("f", (num_edges,), lowest=0),
     }
+    if data.get("graphs") is not None:
+        expected |= {
+            "edge_counts": _Expected("i", np.shape(kept.get("edge_counts", ()))[:1] or (1,), lowest=0),
+            "graph_numbers": _Expected("i", (len(data["times"]),), lowest=0, highest=max(num_graphs - 1, 0)),
+        }
     if num_features:
         expected["node_features"] = _Expected("f", (num_nodes, num_features))
     given = [name for name in kept if name.startswith(OF_INTERVALS) or name == OLD_WIDTHS]
@@ -158,13 +170,27 @@ def _read_maker(config: Mapping[str, Any], kept: Mapping[str, np.ndarray]) -> Fr
     )
 
 
-def _read_graph(data: Mapping[str, Any], kept: Mapping[str, np.ndarray], *, keep_self_loops: bool) -> Graph:
-    # Format 1 did not keep whether a graph is weighted: such graphs are read as weighted and without self-loops.
-    weights = kept["edge_weights"] if data["is_weighted"] else None
-    return Graph(kept["edges"], len(data["nodes"]), weights, data["direction"], keep_self_loops=keep_self_loops)
+def _read_graphs(
+    data: Mapping[str, Any], kept: Mapping[str, np.ndarray], *, keep_self_loops: bool
+) -> Graph | GraphSteps:
+    """Return the graph, or the graphs of the last steps if edges change."""
+
+    def read(edges: slice) -> Graph:
+        # Format 1 did not keep whether a graph is weighted: such graphs are read as weighted and without self-loops.
+        weights = kept["edge_weights"][edges] if data["is_weighted"] else None
+        ends, direction = kept["edges"][:, edges], data["direction"]
+        return Graph(ends, len(data["nodes"]), weights, direction, keep_self_loops=keep_self_loops)
+
+    if data.get("graphs") is None:
+        return read(slice(None))
+    ends = np.cumsum(kept["edge_counts"]).tolist()
+    graphs = tuple(read(slice(*edges)) for edges in zip([0, *ends[:-1]], ends, strict=True))
+    return GraphSteps(graphs, kept["graph_numbers"])
 
 
-def _read_tail(data: Mapping[str, Any], kept: Mapping[str, np.ndarray], graph: Graph, path: Path) -> Panel:
+def _read_tail(
+    data: Mapping[str, Any], kept: Mapping[str, np.ndarray], graphs: Graph | GraphSteps, path: Path
+) -> Panel:
     # Not `from_array`: a channel may have no observed value at the end.
     return Panel(
         kept["tail"],
@@ -172,8 +198,9 @@ def _read_tail(data: Mapping[str, Any], kept: Mapping[str, np.ndarray], graph: G
         tuple(data["nodes"]),
         tuple(data["channels"]),
         data["num_targets"],
-        graph,
+        graphs if isinstance(graphs, Graph) else None,
         data["name"],
+        graph_steps=None if isinstance(graphs, Graph) else graphs,
     )
 
 

@@ -57,6 +57,8 @@ class Data(StoredWithOthers):
     direction: Direction
     # Missing in format 1.
     is_weighted: bool = True
+    # Number of different graphs, if edges change.
+    graphs: Size | None = None
     name: str
     sha256: Digest
 

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from tdegnn.data.graphs.graph_steps import GraphSteps
 from tdegnn.errors import InputError, check_choice
 from tdegnn.forecasting.frames import WindowSet
 from tdegnn.forecasting.losses import Loss, SquaredLoss
@@ -35,7 +36,7 @@ class SeriesTraining(MembersTraining):
     Args:
         networks: The members, as they start.
         descents: How each of them learns.
-        graph: The graph the nodes live on.
+        graph: The graph the nodes live on, unless the windows have graphs of their own.
         training: Windows to learn from, on the device of the placement.
         validation: Windows to choose the step by.
         test: Windows whose errors are recorded at every validation, but choose nothing.
@@ -78,7 +79,9 @@ class SeriesTraining(MembersTraining):
                 )
         placement = placement or choose_placement("cpu")
         super().__init__(networks, descents, placement)
-        self._graph, self._subsets = graph, (training, validation, test)
+        self._graph, self._subsets = training.graph_at(slice(0, 1), graph), (training, validation, test)
+        # Windows on several graphs are seen graph by graph, in parts that differ from step to step.
+        self._by_graph = None if training.graphs is None or training.graphs.is_constant else training.graphs
         self._batch_size = min(batch_size or len(training), len(training))
         self._is_shuffled, self._seed = is_shuffled, seed
         self._loss, self._judged_by = loss or SquaredLoss(), judged_by or SquaredLoss()
@@ -108,13 +111,17 @@ class SeriesTraining(MembersTraining):
 
     def step(self) -> None:
         """Make one step for each active member, on the next windows."""
+        if self._schedule_steps is not None:
+            self.members.scale_rates(self._schedule(min(1.0, self._num_steps / self._schedule_steps)))
+        if self._by_graph is not None:
+            self._train_by_graph(self._by_graph)
+            self._num_steps += 1
+            return
         if self._batch_size < len(self._subsets[0]):
             frames, targets = self._subsets[0].batch(self._numbers())
             self._frames.window.copy_(frames.window)
             self._frames.future.copy_(frames.future)
             self._targets.copy_(targets)
-        if self._schedule_steps is not None:
-            self.members.scale_rates(self._schedule(min(1.0, self._num_steps / self._schedule_steps)))
         self._num_steps += 1
         self._step()
 
@@ -161,7 +168,7 @@ class SeriesTraining(MembersTraining):
         for block in windows.blocks(VALUES_AT_ONCE):
             for first in range(block.start, min(block.stop, len(windows)), at_once):
                 frames, targets = windows.batch(slice(first, min(first + at_once, block.stop)))
-                yield self.members.evaluate(frames, self._graph), targets
+                yield self.members.evaluate(frames, windows.graph_at(block, self._graph)), targets
 
     def _numbers_to_resume(self) -> dict[str, Tensor]:
         return {
@@ -173,6 +180,15 @@ class SeriesTraining(MembersTraining):
 
     def _train(self) -> None:
         self._losses.copy_(self.members.step(self._training_losses, self._frames, self._graph))
+
+    def _train_by_graph(self, graphs: GraphSteps) -> None:
+        """Make one step on windows of several graphs: the networks see those of one graph at a time."""
+        numbers = self._numbers() if self._batch_size < len(self._subsets[0]) else slice(None)
+        frames, targets = self._subsets[0].batch(numbers)
+        groups = [(graph, places.to(targets.device)) for graph, places in graphs.groups(numbers)]
+        parts = [(Frames(*(part[places] for part in frames)), graph) for graph, places in groups]
+        self._targets.copy_(targets[torch.cat([places for _, places in groups])])
+        self._losses.copy_(self.members.step_in_parts(self._training_losses, parts))
 
     def _training_losses(self, forecasts: Float[Tensor, "members batch horizon nodes targets"]) -> Tensor:
         return _mean_where(self._loss(_residuals(forecasts, self._targets)), self._targets)

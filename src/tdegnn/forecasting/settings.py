@@ -314,11 +314,11 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
         """Return the settings that `to_record` of this or an earlier version wrote.
 
         Args:
-            record: The settings of a run folder.
+            record: The settings of a run folder, or some of them, as in a recipe of `tdegnn sweep`.
             given: The user's own parts, by argument: code is never imported by a name in a folder.
         """
         settings = parts_from_record(FAMILIES, upgrade_settings(record), given)
-        settings["known"] = tuple(settings["known"])
+        settings["known"] = tuple(settings.get("known", ()))
         if settings.get("coefficients") is not None:
             settings["system"] = None  # an earlier version had both
         return cls(**settings)

@@ -90,6 +90,18 @@ class StepTime(NamedTuple):
     in_all: float
 
 
+class TriedOut(NamedTuple):
+    """How good settings are.
+
+    Attributes:
+        loss: The mean loss on the held-out steps, of scaled values, at the best step. NaN if the training diverged.
+        window: Number of steps that a forecast sees, given or chosen.
+    """
+
+    loss: float
+    window: int
+
+
 class ForecasterTraining:
     """The training of a forecaster. Its constructor checks all settings.
 
@@ -116,7 +128,8 @@ class ForecasterTraining:
         self._penalties = self._solve_skips(learned)
         self._training = self._start(learned, self._num_steps)
         with parts_must_fit():
-            self._training.members.evaluate(learned.batch(slice(0, 1))[0], task.graph)
+            first = slice(0, 1)
+            self._training.members.evaluate(learned.batch(first)[0], learned.graph_at(first, task.graph))
 
     @property
     def num_steps(self) -> int:
@@ -152,17 +165,24 @@ class ForecasterTraining:
         self._num_steps = num_steps
         self._training = self._start(self._learned, num_steps)
 
-    def try_out(self, stage: str) -> float:
-        """Train for all steps and return minus the loss on the held-out steps, of the first network."""
+    def try_out(self, stage: str, validate_every: int | None = None) -> float:
+        """Train for all steps and return minus the loss on the held-out steps, the mean over the networks.
+
+        Args:
+            stage: Name of this stage of the work.
+            validate_every: Steps between two validations, of which the best one counts. If None, there is one, at the
+                end.
+        """
         num_steps = self._num_steps
         self._on_progress(Progress(stage, 0, num_steps))
         result = fit(
             self._training,
             num_steps=num_steps,
-            validate_every=num_steps,
+            validate_every=validate_every or num_steps,
+            patience=None if validate_every is None else self._settings.patience,
             on_step=lambda step: self._on_progress(Progress(stage, step, num_steps)),
         )
-        return float(result.best_scores[0])
+        return float(result.best_scores.mean())
 
     def run(self, folder: RunFolder | None, on_look: Callable[[Look], object]) -> FittedForecaster:
         """Train, measure on the held-out steps, and train again on all steps.
@@ -253,7 +273,7 @@ class ForecasterTraining:
                 *task.panel.notes,
                 *(() if features is None else features.notes),
                 *([task.order_choice.reason] if task.order_choice.reason else []),
-                *notes_of_choice(task.network, has_edges=task.graph.num_edges > 0),
+                *notes_of_choice(task.network, has_edges=task.panel.has_edges),
                 *notes_of_settings(self._settings, task.panel, task.maker.horizon),
                 *measured.notes,
             ],
@@ -281,7 +301,10 @@ def train_further(
     for _ in range(num_steps):
         training.step()
     _check_numbers(training, "new steps")
-    ensemble = replace(fitted.ensemble, networks=tuple(_members_of(training)))
+    networks = tuple(_members_of(training))
+    # Of a panel without a graph, that of the training is known.
+    graph = fitted.ensemble.graph if panel.graph_steps is None else panel.graph_steps.newest
+    ensemble = replace(fitted.ensemble, networks=networks, graph=graph)
     tail = tail_of(panel, ensemble.maker.window)
     # Followed by the networks as they were: they have not learned from the new steps.
     intervals = None if fitted.intervals is None else fitted.follow(panel, settings.lowest)

@@ -161,10 +161,22 @@ class Members:
             losses: Computes one loss per member from the outputs of the networks.
             inputs: The inputs of the networks.
         """
+        return self.step_in_parts(losses, [inputs])
+
+    def step_in_parts(
+        self, losses: Callable[[Tensor], Float[Tensor, " members"]], parts: Sequence[tuple[Any, ...]]
+    ) -> Float[Tensor, " members"]:
+        """Make one step on inputs of which the networks see one part at a time, such as windows on different graphs.
+
+        Args:
+            losses: Computes one loss per member from the outputs of all parts, one after another.
+            parts: The inputs of the networks, part by part.
+        """
         self._template.train()
         leaves = {name: view.detach().requires_grad_() for name, view in self.parameters().items()}
         with torch.enable_grad():
-            by_member = losses(self._answer(leaves, self.buffers, inputs))
+            answers = [self._answer(leaves, self.buffers, inputs) for inputs in parts]
+            by_member = losses(answers[0] if len(answers) == 1 else torch.cat(answers, dim=1))
             # Members do not meet in the sum, so its gradient is that of each of them.
             gradients = torch.autograd.grad(by_member.sum(), list(leaves.values()), materialize_grads=True)
         self._descend(torch.cat([_as_rows(gradient) for gradient in gradients], dim=1))

@@ -10,10 +10,11 @@ import difflib
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -43,6 +44,8 @@ WEIGHT_HINT = "Write a number, or leave the column out."
 SOURCE_NAMES = ("source", "src", "from", "node1", "u", "i")
 TARGET_NAMES = ("target", "dst", "to", "node2", "v", "j")
 WEIGHT_NAMES = ("weight", "w", "edge_weight", "value")
+# Names that say that edges change. A `year` may be that in which a road was built: such a column must be named.
+EDGE_TIME_NAMES = ("time", "timestamp", "datetime", "date")
 # The most characters of a name that a message shows.
 LONGEST_SHOWN = 100
 # Names of columns in which a larger number means farther away: the opposite of a weight.
@@ -66,11 +69,18 @@ def read_graph(
         direction: Whose states a node receives, see `Graph`. Default: that of a `Graph`, else `both`.
         csv_format: Separator, decimal sign and encoding of a CSV file.
     """
-    made = _make(edges, tuple(nodes), direction or "both", csv_format)
+    return make_graph(open_edges(edges, tuple(nodes), direction or "both", csv_format), nodes, direction)
+
+
+def make_graph(
+    opened: MadeGraph | Table, nodes: Sequence[str], direction: Direction | None
+) -> tuple[Graph, tuple[str, ...]]:
+    """Return the graph of opened edges, with notes. See `read_graph`."""
+    made = _read_edge_list(opened, tuple(nodes), direction or "both") if isinstance(opened, Table) else opened
     graph = made.graph if direction is None else made.graph.with_direction(direction)
     if graph.num_nodes != len(nodes):
         raise InputError(f"Expected a graph of the {len(nodes)} nodes, got one of {graph.num_nodes}.")
-    return graph, (*made.notes, *_notes_on_graph(graph, nodes))
+    return graph, (*made.notes, *notes_on_graph(graph, nodes))
 
 
 def write_edges(graph: Graph, nodes: Sequence[str], path: str | os.PathLike[str]) -> None:
@@ -87,15 +97,45 @@ def write_edges(graph: Graph, nodes: Sequence[str], path: str | os.PathLike[str]
     write_whole(Path(path), to_csv(pd.DataFrame(columns)).encode())
 
 
+# Returns the place of the column of times among the names of columns, if there is one.
+FindTime: TypeAlias = Callable[[tuple[str, ...]], int | None]
+
+
+def _no_times(names: tuple[str, ...]) -> None:
+    """Return that no column holds times."""
+
+
+def find_edge_time(names: tuple[str, ...], column: str | None = None) -> int | None:
+    """Return the place of the column of times of edges: the one that is named, or one with a usual name."""
+    return find_named(names, EDGE_TIME_NAMES if column is None else (column,))
+
+
 @dataclass(frozen=True)
-class _Made:
+class MadeGraph:
+    """A graph, and notes for the user."""
+
     graph: Graph
     notes: tuple[str, ...] = ()
 
 
-def _make(edges: Any, nodes: tuple[str, ...], direction: Direction, csv_format: CsvFormat) -> _Made:  # noqa: PLR0911
+def open_edges(  # noqa: PLR0911
+    edges: Any,
+    nodes: tuple[str, ...],
+    direction: Direction,
+    csv_format: CsvFormat,
+    find_time: FindTime = _no_times,
+) -> MadeGraph | Table:
+    """Return the table of a list of edges, and the graph of anything else that `read_graph` takes.
+
+    Args:
+        edges: As in `read_graph`.
+        nodes: Names of the nodes.
+        direction: Whose states a node receives.
+        csv_format: Separator, decimal sign and encoding of a CSV file.
+        find_time: Finds the column of times of a list of edges.
+    """
     if isinstance(edges, Graph):
-        return _Made(edges)
+        return MadeGraph(edges)
     if is_pyg_data(edges):
         return _from_pyg(edges, nodes, direction)
     if _is_networkx_graph(edges):
@@ -103,7 +143,7 @@ def _make(edges: Any, nodes: tuple[str, ...], direction: Direction, csv_format: 
     if scipy.sparse.issparse(edges) or isinstance(edges, np.ndarray):
         return _from_array(edges, direction)
     if isinstance(edges, str | os.PathLike):
-        return _read_file(check_file(edges), nodes, direction, csv_format)
+        return _open_file(check_file(edges), nodes, direction, csv_format, find_time)
     if isinstance(edges, pd.DataFrame) and {str(name) for name in edges.columns} == set(nodes):
         named = edges.set_axis([str(name) for name in edges.columns], axis=1).set_axis(map(str, edges.index), axis=0)
         return _from_array(read_named_matrix(read_table(named.rename_axis("node"), matrix_kinds), nodes), direction)
@@ -112,19 +152,23 @@ def _make(edges: Any, nodes: tuple[str, ...], direction: Direction, csv_format: 
             "Expected edges as a file, a frame, a matrix, a networkx graph, PyG data or a Graph, got "
             f"{name_kind(edges)}. Make a Graph of it."
         )
-    return _read_edge_list(read_table(edges, _edge_kinds), nodes, direction)
+    return read_table(edges, partial(_edge_kinds, find_time=find_time))
 
 
-def _read_file(path: Path, nodes: tuple[str, ...], direction: Direction, csv_format: CsvFormat) -> _Made:
+def _open_file(
+    path: Path, nodes: tuple[str, ...], direction: Direction, csv_format: CsvFormat, find_time: FindTime
+) -> MadeGraph | Table:
     if path.suffix in (".npz", ".npy"):
         return _from_array(load_matrix(path), direction)
     if is_parquet(path):
-        return _read_edge_list(read_table(path, _edge_kinds), nodes, direction)
-    return _read_csv(path, nodes, direction, csv_format)
+        return read_table(path, partial(_edge_kinds, find_time=find_time))
+    return _open_csv(path, nodes, direction, csv_format, find_time)
 
 
-def _read_csv(path: Path, nodes: tuple[str, ...], direction: Direction, csv_format: CsvFormat) -> _Made:
-    """Read a matrix or a list of edges; the first lines tell which it is."""
+def _open_csv(
+    path: Path, nodes: tuple[str, ...], direction: Direction, csv_format: CsvFormat, find_time: FindTime
+) -> MadeGraph | Table:
+    """Open a matrix or a list of edges; the first lines tell which it is."""
     _, first = peek_csv(path, csv_format, has_header=False)
     header = tuple(cell.strip() for cell in first.rows[0])
     if find_named(header, SOURCE_NAMES) is None or find_named(header, TARGET_NAMES) is None:
@@ -133,8 +177,8 @@ def _read_csv(path: Path, nodes: tuple[str, ...], direction: Direction, csv_form
         if len(header) == len(nodes) and looks_like_matrix(first, nodes):
             return _from_array(read_plain_matrix(path, nodes, csv_format), direction)
     has_header = _has_names(header, nodes, path)
-    table = read_table(path, _edge_kinds, csv_format, has_header=has_header, number_hint=WEIGHT_HINT)
-    return _read_edge_list(table, nodes, direction)
+    kinds = partial(_edge_kinds, find_time=find_time)
+    return read_table(path, kinds, csv_format, has_header=has_header, number_hint=WEIGHT_HINT)
 
 
 def _has_names(header: tuple[str, ...], nodes: tuple[str, ...], path: Path) -> bool:
@@ -150,15 +194,15 @@ def _has_names(header: tuple[str, ...], nodes: tuple[str, ...], path: Path) -> b
     return False
 
 
-def _from_array(matrix: Any, direction: Direction) -> _Made:
+def _from_array(matrix: Any, direction: Direction) -> MadeGraph:
     if isinstance(matrix, np.ma.MaskedArray):
         matrix = matrix.filled(0)
     graph = Graph.from_scipy(matrix, direction)
     num_loops = int(np.count_nonzero(matrix.diagonal()))
-    return _Made(graph, _notes_on_loops(num_loops, graph.num_edges + num_loops, "the matrix"))
+    return MadeGraph(graph, _notes_on_loops(num_loops, graph.num_edges + num_loops, "the matrix"))
 
 
-def _from_pyg(data: Data, nodes: tuple[str, ...], direction: Direction) -> _Made:
+def _from_pyg(data: Data, nodes: tuple[str, ...], direction: Direction) -> MadeGraph:
     graph = Graph.from_pyg(data, direction)
     names = data.get("node_names")
     if names is not None and set(names) == set(nodes):
@@ -168,26 +212,34 @@ def _from_pyg(data: Data, nodes: tuple[str, ...], direction: Direction) -> _Made
         weights = graph.edge_weight if graph.is_weighted else None
         graph = Graph(places[graph.edge_index.numpy()], graph.num_nodes, weights, direction)
     num_loops = int((data.edge_index[0] == data.edge_index[1]).sum())
-    return _Made(graph, _notes_on_loops(num_loops, data.edge_index.shape[1], "the PyG data"))
+    return MadeGraph(graph, _notes_on_loops(num_loops, data.edge_index.shape[1], "the PyG data"))
 
 
-def _edge_kinds(start: TableStart) -> list[Kind]:
-    weight = _find_columns(start).weight
+def _edge_kinds(start: TableStart, find_time: FindTime) -> list[Kind]:
+    weight = find_columns(start, find_time(start.names)).weight
     return ["number" if position == weight else "text" for position in range(len(start.names))]
 
 
 @dataclass(frozen=True)
-class _EdgeColumns:
+class EdgeColumns:
+    """The columns of a list of edges, and notes on how they were found."""
+
     source: int
     target: int
     weight: int | None
     notes: tuple[str, ...] = ()
 
 
-def _find_columns(start: TableStart) -> _EdgeColumns:
-    """The columns of sources, targets and weights, found by name, or else the first, second and (numeric) third."""
+def find_columns(start: TableStart, time: int | None = None) -> EdgeColumns:
+    """Return the columns of sources, targets and weights, found by name, or else the first, second and numeric third.
+
+    Args:
+        start: The first rows of the table.
+        time: The column of times, if there is one, which is none of them.
+    """
     names = start.names
     source, target, weight = (find_named(names, usual) for usual in (SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAMES))
+    weight = None if weight == time else weight
     if source is None or target is None:
         if len(names) > 3:
             raise InputError(
@@ -196,7 +248,7 @@ def _find_columns(start: TableStart) -> _EdgeColumns:
             )
         source, target = 0, 1
     notes: tuple[str, ...] = ()
-    if weight is None and len(names) == 3 and {source, target} == {0, 1}:
+    if weight is None and len(names) == 3 and {source, target} == {0, 1} and time != 2:
         is_named = not names[2].isdigit()
         if start.holds_numbers(2) or not is_named:
             weight, notes = 2, (f"The column {names[2]!r} was taken for the weights.",) if is_named else ()
@@ -207,20 +259,35 @@ def _find_columns(start: TableStart) -> _EdgeColumns:
             f"Expected weights, larger for nodes that are closer, got a column {names[weight]!r}. Turn distances into "
             "weights first, for example by exp(-(d / d_typical)^2), or leave the column out."
         )
-    return _EdgeColumns(source, target, weight, notes)
+    return EdgeColumns(source, target, weight, notes)
 
 
-def _read_edge_list(table: Table, nodes: tuple[str, ...], direction: Direction) -> _Made:
+@dataclass(frozen=True, eq=False)
+class EdgeList:
+    """The edges of a table, by the places of their nodes, with their weights, if any, and notes on the columns."""
+
+    ends: Int[np.ndarray, "2 edges"]
+    weights: Float[np.ndarray, " edges"] | None
+    notes: tuple[str, ...]
+
+
+def read_edge_list(table: Table, nodes: tuple[str, ...], time: int | None = None) -> EdgeList:
+    """Read the sources, targets and weights of a table. `time` is its column of times, if it has one."""
     if len(table.names) < 2:
         raise InputError(f"Expected columns source and target in {table.source}, got {', '.join(table.names)}.")
-    found = _find_columns(table.start)
+    found = find_columns(table.start, time)
     edges = np.stack([_find_nodes(table, column, nodes) for column in (found.source, found.target)])
     weights = None
     if found.weight is not None:
         weights = table.numbers(found.weight)
         _check_weights(weights, table, table.names[found.weight])
-    notes = _notes_on_edges(edges, len(nodes), table.source, weights is not None)
-    return _Made(Graph(edges, len(nodes), weights, direction), (*found.notes, *notes))
+    return EdgeList(edges, weights, found.notes)
+
+
+def _read_edge_list(table: Table, nodes: tuple[str, ...], direction: Direction) -> MadeGraph:
+    listed = read_edge_list(table, nodes)
+    notes = notes_on_edges(listed.ends, len(nodes), table.source, listed.weights is not None)
+    return MadeGraph(Graph(listed.ends, len(nodes), listed.weights, direction), (*listed.notes, *notes))
 
 
 def _find_nodes(table: Table, column: int, nodes: tuple[str, ...]) -> Int[np.ndarray, " edges"]:
@@ -237,9 +304,10 @@ def _find_nodes(table: Table, column: int, nodes: tuple[str, ...]) -> Int[np.nda
     return found
 
 
-def _notes_on_edges(
+def notes_on_edges(
     edges: Int[np.ndarray, "2 edges"], num_nodes: int, origin: str, is_weighted: bool
 ) -> tuple[str, ...]:
+    """Return notes on edges from a node to itself, and on those that are listed more than once."""
     notes = list(_notes_on_loops(int((edges[0] == edges[1]).sum()), edges.shape[1], origin))
     num_repeated = edges.shape[1] - len(np.unique(edges[0] * num_nodes + edges[1]))
     if num_repeated:
@@ -254,7 +322,8 @@ def _notes_on_loops(num_loops: int, num_edges: int, origin: str) -> tuple[str, .
     return (f"Edges from a node to itself are left out: {num_loops} of {num_edges} in {origin}.",)
 
 
-def _notes_on_graph(graph: Graph, nodes: Sequence[str]) -> tuple[str, ...]:
+def notes_on_graph(graph: Graph, nodes: Sequence[str]) -> tuple[str, ...]:
+    """Return a note if the graph has no edges, or some nodes have none."""
     if graph.num_edges == 0:
         return ("The graph has no edges.",)
     linked = set(graph.edge_index.unique().tolist())
@@ -268,7 +337,7 @@ def _is_networkx_graph(edges: object) -> TypeGuard[networkx.Graph]:
     return module is not None and isinstance(edges, module.Graph)
 
 
-def _from_networkx(graph: networkx.Graph, nodes: tuple[str, ...], direction: Direction) -> _Made:
+def _from_networkx(graph: networkx.Graph, nodes: tuple[str, ...], direction: Direction) -> MadeGraph:
     """Match nodes by name: the graph may have them in another order, and lack some."""
     import networkx
 
@@ -281,7 +350,7 @@ def _from_networkx(graph: networkx.Graph, nodes: tuple[str, ...], direction: Dir
     ordered.add_nodes_from(nodes)
     ordered.add_edges_from(complete.edges(data=True))
     notes = _notes_on_loops(networkx.number_of_selfloops(ordered), ordered.number_of_edges(), "the networkx graph")
-    return _Made(Graph.from_networkx(ordered, direction), notes)
+    return MadeGraph(Graph.from_networkx(ordered, direction), notes)
 
 
 def _check_weights(weights: Float[np.ndarray, " edges"], table: Table, name: str) -> None:

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -78,6 +79,7 @@ def read_panel(
     time_zone: str | None = None,
     time_format: str | None = None,
     direction: Direction | None = None,
+    edge_time: str | None = None,
     csv_format: CsvFormat = PLAIN_CSV,
 ) -> Panel:
     """Read series on a graph from files or frames.
@@ -86,7 +88,9 @@ def read_panel(
         series: A CSV or Parquet file, or a pandas or polars frame. Wide (a column of times, then one column per node)
             or long (columns for node, time and value).
         edges: The graph: a CSV file or frame of edges (`source, target[, weight]`), an adjacency matrix (CSV, npz,
-            array, SciPy), a networkx graph, PyG data or a `Graph`. See `read_graph`.
+            array, SciPy), a networkx graph, PyG data or a `Graph`. See `read_graph`. If edges change, a list of graphs,
+            one per step, or edges with a column of times (`time`, `timestamp`, `datetime` or `date`): those listed at a
+            time hold from that step on, until the next time at which edges are listed.
         time: Column of times. Default: a column with a usual name (`time`, `date`, ...), else the first one.
         node: Column of node names, for a long table. Default: a column with a usual name (`node`, `id`, ...).
         value: Column(s) of a long table to forecast. Default: a column with a usual name (`value`, `y`, `target`), else
@@ -97,6 +101,7 @@ def read_panel(
             zone, other times are converted to it.
         time_format: How times are written, for example %d/%m/%Y, if the table does not show it.
         direction: Whose states a node receives, see `Graph`. Default: that of a `Graph`, else `both`.
+        edge_time: Column of times of the edges, if it has another name.
         csv_format: Separator, decimal sign and encoding of CSV files.
     """
     said = _Said(time, node, _as_tuple(value), _as_tuple(exogenous))
@@ -110,15 +115,52 @@ def read_panel(
     if table.columns.num_rows == 0:
         raise InputError(f"Expected rows in {table.source}, got only a header.")
     roles = _find_roles(table.start, table.date_columns, said)
-    times = _TimeColumn(table, roles.time, time_format, time_zone, csv_format.decimal)
+    times = TimeColumn(table, roles.time, time_format, time_zone, csv_format.decimal)
     panel = _read_wide(table, roles, times) if roles.node is None else _read_long(table, roles, times, roles.node)
     if edges is None:
         return panel
-    # Only now: it imports torch.
-    from tdegnn.data.graphs.edges import read_graph
+    return add_edges(
+        panel,
+        edges,
+        direction=direction,
+        edge_time=edge_time,
+        time_format=time_format,
+        time_zone=time_zone,
+        csv_format=csv_format,
+    )
 
-    graph, notes = read_graph(edges, panel.nodes, direction=direction, csv_format=csv_format)
-    return panel.with_graph(graph, notes)
+
+def add_edges(
+    panel: Panel,
+    edges: Any,
+    *,
+    direction: Direction | None = None,
+    edge_time: str | None = None,
+    time_format: str | None = None,
+    time_zone: str | None = None,
+    csv_format: CsvFormat = PLAIN_CSV,
+) -> Panel:
+    """Return series on the graph of these edges, or on their graphs if edges change. See `read_panel`."""
+    # Only now: it imports torch.
+    from tdegnn.data.graphs.edges import find_edge_time, make_graph, open_edges
+
+    if isinstance(edges, list | tuple):
+        if edge_time is not None or direction is not None:
+            what = "a column of times" if edge_time is not None else "a direction"
+            raise InputError(f"Expected a table of edges for {what}, got a list of graphs. Leave it out.")
+        return panel.with_graph(edges)
+    find_time = partial(find_edge_time, column=edge_time)
+    opened = open_edges(edges, panel.nodes, direction or "both", csv_format, find_time)
+    column = find_time(opened.names) if isinstance(opened, Table) else None
+    if column is None or not isinstance(opened, Table):
+        if edge_time is not None:
+            came = f"the columns {list_some(opened.names)}" if isinstance(opened, Table) else "a graph"
+            raise InputError(f"Expected edges with a column {edge_time!r}, got {came}. Correct its name.")
+        return panel.with_graph(*make_graph(opened, panel.nodes, direction))
+    from tdegnn.data.graphs.edge_times import read_edge_times
+
+    times = TimeColumn(opened, column, time_format, time_zone, csv_format.decimal)
+    return panel.with_graph_steps(*read_edge_times(times, panel, direction or "both"))
 
 
 def write_series(panel: Panel, path: str | os.PathLike[str], layout: Layout = "long") -> None:
@@ -241,7 +283,7 @@ def _position(name: str, names: Sequence[str]) -> int:
 
 
 @dataclass(frozen=True)
-class _TimeColumn:
+class TimeColumn:
     """The column of times of a table, and how to read it."""
 
     table: Table
@@ -282,6 +324,7 @@ class _TimeColumn:
 
     @property
     def name(self) -> str:
+        """Name of the column."""
         return self.table.names[self.column]
 
     def _read_texts(self, texts: list[str], rows: Int[np.ndarray, " rows"]) -> pd.Index:
@@ -296,7 +339,7 @@ class _TimeColumn:
             raise InputError(f"Expected a time in every row, got none in {place}. Remove the row, or write the time.")
 
 
-def _read_wide(table: Table, roles: _Roles, times: _TimeColumn) -> Panel:
+def _read_wide(table: Table, roles: _Roles, times: TimeColumn) -> Panel:
     rows = np.arange(table.columns.num_rows)
     check_cost = _cost_check(table)
     check_cost(len(rows), 0)
@@ -309,7 +352,7 @@ def _read_wide(table: Table, roles: _Roles, times: _TimeColumn) -> Panel:
     return Panel(values, regular.times, nodes, name=_as_text(table.stem)).looked_at((*roles.notes, *regular.notes))
 
 
-def _read_long(table: Table, roles: _Roles, times: _TimeColumn, node_column: int) -> Panel:
+def _read_long(table: Table, roles: _Roles, times: TimeColumn, node_column: int) -> Panel:
     check_cost = _cost_check(table)
     nodes = table.texts(node_column)
     check_cost(len(nodes.dictionary), 0)

@@ -144,6 +144,8 @@ class RidgeContender(ClassicalContender):
         per: `"all"`: all nodes share their weights (the default). `"node"`: each node has its own.
     """
 
+    needs_one_graph = True
+
     def __init__(self, per: Per = "all") -> None:
         self.per = per
 
@@ -160,6 +162,8 @@ class BoostedContender(ClassicalContender):
         learning_rate: How much of its forecast each tree adds. Default: 0.1.
         num_leaves: Maximum number of leaves of a tree. Default: 31.
     """
+
+    needs_one_graph = True
 
     def __init__(self, num_rounds: int = 300, learning_rate: float = 0.1, num_leaves: int = 31) -> None:
         # Refuses wrong settings, and a missing package.

@@ -87,6 +87,8 @@ class Contender(ABC):
 
     # Whether a method makes no sense for series without seasons.
     needs_season: bool = False
+    # Whether a method cannot follow edges that change.
+    needs_one_graph: bool = False
 
     @abstractmethod
     def fit(self, task: ContenderTask) -> FittedContender:
