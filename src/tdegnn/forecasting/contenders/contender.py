@@ -87,6 +87,8 @@ class Contender(ABC):
 
     # Whether a method makes no sense for series without seasons.
     needs_season: bool = False
+    # Whether it needs dates, of which hours or weekdays can be told apart.
+    needs_calendar: bool = False
 
     @abstractmethod
     def fit(self, task: ContenderTask) -> FittedContender:
