@@ -156,7 +156,7 @@ def test_the_help_shows_defaults_that_depend_on_the_states():
         assert shown[name] == str(getattr(kinds[0], ARGUMENTS.get(name, name)))
     limits = f"{FEWEST_STEPS} to {MOST_STEPS} by the length of the series"
     assert shown["steps"] == f"{limits}, on physical states {kinds[1].num_steps}"
-    assert (shown["patience"], kinds[0].patience, kinds[1].patience) == ("never", None, None)
+    assert (shown["patience"], kinds[1].patience) == (f"{kinds[0].patience}, on physical states never", None)
 
 
 def test_the_names_of_options_are_those_of_the_forecaster():
@@ -701,14 +701,17 @@ def test_a_backtest_says_which_orders_were_taken(run):
 
 
 @pytest.mark.slow
-def test_counts_end_at_zero_where_the_user_says_so(run, tmp_path):
+def test_counts_end_at_zero_unless_the_user_says_otherwise(run, tmp_path):
     options = ("--window", "4", "--horizon", "2", "--coverage", "0.9")
-    code, printed, _ = run("fit", SERIES, *EDGES, *SMALL, *options, "--out", tmp_path / "free")
-    assert (code, "If there can be nothing below 0, pass --lowest 0." in printed) == (0, True)
-    code, printed, _ = run("fit", SERIES, *EDGES, *SMALL, *options, "--lowest", "0", "--out", tmp_path / "run")
+    code, printed, _ = run("fit", SERIES, *EDGES, *SMALL, *options, "--out", tmp_path / "usual")
+    assert (code, "goes below 0. Pass --lowest for another limit." in printed) == (0, True)
+    code, printed, _ = run("fit", SERIES, *EDGES, *SMALL, *options, "--lowest", "-99", "--out", tmp_path / "free")
     assert (code, "below 0" in printed) == (0, False)
-    run("predict", tmp_path / "run", "--out", tmp_path / "forecast.csv")
-    assert pd.read_csv(tmp_path / "forecast.csv")["low"].min() >= 0
+    ends = {}
+    for name in ("usual", "free"):
+        run("predict", tmp_path / name, "--out", tmp_path / f"{name}.csv")
+        ends[name] = pd.read_csv(tmp_path / f"{name}.csv")["low"].min()
+    assert ends["free"] < 0 == ends["usual"]
 
 
 # Explanations.

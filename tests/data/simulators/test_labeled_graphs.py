@@ -37,7 +37,7 @@ def test_features_are_as_far_apart_as_asked():
 def test_classes_have_their_shares_and_all_exist():
     drawn = simulate_labels(1000, 3, 1, shares=(0.8, 0.15, 0.05))
     assert np.bincount(drawn.labels) / 1000 == pytest.approx([0.8, 0.15, 0.05], abs=0.04)
-    assert set(simulate_labels(5, 5, 0, shares=(1, 1, 1, 1, 1e-9)).labels) == {*range(5)}
+    assert set(simulate_labels(5, 5, 0, shares=(1.0, 1.0, 1.0, 1.0, 1e-9)).labels) == {*range(5)}
 
 
 def test_a_seed_is_one_graph():
@@ -50,7 +50,6 @@ def test_a_seed_is_one_graph():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (dict(neighbors="far"), "neighbors to be one of own, next, any, got 'far'"),
         (dict(shares=(0.5, 0.2, 0.3)), "Expected 2 shares above 0, one per class, got"),
         (dict(distance=np.nan), "distance"),
     ],

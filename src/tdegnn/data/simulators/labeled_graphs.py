@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 from jaxtyping import Float, Int64
 
-from tdegnn.errors import InputError, check_choice, check_count, check_finite
+from tdegnn.errors import InputError, check_count, check_finite
 from tdegnn.graph import Direction, Graph
 
 NeighborRule: TypeAlias = Literal["own", "next", "any"]
@@ -65,7 +65,6 @@ def simulate_labels(
     check_count(num_nodes=num_nodes, num_classes=num_classes, degree=degree, num_features=num_features)
     check_count(minimum=0, seed=seed)
     check_finite(distance=distance, agreement=agreement)
-    check_choice(get_args(NeighborRule), neighbors=neighbors)
     if shares is not None and (len(shares) != num_classes or min(shares) <= 0):
         raise InputError(f"Expected {num_classes} shares above 0, one per class, got {list(shares)}.")
     draw = np.random.default_rng(seed)
