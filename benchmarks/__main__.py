@@ -21,6 +21,7 @@ MODULES = (
     "attention_cost",
     "command_line",
     "data_loading",
+    "killed_fit",
     "large_panels",
     "node_training",
     "operators",

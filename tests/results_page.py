@@ -19,6 +19,7 @@ from tdegnn.experiments.records import read_lines
 from tdegnn.experiments.series_rows import SERIES_LINES
 from tdegnn.experiments.table1 import DATASETS, FIXED, LEARNED, SYSTEMS, summarize
 from tests.best_page import renew_searched
+from tests.defaults_page import renew_generated
 from tests.markdown import as_table, heading, put_into_page
 from tests.operators_page import renew_operators
 from tests.series_page import renew_series_search
@@ -191,6 +192,7 @@ def renew(page):
     page = put_into_page(page, "best row", render_best(cells))
     page = put_into_page(page, "gain", render_gains(cells))
     page = renew_searched(page, LINES.parent)
+    page = renew_generated(page, LINES.parent)
     page = renew_traffic(page, LINES.parent / "traffic.jsonl")
     page = renew_series_search(page, LINES.parent / "table2_searched.jsonl")
     page = renew_operators(page, LINES.parent / "operators_h200.json")

@@ -109,6 +109,43 @@ def test_the_page_on_speed_has_the_numbers_of_large_panels():
     assert f"takes {1000 * by_name['a forecast of 207 nodes x 12 steps, two threads']:.0f} ms" in page
 
 
+def test_the_default_classifier_is_not_behind_the_features_alone_or_3000_steps_on_ten_graphs():
+    from tdegnn.experiments.ten_graphs import DEFAULT, FEATURES, GRAPH_LINES, GRAPHS, LONG, compare
+
+    found = read_lines(RESULTS / "ten_graphs.jsonl", GRAPH_LINES)
+    assert len(GRAPHS) == 10
+    for name in GRAPHS:
+        over_features, over_long = (compare(found, name, other) for other in (FEATURES, LONG))
+        assert over_features.num_seeds >= 3, name
+        assert over_features.gain >= -1, name
+        assert over_long.gain >= -1, name
+    assert {line["score"] for line in found} == {"accuracy", "roc-auc"}
+    assert all(line["steps"] == 3000 for line in found if line["system"] == LONG)
+    assert all(line.keys() >= {"protocol", "seed", "versions", "device"} for line in found)
+    assert {line["network"] for line in found if line["system"] == DEFAULT} >= {"alone", "diffusion"}
+
+
+def test_forecasts_of_hourly_counts_are_near_the_true_rate_and_intervals_hold_among_positive_counts():
+    from tdegnn.experiments.hourly_counts import COUNT_LINES, summarize_counts
+
+    found = read_lines(RESULTS / "hourly_counts.jsonl", COUNT_LINES)
+    means = summarize_counts(found)
+    assert means["seeds"] >= 3
+    for numbers in (means, *found):
+        assert numbers["error_ratio"] <= 1.05
+        assert 0.88 <= numbers["coverage"] <= 0.92
+        assert 0.86 <= numbers["coverage_of_positive"] <= 0.94
+        assert numbers["zeros"] > 0.75
+    assert all(line["lowest_end"] >= 0 and line["intervals"] == "auto: counts" for line in found)
+    assert all(line.keys() >= {"protocol", "seed", "versions", "device"} for line in found)
+
+
+def test_a_large_fit_shows_itself_and_can_be_killed():
+    measured = json.loads((RESULTS / "killed_fit.json").read_text())["lines"]
+    assert [line["goal"] for line in measured] == [5.0, 5.0, 0.0]
+    assert all(line["met"] for line in measured)
+
+
 def test_searched_rows_of_table_two_are_as_its_readme_says():
     from tdegnn.experiments.series_search import NUM_CONFIGS, ROW, SEARCHED_LINES, SYSTEMS, TRIAL, summarize_searched
 

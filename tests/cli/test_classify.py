@@ -203,7 +203,16 @@ def test_own_files_are_learned_and_predicted(run, files, tmp_path):
     folder, out = tmp_path / "run", tmp_path / "predictions.csv"
     code, printed, complaint = run("classify", *files, *SMALL, "--out", folder)
     assert (code, complaint) == (0, "")
-    for line in ("Accuracy on 3 classes", "the network", "kernel ridge", "best step", "c (mean", "Run folder:"):
+    for line in (
+        "Accuracy on 3 classes",
+        "the network",
+        "logistic regression",
+        "a perceptron",
+        "kernel ridge",
+        "best step",
+        "c (mean",
+        "Run folder:",
+    ):
         assert line in printed
     assert len((folder / METRICS).read_text().splitlines()) == 4
     code, printed, _ = run("predict", folder, "--out", out)

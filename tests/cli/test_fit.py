@@ -28,8 +28,10 @@ from tdegnn.cli.forecaster_options import (
 )
 from tdegnn.cli.forecaster_options import LOSSES as LOSS_NAMES
 from tdegnn.cli.options import RULES, DeviceOption, SystemOption, rule_argument
+from tdegnn.cli.series import read_series
 from tdegnn.core.rules import COEFFICIENTS, SYSTEMS
 from tdegnn.data.panel import Panel
+from tdegnn.data.simulators.hourly_counts import simulate_hourly_counts
 from tdegnn.data.tables.series import read_panel, write_series
 from tdegnn.forecasting.forecaster import Forecaster
 from tdegnn.forecasting.linear_skip import SKIPS
@@ -154,7 +156,7 @@ def test_the_help_shows_defaults_that_depend_on_the_states():
         assert shown[name] == str(getattr(kinds[0], ARGUMENTS.get(name, name)))
     limits = f"{FEWEST_STEPS} to {MOST_STEPS} by the length of the series"
     assert shown["steps"] == f"{limits}, on physical states {kinds[1].num_steps}"
-    assert (shown["patience"], kinds[0].patience, kinds[1].patience) == ("never", None, None)
+    assert (shown["patience"], kinds[1].patience) == (f"{kinds[0].patience}, on physical states never", None)
 
 
 def test_the_names_of_options_are_those_of_the_forecaster():
@@ -286,7 +288,7 @@ def test_fit_prints_errors_beside_naive_ones(run, tmp_path):
     code, out, err = run("fit", SERIES, *EDGES, *SMALL, "--window", "5", "--order", "3", "--out", tmp_path / "run")
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert "held-out forecasts of 4 steps" in lines[0]
+    assert lines[0].endswith(" held-out forecasts of 4 steps, by which the best step was chosen")
     for name in ("the forecaster", *NAIVE, "best step", "largest root", "intervals "):
         assert any(line.startswith(name) for line in lines)
     assert any(line.split() == ["window", "5"] for line in lines)
@@ -297,6 +299,73 @@ def test_fit_prints_errors_beside_naive_ones(run, tmp_path):
     assert lines[-1].endswith(f"Run folder: {tmp_path / 'run'}/")
 
 
+@pytest.fixture
+def hourly(tmp_path):
+    counts = simulate_hourly_counts(num_nodes=4, num_weeks=3, seed=0).panel
+    write_series(counts, tmp_path / "counts.csv")
+    return tmp_path / "counts.csv"
+
+
+@pytest.mark.slow
+def test_the_headline_speaks_of_steps_that_chose_nothing(run, hourly, tmp_path):
+    code, out, err = run("fit", hourly, *SMALL, "--window", "4", "--horizon", "2", "--out", tmp_path / "run")
+    lines = out.splitlines()
+    assert (code, err) == (0, "")
+    assert re.fullmatch(r"Errors of \d+ held-out forecasts of 2 steps, which chose nothing", lines[0])
+    assert any(line.startswith("the mean by hour and weekday ") for line in lines)
+    assert any(
+        "so no forecast and no interval goes below 0. Pass --lowest for another limit." in line for line in lines
+    )
+    assert lines[-1].startswith("On held-out steps that chose nothing, the forecaster is ")
+
+
+@pytest.mark.slow
+def test_the_calendar_can_be_left_out(run, hourly, tmp_path):
+    command = ("fit", hourly, *SMALL, "--window", "4", "--horizon", "2", "--json", "--out")
+    with_it, without = (
+        json.loads(run(*command, tmp_path / option, f"--{option}")[1]) for option in ("calendar", "no-calendar")
+    )
+    assert {"the last season", "the mean by hour and weekday"} <= {*with_it["held_out"]}
+    assert not {"the last season", "the mean by hour and weekday"} & {*without["held_out"]}
+    message = complains(run, "fit", hourly, "--states", "physical", "--no-calendar")
+    assert "Expected no --calendar with physical states, which see only the series that is forecast" in message
+
+
+@pytest.mark.slow
+def test_the_folder_and_a_line_come_while_a_table_is_read(monkeypatch, run, hourly, tmp_path):
+    folders = []
+
+    def read_slowly(*given):
+        folders.append([*(tmp_path / "runs" / "one").iterdir()])
+        time.sleep(0.5)
+        return read_series(*given)
+
+    monkeypatch.setattr("tdegnn.cli.output.FIRST_LINE", 0.05)
+    monkeypatch.setattr(sys.modules["tdegnn.cli.fit"], "read_series", read_slowly)
+    command = ("fit", hourly, *SMALL, "--window", "4", "--horizon", "2", "--out", tmp_path / "runs" / "one")
+    code, _, err = run(*command)
+    assert (code, folders) == (0, [[]])
+    assert re.match(r"reading tables \(\d+ s\)\n", err)
+    # What cannot be written to is said before anything is read.
+    assert "with a finished training. Add --resume or" in complains(run, *command)
+    assert len(folders) == 1
+
+
+@pytest.mark.slow
+def test_a_wrong_table_leaves_no_folder_and_a_killed_reader_blocks_nothing(monkeypatch, run, hourly, tmp_path):
+    command = ("fit", hourly, *SMALL, "--window", "4", "--horizon", "2", "--out", tmp_path / "runs" / "one")
+    wrong = tmp_path / "wrong.csv"
+    wrong.write_text("time,a\n2024-01-01,x\n")
+    complains(run, "fit", wrong, *command[2:])
+    assert not (tmp_path / "runs").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules["tdegnn.cli.fit"], "read_series", interrupt)
+        assert run(*command)[0] == 130
+    assert not (tmp_path / "runs").exists()
+    (tmp_path / "runs" / "one").mkdir(parents=True)  # as a killed process leaves it
+    assert run(*command, "--resume")[0] == 0
+
+
 @pytest.mark.slow
 def test_fit_as_json_and_attention(run, tmp_path):
     options = ("--coefficients", "TDE-GNN_A", "--window", "4", "--horizon", "2", "--coverage", "0.8", "--season", "13")
@@ -305,7 +374,7 @@ def test_fit_as_json_and_attention(run, tmp_path):
     facts = json.loads(out)
     assert code == 0
     assert (facts["window"], facts["horizon"], facts["best_step"] <= 12) == (4, 2, True)
-    assert list(facts["held_out"]) == ["steps", "forecaster", *NAIVE]
+    assert list(facts["held_out"]) == ["steps", "chose_nothing", "forecaster", *NAIVE]
     assert sum(facts["coefficients"]) == pytest.approx(1, abs=1e-5)
     assert facts["notes"][0] == "0.6% of the values are missing."
     model = Forecaster.load(tmp_path / "run")
@@ -632,14 +701,17 @@ def test_a_backtest_says_which_orders_were_taken(run):
 
 
 @pytest.mark.slow
-def test_counts_end_at_zero_where_the_user_says_so(run, tmp_path):
+def test_counts_end_at_zero_unless_the_user_says_otherwise(run, tmp_path):
     options = ("--window", "4", "--horizon", "2", "--coverage", "0.9")
-    code, printed, _ = run("fit", SERIES, *EDGES, *SMALL, *options, "--out", tmp_path / "free")
-    assert (code, "If there can be nothing below 0, pass --lowest 0." in printed) == (0, True)
-    code, printed, _ = run("fit", SERIES, *EDGES, *SMALL, *options, "--lowest", "0", "--out", tmp_path / "run")
+    code, printed, _ = run("fit", SERIES, *EDGES, *SMALL, *options, "--out", tmp_path / "usual")
+    assert (code, "goes below 0. Pass --lowest for another limit." in printed) == (0, True)
+    code, printed, _ = run("fit", SERIES, *EDGES, *SMALL, *options, "--lowest", "-99", "--out", tmp_path / "free")
     assert (code, "below 0" in printed) == (0, False)
-    run("predict", tmp_path / "run", "--out", tmp_path / "forecast.csv")
-    assert pd.read_csv(tmp_path / "forecast.csv")["low"].min() >= 0
+    ends = {}
+    for name in ("usual", "free"):
+        run("predict", tmp_path / name, "--out", tmp_path / f"{name}.csv")
+        ends[name] = pd.read_csv(tmp_path / f"{name}.csv")["low"].min()
+    assert ends["free"] < 0 == ends["usual"]
 
 
 # Explanations.

@@ -252,3 +252,5 @@ def test_wrong_requests_are_explained():
     numbered = Panel.from_array(panel.values)
     with pytest.raises(InputError, match="Expected a season for 'season', got series without one"):
         model.backtest(numbered, against=["season"])
+    with pytest.raises(InputError, match="Expected dates over at least two days or weeks for 'calendar', got none."):
+        model.backtest(numbered, against=["calendar"])

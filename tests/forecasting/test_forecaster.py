@@ -124,16 +124,25 @@ def test_several_targets_have_a_column_for_their_names():
 def test_counts_are_not_forecast_below_zero(tmp_path):
     counts = make_panel(np.random.default_rng(0).poisson(0.3, (STEPS, NODES)).astype(float))
     settings = SMALL | dict(horizon=2)
-    free = Forecaster(**settings).fit(counts)
+    free = Forecaster(**settings, lowest=-100).fit(counts)
     assert free.predict().low.min() < 0
-    assert [note for note in free.notes_ if note.endswith("If there can be nothing below 0, pass lowest=0.")]
+    Forecaster(**settings).fit(counts, run=tmp_path / "by itself")
     bounded = Forecaster(**settings, lowest=0).fit(counts, run=tmp_path / "run")
+    unasked = Forecaster.load(tmp_path / "by itself").predict(6)
+    np.testing.assert_array_equal(unasked.low, bounded.predict(6).low)
     for model in (bounded, Forecaster.load(tmp_path / "run")):
         forecast = model.predict(6)
         assert forecast.values.min() >= 0
         assert np.nanmin(forecast.low) == 0
         assert not any("below 0" in note for note in model.notes_)
     np.testing.assert_array_equal(forecast.values[:2], np.maximum(free.predict().values, 0))
+
+
+@pytest.mark.slow
+def test_intervals_below_zero_have_a_note_if_nothing_below_it_was_observed():
+    values = np.random.default_rng(0).exponential(0.3, (STEPS, NODES))
+    model = Forecaster(**SMALL).fit(make_panel(values))
+    assert [note for note in model.notes_ if note.endswith("If there can be nothing below 0, pass lowest=0.")]
 
 
 @pytest.mark.slow
@@ -568,7 +577,7 @@ def test_a_backtest_is_what_would_have_been_forecast(fitted):
     before = fitted.predict().values
     backtest = fitted.backtest(PANEL, num_folds=2, stride=3, refit=True, on_method=told.append)
     np.testing.assert_array_equal(fitted.predict().values, before)
-    methods = [OURS, "mean", "last", "season"]
+    methods = [OURS, "mean", "last", "season", "calendar"]
     assert told == 2 * methods
     table = backtest.by_origin().set_index(["method", "fold"])
     for fold, origin in enumerate((STEPS - 5, STEPS - 2)):
@@ -577,6 +586,7 @@ def test_a_backtest_is_what_would_have_been_forecast(fitted):
             "mean": known.values.mean(axis=0),
             "last": known.values[-1],
             "season": PANEL.values[origin - 7 : origin - 5],
+            "calendar": np.stack([known.values[step % 7 :: 7].mean(axis=0) for step in (origin, origin + 1)]),
             OURS: clone(fitted).fit(known).predict().values,
         }
         for name, forecast in by_hand.items():

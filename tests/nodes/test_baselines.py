@@ -86,7 +86,7 @@ def test_a_standard_error_is_that_of_the_formula():
     draw = np.random.default_rng(1)
     labels = draw.integers(0, 2, 4000)
     outputs = np.where(draw.random((4000, 1)) < 0.8, np.eye(2)[labels], np.eye(2)[1 - labels])
-    error = baselines._standard_error(Classification(torch.as_tensor(labels)), outputs, np.ones(4000, dtype=bool))
+    error = baselines.standard_error(Classification(torch.as_tensor(labels)), outputs, np.ones(4000, dtype=bool))
     assert error == pytest.approx(np.sqrt(0.8 * 0.2 / 4000), rel=0.5)
 
 

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from tdegnn import InputError
-from tdegnn.runs.run_folder import Checkpoint, RunFolder, begin_run, describe_versions
+from tdegnn.runs.run_folder import Checkpoint, RunFolder, begin_run, describe_versions, reserved_folder
 
 CONFIG = {"model": "forecaster", "settings": {"order": 3, "rates": (0.1, 0.2)}, "seed": 7, "data": "sha256:12ab"}
 WEIGHTS = {"readout.weight": torch.arange(6.0).reshape(2, 3), "step_size": torch.tensor(0.5, dtype=torch.float64)}
@@ -704,3 +704,28 @@ def test_only_a_mistake_before_the_training_leaves_nothing(tmp_path):
     assert not list((tmp_path / "empty").iterdir())
     with begin_run(None, KNOWN, resume=True) as folder:
         assert folder is None
+
+
+def read_wrong_table(path):
+    with reserved_folder(path, resume=False):
+        assert path.is_dir()
+        raise InputError("a wrong table")
+
+
+def test_a_folder_is_there_while_data_are_read_and_gone_if_they_are_wrong(tmp_path):
+    path = tmp_path / "runs" / "one"
+    with pytest.raises(InputError, match="a wrong table"):
+        read_wrong_table(path)
+    assert not path.parent.exists()
+    path.mkdir(parents=True)  # as a killed process leaves it
+    with reserved_folder(path, resume=True), RunFolder.begin(path, CONFIG, resume=True):
+        pass
+    # A training that has begun stays, and so does a folder that was there before.
+    with pytest.raises(KeyboardInterrupt), reserved_folder(path, resume=True):
+        raise KeyboardInterrupt
+    assert RunFolder.is_begun(path)
+    with (
+        pytest.raises(InputError, match="with an unfinished training. Add resume=True or choose another"),
+        reserved_folder(path, resume=False),
+    ):
+        raise AssertionError("nothing is read")

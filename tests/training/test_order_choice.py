@@ -16,6 +16,7 @@ from tdegnn import (
     simulate_wave,
     write_edges,
 )
+from tdegnn.forecasting.held_out import split_for_forecast
 from tdegnn.training.order_choice import order_by_score
 from tests.cli.test_commands import run
 from tests.node_datasets import make_dataset
@@ -42,8 +43,7 @@ def test_a_wave_is_given_two_frames_and_says_second_order(wave, tmp_path):
     assert (model.order_, model.coefficients_.shape) == (2, (1, 2))
     assert model.explain().root_multiplicity == 2
     # Of what is held out nothing is seen.
-    held_out = model.summary_["held_out"]["steps"]
-    found = find_order(panel[: panel.num_steps - held_out])
+    found = find_order(panel[: split_for_forecast(panel.num_steps, model.maker_.window, 1).training.stop])
     assert model.order_choice_.details == json.loads(found.to_json())
     model.save(tmp_path / "run")
     again = Forecaster.load(tmp_path / "run")

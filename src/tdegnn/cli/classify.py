@@ -79,6 +79,7 @@ class NetworkOption(StrEnum):
     DIFFUSION = "diffusion"
     LINKS = "links"
     DEEP = "deep"
+    ALONE = "alone"
 
 
 USUAL_OPERATOR = "near-identity"
@@ -280,20 +281,23 @@ def classify(
     """Learn to classify nodes, of a benchmark or of your own features, labels and edges. Then run `tdegnn predict`."""
     if (name is None) == (features is None and labels is None and edges is None):
         raise InputError("Expected the name of a benchmark, or --features, --labels and --edges, got both or neither.")
-    model = settings.make(seed, device, direction)
-    if name is not None:
-        data = _load_benchmark(name, split)
-    else:
-        csv_format = make_csv_format(separator, decimal, encoding)
-        data = _read_files(features, labels, edges, direction, csv_format)
-    notes = data.pop("notes")
-    num_looks = -(-settings.steps // model.validate_every) * settings.num_trainings
-    with progress_bar(num_looks, "training", is_quiet=quiet or as_json) as tick:
+    from tdegnn.runs.run_folder import reserved_folder
 
-        def show(look: Look) -> None:
-            tick(f"loss {float(look.losses.min()):.3f}, validation {float(look.scores.max()):.3f}")
+    with reserved_folder(out, resume=resume):
+        model = settings.make(seed, device, direction)
+        if name is not None:
+            data = _load_benchmark(name, split)
+        else:
+            csv_format = make_csv_format(separator, decimal, encoding)
+            data = _read_files(features, labels, edges, direction, csv_format)
+        notes = data.pop("notes")
+        num_looks = -(-settings.steps // model.validate_every) * settings.num_trainings
+        with progress_bar(num_looks, "training", is_quiet=quiet or as_json) as tick:
 
-        model.fit(**data, run=out, resume=resume, on_look=show)
+            def show(look: Look) -> None:
+                tick(f"loss {float(look.losses.min()):.3f}, validation {float(look.scores.max()):.3f}")
+
+            model.fit(**data, run=out, resume=resume, on_look=show)
     if model.order_choice_.reason:
         notes.append(model.order_choice_.reason)
     if model.summary_["is_diverged"]:

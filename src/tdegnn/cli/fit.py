@@ -47,7 +47,9 @@ def fit(
 ) -> None:
     """Learn to forecast series on a graph: your own tables, or a benchmark. Then run `tdegnn predict`."""
     settings.check(tables.given | {"node_features": node_features})
-    with progress_stages(is_quiet=quiet or as_json) as show:
+    from tdegnn.runs.run_folder import reserved_folder
+
+    with progress_stages(is_quiet=quiet or as_json) as show, reserved_folder(out, resume=resume):
         show("reading tables", 0, None)
         # Read tables first: importing the forecaster takes seconds.
         panel = read_series(series, tables)
@@ -70,7 +72,8 @@ def fit(
     if not quiet:
         _print_result(model, settings.coefficients or USUAL_RULE)
         print_notes(model.notes_)
-    typer.echo(f"On held-out steps {compare_errors(_errors(model))}. Run folder: {out}/")
+    where = "On held-out steps that chose nothing, " if _chose_nothing(model) else "On held-out steps "
+    typer.echo(f"{where}{compare_errors(_errors(model))}. Run folder: {out}/")
 
 
 def _watchers(show: ShowStage) -> tuple[Callable[[Look], None], Callable[[Progress], None]]:
@@ -92,7 +95,13 @@ def _watchers(show: ShowStage) -> tuple[Callable[[Look], None], Callable[[Progre
 
 def _errors(model: Forecaster) -> dict[str, dict[str, float | None]]:
     """Return the held-out errors of the forecaster and of the naive forecasts."""
-    return {name: errors for name, errors in model.summary_["held_out"].items() if name != "steps"}
+    facts = model.summary_["held_out"]
+    return {name: errors for name, errors in facts.items() if name not in ("steps", "chose_nothing")}
+
+
+def _chose_nothing(model: Forecaster) -> bool:
+    """Return whether errors are those of steps that chose neither window, network nor step."""
+    return bool(model.summary_["held_out"]["chose_nothing"])
 
 
 def _facts(model: Forecaster, out: Path) -> dict[str, Any]:
@@ -108,8 +117,8 @@ def _facts(model: Forecaster, out: Path) -> dict[str, Any]:
 def _print_result(model: Forecaster, rule: str) -> None:
     summary = model.summary_
     held_out = f"{summary['held_out']['steps']} held-out forecasts of {model.horizon} steps"
-    title = f"Errors of {held_out}, by which the best step was chosen"
-    print_errors(title, _errors(model))
+    role = "which chose nothing" if _chose_nothing(model) else "by which the best step was chosen"
+    print_errors(f"Errors of {held_out}, {role}", _errors(model))
     facts = [
         ["window", str(summary["window"])],
         ["order", str(model.order_)],

@@ -31,6 +31,7 @@ NOT_PHYSICAL = {
     "skip": "which are the forecasts themselves",
     "identity_channels": "which see only the series that is forecast",
     "season": "which see only the series that is forecast",
+    "calendar": "which see only the series that is forecast",
     "known": "which see only the series that is forecast",
     "exogenous": "which see only the series that is forecast",
     "node_features": "which see only the series that is forecast",
@@ -165,12 +166,21 @@ class ForecasterOptions:
     season: Annotated[
         float | None, typer.Option(help="Length of a season in steps.", show_default="seasons of the dates")
     ] = None
+    calendar: Annotated[
+        bool | None,
+        typer.Option(
+            "--calendar/--no-calendar",
+            help="Whether hour, weekday and season of the year enter by themselves.",
+            show_default="calendar",
+        ),
+    ] = None
     known: Annotated[
         list[str] | None,
         typer.Option(help="Exogenous column whose future values predict will get. Can be repeated."),
     ] = None
     lowest: Annotated[
-        float | None, typer.Option(help="Lowest possible value: no forecast goes below it. 0 for counts.")
+        float | None,
+        typer.Option(help="Lowest possible value: no forecast goes below it.", show_default="0 for counts, else none"),
     ] = None
     hidden_channels: Annotated[
         int | None,
@@ -235,7 +245,11 @@ class ForecasterOptions:
     ] = None
     patience: Annotated[
         int | None,
-        typer.Option(help="Stop after this many steps without improvement.", min=1, show_default="never"),
+        typer.Option(
+            help="Stop after this many steps without improvement.",
+            min=1,
+            show_default="1000, on physical states never",
+        ),
     ] = None
     intervals: Annotated[
         str | None,

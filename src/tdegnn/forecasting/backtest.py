@@ -16,7 +16,8 @@ from sklearn.base import clone
 
 from tdegnn.data.panel import Panel
 from tdegnn.data.tables.node_features import NodeFeatures
-from tdegnn.data.times.seasons import Season, seasons_of
+from tdegnn.data.times.calendar import calendar_cells
+from tdegnn.data.times.seasons import Season
 from tdegnn.errors import Argument, InputError, Message, TrainingError
 from tdegnn.forecasting.backtests.errors import Judge
 from tdegnn.forecasting.backtests.origins import choose_origins
@@ -79,8 +80,9 @@ def run_backtest(
         refit=refit,
     )
     before = panel[: origins.firsts.start]
-    seasons = seasons_of(before.times, forecaster.season)
-    contenders = _make_contenders(against, seasons, panel)
+    seasons = forecaster.seasons_of(before.times)
+    cells = calendar_cells(before.times) if forecaster.calendar else None
+    contenders = _make_contenders(against, seasons, panel, has_calendar=cells is not None)
     blocks: dict[str, list[_Block]] = {name: [] for name in (OURS, *contenders)}
     orders, failures = [], {}
     for firsts in origins.trainings:
@@ -94,7 +96,7 @@ def run_backtest(
             seen,
             horizon,
             trained.maker_.window,
-            seasons_of(seen.times, forecaster.season),
+            forecaster.seasons_of(seen.times),
             tuple(forecaster.known),
             features,
             forecaster.seed,
@@ -127,21 +129,27 @@ def run_backtest(
 
 
 def _make_contenders(
-    against: Sequence[PartLike] | None, seasons: tuple[Season, ...], panel: Panel
+    against: Sequence[PartLike] | None, seasons: tuple[Season, ...], panel: Panel, *, has_calendar: bool
 ) -> dict[str, Contender]:
-    """Return contenders by name. Of the naive ones, those that need a season are left out if there is none."""
+    """Return contenders by name. Of the naive ones, those that need a season or a calendar are left out without one."""
     made = make_contenders([NAIVE] if against is None else against)
-    without = [name for name, contender in made.items() if contender.needs_season and not seasons]
-    if without and against is not None and NAIVE not in against:
-        text = f"Expected a season for {without[0]!r}, got series without one. Give its length as "
-        raise InputError(text, Argument("season"), ", or leave it out.")
+    no_season = [name for name, contender in made.items() if contender.needs_season and not seasons]
+    no_calendar = [name for name, contender in made.items() if contender.needs_calendar and not has_calendar]
+    if against is not None and NAIVE not in against:
+        if no_season:
+            text = f"Expected a season for {no_season[0]!r}, got series without one. Give its length as "
+            raise InputError(text, Argument("season"), ", or leave it out.")
+        if no_calendar:
+            raise InputError(
+                f"Expected dates over at least two days or weeks for {no_calendar[0]!r}, got none. Leave it out."
+            )
     fixed = [name for name, contender in made.items() if contender.needs_one_graph]
     if fixed and panel.graph_steps is not None:
         raise InputError(
             f"Expected one graph for {fixed[0]!r}, which cannot follow edges that change, got several. Leave it out, "
             "or compare on one graph."
         )
-    return {name: contender for name, contender in made.items() if name not in without}
+    return {name: contender for name, contender in made.items() if name not in (*no_season, *no_calendar)}
 
 
 def _forecast(trained: Forecaster, panel: Panel, firsts: range, fit_seconds: float) -> _Block:
@@ -171,8 +179,9 @@ def _compete(contender: Contender, task: ContenderTask, panel: Panel, firsts: ra
     residuals, scales = fitted.residuals, trained.maker_.target_scales
     intervals = None if residuals is None else fit_intervals(trained.intervals, residuals, trained.coverage, scales)
     low, high = (np.full(expected, np.nan),) * 2 if intervals is None else intervals.apply(values)
-    if trained.lowest is not None:
-        values, low = np.maximum(values, trained.lowest), np.maximum(low, trained.lowest)
+    lowest = trained.fitted_.lowest_of(trained)
+    if lowest is not None:
+        values, low = np.maximum(values, lowest), np.maximum(low, lowest)
     return _Block(values, low, high, fit_seconds, perf_counter() - started)
 
 

@@ -27,6 +27,7 @@ from tdegnn.forecasting.frames import FrameMaker, WindowSet
 from tdegnn.forecasting.inputs import cover_blocks, extend_panel
 from tdegnn.forecasting.intervals import Context, Intervals, apply_intervals, growth_of, widen_intervals
 from tdegnn.forecasting.series_config import ForecastNetwork
+from tdegnn.forecasting.settings import ForecasterSettings, are_counts
 from tdegnn.graph import Graph
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.network_choice import ChosenNetwork
@@ -209,6 +210,10 @@ class FittedForecaster:
         tolerance = LOOSE_TOLERANCE if states == "physical" else DEFAULT_TOLERANCE
         return replace(explain(self.coefficients.mean(axis=0), tolerance=tolerance), states=states)
 
+    def lowest_of(self, settings: ForecasterSettings) -> float | None:
+        """Return the lowest value of forecasts, given or usual for the series of the training."""
+        return settings.lowest_of(are_counts=self.config["data"]["are_counts"])
+
     def to_config(self, lowest: float | None) -> dict[str, Any]:
         """Return the settings for a new run folder. `lowest` may have changed since the training."""
         settings = {**self.config["settings"], "lowest": lowest}
@@ -295,6 +300,7 @@ def describe_data(panel: Panel, features: NodeFeatures | None, source: Mapping[s
         "channels": list(panel.channels),
         "num_targets": panel.num_targets,
         "node_features": [] if features is None else list(features.names),
+        "are_counts": are_counts(panel),
         "time_zone": panel.time_zone,
         "edges": graph.num_edges,
         "direction": graph.direction,

@@ -21,7 +21,6 @@ from tdegnn.data.panel import Panel, as_panel
 from tdegnn.data.scalers import Per
 from tdegnn.data.tables.node_features import NodeFeatures, NodeFeaturesSource, read_node_features
 from tdegnn.data.tables.panel_like import PanelLike
-from tdegnn.data.times.seasons import Season, seasons_of
 from tdegnn.errors import Argument, InputError, check_count
 from tdegnn.forecasting.backtest import run_backtest
 from tdegnn.forecasting.backtests.result import Backtest
@@ -180,7 +179,7 @@ class Forecaster(ForecasterSettings):
         seen = fitted.tail if panel is None else check_seen(panel, fitted.tail, fitted.ensemble.maker.window)
         ahead = None if future is None else read_like(future, fitted.tail, fitted.ensemble.maker.known)
         with threads_for(seen):
-            lowest = self._checked_lowest()
+            lowest = fitted.lowest_of(self)
             return fitted.predict(seen, horizon, ahead, lowest, coverage=coverage, quantiles=levels)
 
     def score(self, panel: PanelLike) -> float:
@@ -198,7 +197,7 @@ class Forecaster(ForecasterSettings):
         fitted = self._check_fitted()
         seen = check_seen(panel, fitted.tail, fitted.ensemble.maker.window)
         with threads_for(seen):
-            return score_newer(fitted, seen, self._checked_lowest())
+            return score_newer(fitted, seen, fitted.lowest_of(self))
 
     def update(self, panel: PanelLike, num_steps: int = 30) -> Self:
         """Continue training with new data, from the current weights.
@@ -295,7 +294,8 @@ class Forecaster(ForecasterSettings):
         If this is interrupted, the folder counts as empty: save again.
         """
         fitted = self._check_fitted()
-        with RunFolder.create(path, fitted.to_config(self._checked_lowest()), is_saved=True) as folder:
+        self.check_lowest()
+        with RunFolder.create(path, fitted.to_config(self.lowest), is_saved=True) as folder:
             for line in fitted.history:
                 folder.append_metrics(line)
             fitted.write(folder)
@@ -425,7 +425,9 @@ class Forecaster(ForecasterSettings):
         on_progress: OnProgress,
     ) -> ForecastTask:
         """Choose window and order, hold out the end, and learn how frames are made. A run folder keeps the choices."""
-        seasons, kept = self._seasons(panel), {} if folder is None else folder.config
+        # Physical states are what is forecast and nothing else.
+        seasons = () if self.states == "physical" else self.seasons_of(panel.times)
+        kept = {} if folder is None else folder.config
         window = kept.get("frames", {}).get("window") if self.window is None else self.window
         if window is None:
             window = choose_window(panel, self.horizon, seasons, self._window_limits, on_progress)
@@ -500,12 +502,6 @@ class Forecaster(ForecasterSettings):
         scores = try_networks(score_of, has_edges=task.panel.has_edges, num_nodes=task.graph.num_nodes)
         return explain_choice(choose_network(networks, scores))
 
-    def _seasons(self, panel: Panel) -> tuple[Season, ...]:
-        """Return the season that the user gave, or the seasons of the dates. Physical states have none."""
-        if self.states == "physical":
-            return ()
-        return seasons_of(panel.times, self.season)
-
     def _read_features(self, source: NodeFeaturesSource, panel: Panel) -> NodeFeatures | None:
         if source is None:
             return None
@@ -516,10 +512,6 @@ class Forecaster(ForecasterSettings):
                 " out.",
             )
         return read_node_features(source, panel)
-
-    def _checked_lowest(self) -> float | None:
-        self.check_lowest()
-        return self.lowest
 
     def _check_fitted(self) -> FittedForecaster:
         """Return `fitted_`. Raise a `NotFittedError` if there is none."""

@@ -1,11 +1,13 @@
 """The held-out end of a series: its length, the window that it chooses, and the errors of forecasts on it.
 
-A forecaster does not learn from it until its errors have been measured. Forecasts are compared with naive ones on the
-same steps, and intervals are learned from their residuals.
+A forecaster does not learn from it until its errors have been measured. Its first part chooses window, network and
+step. The last third of its windows chooses none of them: there, forecasts are compared with naive ones. Intervals are
+learned from the residuals of all held-out windows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import ceil
@@ -16,9 +18,16 @@ from jaxtyping import Float
 
 from tdegnn.data.panel import Panel
 from tdegnn.data.scalers import Scaler
+from tdegnn.data.times.calendar import calendar_cells
 from tdegnn.data.times.seasons import Season, season_waves
 from tdegnn.errors import Argument, InputError, Message, check_count
-from tdegnn.forecasting.baselines.naive import ForecastMethod, MeanForecast, SeasonalNaive, SeriesInputs
+from tdegnn.forecasting.baselines.naive import (
+    CalendarMean,
+    ForecastMethod,
+    MeanForecast,
+    SeasonalNaive,
+    SeriesInputs,
+)
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
 from tdegnn.forecasting.intervals import (
     Context,
@@ -29,8 +38,9 @@ from tdegnn.forecasting.intervals import (
     fit_intervals,
     name_of,
 )
+from tdegnn.forecasting.intervals.auto import split_windows
 from tdegnn.forecasting.progress import OnProgress, ignore
-from tdegnn.forecasting.settings import ForecasterSettings
+from tdegnn.forecasting.settings import ForecasterSettings, are_counts
 from tdegnn.forecasting.window_search import Stages, measure_windows
 from tdegnn.metrics import mean_absolute_error, mean_squared_error
 from tdegnn.training.devices import single_thread
@@ -88,6 +98,16 @@ class ForecastSplit:
     training: range
     validation: range
 
+    def choosing(self, horizon: int) -> range:
+        """Return the held-out steps that choose window, network and step. All of them if there are few windows."""
+        windows = split_windows(len(self.validation) - horizon + 1, horizon)
+        return self.validation if windows is None else self.validation[: windows[1].start]
+
+    def judging(self, horizon: int) -> range:
+        """Return the held-out steps on which forecasts are judged: those that choose nothing, if there are any."""
+        choosing = self.choosing(horizon)
+        return self.validation if choosing == self.validation else self.validation[len(choosing) :]
+
 
 def split_for_forecast(num_steps: int, window: int, horizon: int) -> ForecastSplit:
     """Hold out the end of a series of `num_steps` steps."""
@@ -144,7 +164,8 @@ def choose_window(
     scaled = Scaler.standard(targets[: split.training.stop]).transform(targets)
     steps = range(panel.num_steps)
     waves = np.concatenate([np.zeros((len(steps), 0)), *(season_waves(steps, *season) for season in seasons)], axis=1)
-    judged = range(split.validation.start, split.validation.stop - horizon + 1)
+    choosing = split.choosing(horizon)
+    judged = range(choosing.start, choosing.stop - horizon + 1)
     # Once lambda is chosen, the ridge learns from its validation steps too. So it is given earlier ones.
     inner = {length: split_for_forecast(split.training.stop, length, horizon) for length in candidates}
     stages = {length: Stages(each.training, each.validation, judged) for length, each in inner.items()}
@@ -168,22 +189,30 @@ def measure_errors(forecasts: Float[np.ndarray, "*shape"], observed: Float[np.nd
     return Errors(float(mean_squared_error(forecasts, observed)), float(mean_absolute_error(forecasts, observed)))
 
 
-def naive_methods(seasons: tuple[Season, ...]) -> dict[str, ForecastMethod]:
-    """Return the forecasts that any forecaster must be compared with."""
+def naive_methods(seasons: tuple[Season, ...], cells: Sequence[str] = ()) -> dict[str, ForecastMethod]:
+    """Return the forecasts that any forecaster must be compared with.
+
+    Args:
+        seasons: The seasons of the calendar.
+        cells: What cells of the calendar are made of, such as hour and weekday. If empty, there are none.
+    """
     methods: dict[str, ForecastMethod] = {"the mean": MeanForecast(), "the last value": SeasonalNaive(1)}
     if seasons:
         methods["the last season"] = SeasonalNaive(round(min(season.period for season in seasons)))
+    if cells:
+        methods[f"the mean by {' and '.join(cells)}"] = CalendarMean()
     return methods
 
 
 def _measure_naive(
-    panel: Panel, split: ForecastSplit, first_target_steps: range, maker: FrameMaker
+    panel: Panel, split: ForecastSplit, first_target_steps: range, maker: FrameMaker, *, has_calendar: bool
 ) -> dict[str, Errors]:
     """Return the errors of the naive forecasts on held-out windows, in the units of the panel."""
-    series = SeriesInputs(panel.values[..., : panel.num_targets])
+    cells = calendar_cells(panel.times) if has_calendar else None
+    series = SeriesInputs(panel.values[..., : panel.num_targets], cells=None if cells is None else cells.numbers)
     observed = _windows_of(series.values, range(first_target_steps.start, panel.num_steps), maker.horizon)
     measured = {}
-    for name, method in naive_methods(maker.seasons).items():
+    for name, method in naive_methods(maker.seasons, () if cells is None else cells.names).items():
         # No held-out step may be learned from, and there is nothing to choose.
         nothing = range(split.training.stop, split.training.stop)
         fitted = method.fit(series, split.training, nothing, maker.horizon)
@@ -202,7 +231,9 @@ class HeldOut:
     """The errors of forecasts on the held-out windows, and intervals.
 
     Attributes:
-        errors: Errors by method, those of the forecaster first.
+        errors: Errors by method on the windows that are judged, those of the forecaster first.
+        num_judged: Number of these windows.
+        chose_nothing: Whether they chose nothing. There are too few held-out windows otherwise.
         intervals: Intervals around the forecasts. None if there are too few held-out steps.
         facts: The method of the intervals, and the coverage that it has on the last held-out windows if it learns from
             the others, which is None if there are too few. None without intervals.
@@ -210,6 +241,8 @@ class HeldOut:
     """
 
     errors: dict[str, Errors]
+    num_judged: int
+    chose_nothing: bool
     intervals: Intervals | None
     facts: dict[str, Any] | None
     notes: tuple[str, ...]
@@ -239,8 +272,10 @@ class HeldOut:
         observed = _windows_of(
             panel.values[..., : panel.num_targets], range(first_steps.start, panel.num_steps), maker.horizon
         )
-        own = measure_errors(forecasts, observed)
-        naive = _measure_naive(panel, split, first_steps, maker)
+        judging = split.judging(maker.horizon)
+        judged = range(judging.start, first_steps.stop)
+        own = measure_errors(forecasts[-len(judged) :], observed[-len(judged) :])
+        naive = _measure_naive(panel, split, judged, maker, has_calendar=settings.calendar)
         context = Context.of(panel, first_steps, forecasts, maker, panel[: split.training.stop])
         learned = (observed - forecasts, settings.coverage, maker.target_scales, context)
         intervals = fit_intervals(settings.intervals, *learned)
@@ -253,18 +288,20 @@ class HeldOut:
             }
         notes = [
             *_notes_of_intervals(settings, panel, context, intervals),
-            *notes_of_errors(
-                own.mse, {name: errors.mse for name, errors in naive.items()}, len(split.validation), cut_short
-            ),
+            *notes_of_errors(own.mse, {name: errors.mse for name, errors in naive.items()}, len(judging), cut_short),
         ]
-        return HeldOut({OURS: own, **naive}, intervals, facts, tuple(notes))
+        chose_nothing = judging != split.validation
+        return HeldOut({OURS: own, **naive}, len(judged), chose_nothing, intervals, facts, tuple(notes))
 
 
 def notes_of_settings(settings: ForecasterSettings, panel: Panel, horizon: int) -> list[str]:
     """Return notes for the user on settings that do not suit these series."""
-    notes = []
+    notes: list[str] = []
     if panel.graph is None:
         notes.append("There is no graph: nodes are forecast without their neighbors.")
+    if settings.lowest is None and are_counts(panel):
+        text = "All values are counts, whole numbers from 0 on, so no forecast and no interval goes below 0. Pass "
+        notes.append(Message(text, Argument("lowest"), " for another limit."))
     if settings.states == "physical" and horizon > READABLE_HORIZON:
         notes.append(
             f"c is learned less exactly over {horizon} steps at once than over one: to read it, take a horizon of 1. "
@@ -283,7 +320,7 @@ def _notes_of_intervals(
         return ["There are too few held-out steps for intervals. Take a longer series."]
     lowest_seen = np.nanmin(panel.values[..., : panel.num_targets])
     lowest_end = np.nanmin(apply_intervals(intervals, context.forecasts, context)[0])
-    if settings.lowest is None and lowest_seen >= 0 > lowest_end:
+    if settings.lowest is None and not are_counts(panel) and lowest_seen >= 0 > lowest_end:
         text = "Nothing below 0 was observed, but intervals reach below it. If there can be nothing below 0, pass "
         return [Message(text, Argument("lowest", 0), ".")]
     return []

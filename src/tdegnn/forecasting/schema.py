@@ -38,6 +38,7 @@ AS_IT_WAS: dict[str, Any] = {
     "optimizer": "adam",
     "schedule": "constant",
     "time_budget": None,
+    "calendar": True,
 }
 # More waves than a season of days, weeks or years can have.
 MOST_WAVES = 1000
@@ -51,6 +52,8 @@ class Data(StoredWithOthers):
     channels: SomeNames
     num_targets: Size
     node_features: Names = Field(default=[])
+    # Missing in earlier versions, which set no limit.
+    are_counts: bool = False
     times: Annotated[list[str], Field(min_length=1)]
     time_zone: str | None
     edges: Whole
@@ -98,10 +101,12 @@ class HeldOutErrors(Stored):
 
 
 class HeldOutSteps(StoredWithOthers):
-    """How many steps were held out, and the errors of each method by its name."""
+    """How many held-out forecasts are judged, and the errors of each method by its name."""
 
     __pydantic_extra__: dict[str, HeldOutErrors]
     steps: Whole
+    # Earlier versions judged by the steps that had chosen.
+    chose_nothing: bool = False
 
 
 class HeldOutCoverage(Stored):
@@ -175,7 +180,7 @@ def check_config(folder: RunFolder, kind: type[ForecasterSettings]) -> dict[str,
     for entry, is_right, text, value in expected:
         if not is_right:
             raise refusal(file, entry, text, value)
-    added = {"node_features": data.node_features, "is_weighted": data.is_weighted}
+    added = {"node_features": data.node_features, "is_weighted": data.is_weighted, "are_counts": data.are_counts}
     return {**config, "settings": settings, "data": {**config["data"], **added}}
 
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator
 
 from tdegnn.core.rules import System
 from tdegnn.data.panel import Panel
+from tdegnn.data.times.seasons import Season, seasons_of
 from tdegnn.errors import (
     LARGEST_VALUE,
     Argument,
@@ -19,6 +21,7 @@ from tdegnn.errors import (
     check_count,
     check_count_or_auto,
     check_finite,
+    check_truth,
 )
 from tdegnn.forecasting.intervals import INTERVALS, check_intervals, fewest_residuals
 from tdegnn.forecasting.linear_skip import fits_by_node
@@ -100,8 +103,11 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
             themselves, as `tdegnn.find_order` finds it (`order_` says which, `order_choice_` why). Rules of one order
             only, such as c = [1], keep theirs.
         season: Length of a season in steps. If None, seasons follow from the dates.
+        calendar: Whether hour, weekday and season of the year enter by themselves, as far as dates have them and two
+            rounds of each were observed. A season that is given takes their place.
         known: Names of channels whose future values `predict` will be given.
-        lowest: The lowest possible value: no forecast and no interval goes below. 0 for counts.
+        lowest: The lowest possible value: no forecast and no interval goes below. If None, 0 for counts, and none for
+            other series.
         states: What c combines: embeddings of the `"windows"` that end at the newest steps; `"latent"` states,
             embeddings of the newest frames, as in the paper; or `"physical"` ones, the observed frames themselves. Then
             c can be read: `explain` describes the data. See `Forecaster.paper` and `Forecaster.physical` for suitable
@@ -124,8 +130,8 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
         time_budget: Seconds that `fit` may take, or a text such as `"2min"`: fewer steps are made if need be. If None,
             there is no limit.
         validate_every: Steps between two validations on the held-out windows.
-        patience: Training ends when the held-out error has not improved for this many steps. If None, it ends after
-            `num_steps`.
+        patience: Training ends when the held-out error has not improved for this many steps, or after `num_steps`. If
+            None, only then.
         batch_size: Windows per step. If None, up to 64, fewer on many nodes.
         coverage: Share of the observations that intervals should contain.
         seed: Seed of weights, dropout and the order of windows.
@@ -146,6 +152,7 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
     horizon: int = 4
     order: Order = 4
     season: float | None = None
+    calendar: bool = True
     known: Sequence[str] = ()
     lowest: float | None = None
     states: States = "windows"
@@ -164,7 +171,7 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
     num_steps: int | None = None
     time_budget: float | str | None = None
     validate_every: int = 20
-    patience: int | None = None
+    patience: int | None = 1000
     batch_size: int | None = None
     coverage: float = 0.9
     seed: int = 0
@@ -231,6 +238,7 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
         check_choice(get_args(States), states=self.states)
         check_choice(tuple(OPTIMIZERS), optimizer=self.optimizer)
         check_choice(tuple(SCHEDULES), schedule=self.schedule)
+        check_truth(calendar=self.calendar)
         self.check_lowest()
         if self.time_budget is not None:
             parse_seconds(self.time_budget)
@@ -249,6 +257,15 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
             check_finite(lowest=self.lowest)
             if abs(self.lowest) > LARGEST_VALUE:
                 raise InputError(f"Expected lowest to be at most {LARGEST_VALUE:g} in size, got {self.lowest}.")
+
+    def seasons_of(self, times: pd.Index) -> tuple[Season, ...]:
+        """Return the season that the user gave, or the seasons of dates unless the calendar is left out."""
+        return seasons_of(times, self.season) if self.calendar or self.season is not None else ()
+
+    def lowest_of(self, *, are_counts: bool) -> float | None:
+        """Return the lowest value of forecasts, given or usual. None if there is none."""
+        self.check_lowest()
+        return 0.0 if self.lowest is None and are_counts else self.lowest
 
     def choose_order(self, panel: Panel, window: int) -> ChosenOrder:
         """Return the length of the history, given or found, on the training steps of a panel."""

@@ -25,7 +25,7 @@ from tdegnn.forecasting.losses import Loss
 from tdegnn.forecasting.progress import INTERVALS, LINEAR, TRAINING, TRAINING_AGAIN, OnProgress, Progress, ignore
 from tdegnn.forecasting.series_config import ForecastNetwork
 from tdegnn.forecasting.series_training import SeriesTraining
-from tdegnn.forecasting.settings import ForecasterSettings
+from tdegnn.forecasting.settings import ForecasterSettings, are_counts
 from tdegnn.forecasting.usual_networks import notes_of_choice
 from tdegnn.graph import Graph
 from tdegnn.parts import parts_must_fit
@@ -120,8 +120,9 @@ class ForecasterTraining:
         self._networks = [config.build(sizes, seed).to(self._placement.device) for seed in seeds]
         self._windows = _windows_of(self._task.with_networks(self._networks), task.panel, self._placement)
         self._held_out = self._windows.predicting(task.split.validation)
-        # Enough of them to choose a step by. Errors and intervals are measured on all.
-        self._looked_at = self._held_out.every(-(-len(self._held_out) * task.graph.num_nodes // MOST_LOOKED_AT))
+        self._choosing = self._windows.predicting(task.split.choosing(task.maker.horizon))
+        # Enough of them to choose a step by.
+        self._looked_at = self._choosing.every(-(-len(self._choosing) * task.graph.num_nodes // MOST_LOOKED_AT))
         self._learned = learned = self._windows.predicting(task.split.training)
         planned: int | None = task.config.get(PLANNED_STEPS)
         self._num_steps = planned or settings.num_steps or usual_steps(len(learned), self._batch_size)
@@ -214,7 +215,8 @@ class ForecasterTraining:
             raise TrainingError("Expected forecasts that are numbers, got none. Lower the learning rate or step size.")
         best_step = int(median_low(result.best_steps.tolist()))
         self._on_progress(Progress(INTERVALS, 0, 1))
-        forecasts = task.with_networks(_members_of(self._training)).forecast(self._held_out, lowest=settings.lowest)
+        lowest = settings.lowest_of(are_counts=are_counts(task.panel))
+        forecasts = task.with_networks(_members_of(self._training)).forecast(self._held_out, lowest=lowest)
         cut_short = self._num_steps if self._num_steps < FEWEST_STEPS else None
         measured = HeldOut.measure(settings, task.panel, task.split, self._held_out, forecasts, task.maker, cut_short)
         self._on_progress(Progress(INTERVALS, 1, 1))
@@ -251,7 +253,7 @@ class ForecasterTraining:
         self._on_progress(Progress(LINEAR, 0, 1))
         # Judged as in training: nodes count the same, whatever their units.
         units = np.ones_like(self._task.maker.target_scales)
-        chosen = start_at_ridge(self._networks, learned, self._held_out, self._task.graph, units, penalties)
+        chosen = start_at_ridge(self._networks, learned, self._choosing, self._task.graph, units, penalties)
         self._on_progress(Progress(LINEAR, 1, 1))
         return chosen
 
@@ -267,7 +269,7 @@ class ForecasterTraining:
             "best_step": best_step,
             "window": task.maker.window,
             "order": task.order_choice.order,
-            "held_out": {"steps": len(self._held_out.first_target_steps), **errors},
+            "held_out": {"steps": measured.num_judged, "chose_nothing": measured.chose_nothing, **errors},
             "intervals": measured.facts,
             "notes": [
                 *task.panel.notes,
@@ -307,7 +309,7 @@ def train_further(
     ensemble = replace(fitted.ensemble, networks=networks, graph=graph)
     tail = tail_of(panel, ensemble.maker.window)
     # Followed by the networks as they were: they have not learned from the new steps.
-    intervals = None if fitted.intervals is None else fitted.follow(panel, settings.lowest)
+    intervals = None if fitted.intervals is None else fitted.follow(panel, fitted.lowest_of(settings))
     coefficients = ensemble.mean_coefficients(windows)
     notes = dict.fromkeys([*fitted.summary["notes"], *notes_of_update(panel, fitted.tail)])
     return replace(

@@ -115,7 +115,7 @@ def measure_baselines(
         outputs: The outputs of the network.
     """
     own = _score(task, outputs, validation)
-    error = _standard_error(task, outputs, validation)
+    error = standard_error(task, outputs, validation)
     scores: dict[str, dict[str, float | None]] = {}
     notes = []
     for baseline in _baselines(seen):
@@ -219,7 +219,7 @@ def _score(task: NodeTask, outputs: Outputs, mask: Bool[np.ndarray, " nodes"]) -
     return float(task.scores(torch.as_tensor(outputs, dtype=torch.float64)[None], torch.as_tensor(mask)[None])[0])
 
 
-def _standard_error(task: NodeTask, outputs: Outputs, mask: Bool[np.ndarray, " nodes"]) -> float:
+def standard_error(task: NodeTask, outputs: Outputs, mask: Bool[np.ndarray, " nodes"]) -> float:
     """Return the standard error of a score, by the jackknife: how much it changes when groups of nodes are left out."""
     nodes = np.random.default_rng(0).permutation(np.flatnonzero(mask))
     num_groups = min(NUM_GROUPS, len(nodes))

@@ -44,6 +44,8 @@ from tdegnn.nodes.usual_networks import (
     TRIAL_STEPS,
     USUAL_NETWORKS,
     NetworkName,
+    Trial,
+    choose_by_trials,
     suitable_networks,
 )
 from tdegnn.not_fitted import NotFittedError
@@ -51,7 +53,7 @@ from tdegnn.parts import Part, PartLike, parts_from_record, parts_to_record
 from tdegnn.runs.run_folder import RunFolder, begin_run, keep_decisions
 from tdegnn.training.devices import DeviceName, Precision, choose_placement
 from tdegnn.training.members import GroupDescent, OptimizerName
-from tdegnn.training.network_choice import ChosenNetwork, choose_network, given_settings, without_given
+from tdegnn.training.network_choice import ChosenNetwork, given_settings, without_given
 from tdegnn.training.node_training import SelectBy
 from tdegnn.training.order_choice import AUTO, USUAL_ORDER, ChosenOrder, Order, order_by_score
 
@@ -442,13 +444,13 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         num_training = int(question.subsets[0].sum())
         names = suitable_networks(nodes.graph, num_training, has_classes=question.score != "squared error")
 
-        def score(name: str) -> float:
+        def try_out(name: str) -> Trial:
             tried = self._built(ChosenNetwork(name, networks[name]))
             settings = tried._node_config(USUAL_ORDER if self.order == AUTO else self.order)
             patience = min(settings.patience or TRIAL_PATIENCE, TRIAL_PATIENCE)
-            return trainer.score(replace(settings, num_steps=num_steps, patience=patience), num_starts)
+            return trainer.try_out(replace(settings, num_steps=num_steps, patience=patience), num_starts)
 
-        return choose_network(networks, {name: score(name) for name in names}, num_starts)
+        return choose_by_trials(networks, {name: try_out(name) for name in names}, num_starts)
 
     def _built(self, network: ChosenNetwork | None) -> Self:
         """Return an estimator with the settings of a usual network. If None, with its own."""

@@ -16,15 +16,16 @@ import numpy as np
 import scipy.sparse
 import torch
 from jaxtyping import Bool, Float, Shaped
-from torch import Tensor
+from torch import Tensor, nn
 
 from tdegnn.data.nodes import FeatureScaling, NodeDataset
 from tdegnn.errors import LARGEST_SCALED, Argument, InputError, Message, TrainingError, find_too_large
 from tdegnn.files import finite_or_null
 from tdegnn.nets.stationary import StationaryNetwork
-from tdegnn.nodes.baselines import BaselineTask, Measured, Outputs, measure_baselines
+from tdegnn.nodes.baselines import BaselineTask, Measured, Outputs, measure_baselines, standard_error
 from tdegnn.nodes.inputs import NodeInput
 from tdegnn.nodes.settings import NodeConfig
+from tdegnn.nodes.usual_networks import Trial
 from tdegnn.parts import parts_must_fit
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import DeviceName, Placement, choose_placement, place, threads_for
@@ -332,6 +333,21 @@ class NodeTrainer:
         best = _best_start(self._run(training, settings, self.on_look, None))
         return float(training.best_scores[best])
 
+    def try_out(self, settings: NodeConfig, num_starts: int = 1) -> Trial:
+        """Train, and return how good the best start is on validation at its step of the lowest loss.
+
+        Args:
+            settings: The settings of the network.
+            num_starts: Number of networks with other first weights.
+        """
+        training = self.start(replace(settings, select_by="loss"), num_starts)
+        result = self._run(training, settings, self.on_look, None)
+        best = _best_start(result)
+        outputs = self._outputs(training.members.network(best), settings)
+        validation = self.prepared.question.subsets[1]
+        error = standard_error(self.prepared.question.task, outputs, validation)
+        return Trial(float(training.best_scores[best]), -float(result.best_scores[best]), error)
+
     def train(
         self,
         training: TaskTraining,
@@ -385,7 +401,11 @@ class NodeTrainer:
                 "order": network.coefficients.order,
                 "start": best,
                 "baselines": measured.scores,
-                "notes": [*_notes_of_network(config), *_notes_of_end(result, best, settings), *measured.notes],
+                "notes": [
+                    *_notes_of_network(config, has_edges=self.prepared.nodes.graph.num_edges > 0),
+                    *_notes_of_end(result, best, settings),
+                    *measured.notes,
+                ],
             },
             order_choice,
             self.prepared.nodes,
@@ -395,15 +415,20 @@ class NodeTrainer:
         return fitted
 
     def _measure_baselines(self, network: StationaryNetwork, settings: NodeConfig) -> Measured:
-        question, nodes = self.prepared.question, settings.prepare(self.prepared.nodes)
-        with torch.no_grad(), threads_for(nodes.num_nodes * settings.hidden_channels):
-            outputs = network(as_input(nodes, self.placement), nodes.graph).double().cpu().numpy()
+        question, outputs = self.prepared.question, self._outputs(network, settings)
         # Without the features and edges that only the network gets.
         plain = replace(settings, adjacency_features=False, self_loops=False).prepare(self.prepared.nodes)
         training, validation, test = question.subsets
         targets = question.task.targets(question.num_outputs)
         seen = BaselineTask(plain, targets, question.score == "squared error", training)
         return measure_baselines(question.task, seen, validation, test, outputs)
+
+    def _outputs(self, network: nn.Module, settings: NodeConfig) -> Outputs:
+        """Return the outputs of a network for all nodes."""
+        nodes = settings.prepare(self.prepared.nodes)
+        with torch.no_grad(), threads_for(nodes.num_nodes * settings.hidden_channels):
+            outputs = network(as_input(nodes, self.placement), nodes.graph).double().cpu().numpy()
+        return np.asarray(outputs)
 
     def _run(
         self, training: TaskTraining, settings: NodeConfig, on_look: OnLook | None, folder: RunFolder | None
@@ -431,11 +456,13 @@ def _history_of(history: list[dict[str, Any]], start: int) -> list[dict[str, Any
     ]
 
 
-def _notes_of_network(config: dict[str, Any]) -> Iterator[str]:
+def _notes_of_network(config: dict[str, Any], *, has_edges: bool) -> Iterator[str]:
     """Yield why the network was chosen, and what it cannot do."""
     chosen = ChosenNetwork.kept_in(config)
     if chosen is not None and chosen.reason:
         yield chosen.reason
+        if chosen.name == "alone" and has_edges:
+            yield "Edges do not help on validation: they are left out."
         if chosen.name == "links":
             text = "This network predicts only the nodes of its training. To predict others, pass "
             yield Message(text, Argument("network", "diffusion"), ".")

@@ -6,12 +6,16 @@ end (`training/network_choice.py`).
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from collections.abc import Mapping
+from math import inf, isnan
+from typing import Any, Literal, NamedTuple, TypeAlias
 
+from tdegnn.files import finite_or_null
 from tdegnn.graph import Graph
 from tdegnn.nodes.baselines import MOST_TRAINING
+from tdegnn.training.network_choice import ChosenNetwork
 
-NetworkName: TypeAlias = Literal["auto", "diffusion", "links", "deep"]
+NetworkName: TypeAlias = Literal["auto", "diffusion", "links", "deep", "alone"]
 # Settings as JSON keeps them.
 USUAL_NETWORKS: dict[str, dict[str, Any]] = {
     # The defaults of the estimator: two layers of near-identity diffusion.
@@ -24,6 +28,16 @@ USUAL_NETWORKS: dict[str, dict[str, Any]] = {
         "operator": "gcnii",
         "num_layers": 8,
         "hidden_dropout": 0.5,
+        "spatial_weight_decay": 0.01,
+        "select_by": "loss",
+    },
+    # Features without edges, close to a logistic regression: where edges say nothing, layers along them do harm.
+    "alone": {
+        "operator": "alone",
+        "num_layers": 1,
+        "input_map": "affine",
+        "outer_dropout": 0.3,
+        "embedding_weight_decay": 0.01,
         "spatial_weight_decay": 0.01,
         "select_by": "loss",
     },
@@ -56,6 +70,45 @@ TRIAL_STEPS, TRIAL_PATIENCE = 200, 50
 MANY_NODES, FEW_TRIAL_STEPS = 10_000, 60
 # Below this number of nodes, several networks are trained from other first weights, and the best one is kept.
 FEW_NODES, NUM_STARTS = 1000, 4
+
+
+class Trial(NamedTuple):
+    """A network after a short training, at its step of the lowest loss on validation.
+
+    Attributes:
+        score: Its score on validation. Higher is better.
+        loss: Its loss there.
+        error: The standard error of the score.
+    """
+
+    score: float
+    loss: float
+    error: float
+
+
+def choose_by_trials(
+    networks: Mapping[str, dict[str, Any]], trials: Mapping[str, Trial], num_starts: int
+) -> ChosenNetwork:
+    """Return the network with the best score; of those within one standard error of it, the one of the lowest loss.
+
+    On few validation nodes, many networks have similar scores by chance. The loss says more: it also counts how sure a
+    network is.
+
+    Args:
+        networks: The settings of the networks, by name.
+        trials: Those that were trained for some steps, at least one.
+        num_starts: Number of networks that are trained from other first weights.
+    """
+    known = {name: trial for name, trial in trials.items() if not isnan(trial.score)} or trials
+    top = max(known.values(), key=lambda trial: trial.score)
+    near = {name: trial.loss for name, trial in known.items() if not trial.score < top.score - top.error}
+    best = min(near, key=lambda name: inf if isnan(near[name]) else near[name])
+    texts = ", ".join(f"{name}: {trial.score:.4g}" for name, trial in trials.items())
+    by = "score" if len(near) == 1 else "loss"
+    why = "" if by == "score" else ", since scores are within one standard error of each other"
+    reason = f"The network {best!r} was chosen by its {by} on validation after a short training{why} ({texts})."
+    scores = finite_or_null({name: trial.score for name, trial in trials.items()})
+    return ChosenNetwork(best, networks[best], num_starts, reason, scores)
 
 
 def suitable_networks(graph: Graph, num_training: int, *, has_classes: bool) -> list[str]:

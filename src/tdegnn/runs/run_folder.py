@@ -463,6 +463,31 @@ class RunFolder:
 
 
 @contextmanager
+def reserved_folder(path: Path, *, resume: bool) -> Iterator[None]:
+    """Make the folder of a run before its data are read, and say at once if it cannot be written to.
+
+    If the data turn out to be wrong, the folder is removed, as long as it is empty. A process that is killed meanwhile
+    leaves an empty folder, in which the next one begins.
+
+    Args:
+        path: The folder.
+        resume: Whether a training in it may be resumed.
+    """
+    if not (resume and RunFolder.is_begun(path)):
+        check_free(path)
+    with explained(path):
+        made = [folder for folder in (path, *path.parents) if not folder.exists()]
+        path.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # a training has begun there
+            for folder in made:
+                folder.rmdir()
+        raise
+
+
+@contextmanager
 def begin_run(path: Path | str | None, config: Mapping[str, Any], *, resume: bool) -> Iterator[RunFolder | None]:
     """Begin or resume a training in a folder, before any long work. If there is no folder, yield None.
 

@@ -11,6 +11,7 @@ from tdegnn.cli.reproduce.coefficients import coefficients
 from tdegnn.cli.reproduce.coverage import coverage
 from tdegnn.cli.reproduce.defaults import defaults
 from tdegnn.cli.reproduce.direction import direction
+from tdegnn.cli.reproduce.hourly_counts import hourly_counts
 from tdegnn.cli.reproduce.known_orders import known_orders
 from tdegnn.cli.reproduce.operators import operators, rows
 from tdegnn.cli.reproduce.order_found import order_found
@@ -20,6 +21,7 @@ from tdegnn.cli.reproduce.series_rows import series_rows
 from tdegnn.cli.reproduce.stability import depth, stable_pendulum
 from tdegnn.cli.reproduce.table1 import runtimes, table1
 from tdegnn.cli.reproduce.table2 import table2
+from tdegnn.cli.reproduce.ten_graphs import ten_graphs
 from tdegnn.cli.reproduce.traffic import traffic
 
 reproduce = typer.Typer(help="Reproduce a table or figure of the paper, or one of ours.", no_args_is_help=True)
@@ -32,9 +34,11 @@ for command in (
     operators,
     best,
     defaults,
+    ten_graphs,
     table2,
     series_rows,
     traffic,
+    hourly_counts,
     ablation,
     series_ablation,
     coverage,

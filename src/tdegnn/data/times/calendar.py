@@ -1,6 +1,6 @@
-"""The calendar as channels: hour, weekday and week of year, each as a sine and a cosine.
+"""The calendar: hour, weekday and week of year as channels, each as a sine and a cosine; hours of the week as cells.
 
-They are known for the future too. If times have a time zone, features follow local time.
+They are known for the future too. If times have a time zone, they follow local time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 
 from tdegnn.data.times.seasons import DAYS_IN_A_YEAR
 from tdegnn.errors import InputError
@@ -36,6 +36,41 @@ def calendar_channels(times: pd.Index, features: Sequence[str] = ()) -> Calendar
     columns = [column for angle in angles for column in (np.sin(angle), np.cos(angle))]
     names = [f"{feature} {kind}" for feature in chosen for kind in ("sine", "cosine")]
     return CalendarChannels(np.stack(columns, axis=1), tuple(names))
+
+
+@dataclass(frozen=True)
+class CalendarCells:
+    """The cell of the calendar in which each step lies, such as one of the 168 hours of a week.
+
+    Attributes:
+        numbers: The number of the cell of each step.
+        names: What a cell is made of: hour, weekday, or both.
+    """
+
+    numbers: Int64[np.ndarray, " time"]
+    names: tuple[str, ...]
+
+
+def calendar_cells(times: pd.Index) -> CalendarCells | None:
+    """Return the hour and weekday of each step, as far as steps are shorter and the times span two of their cycles.
+
+    Returns:
+        The cells. None if times are numbers, or neither hours nor weekdays can be told apart.
+    """
+    if not isinstance(times, pd.DatetimeIndex) or len(times) < 2:
+        return None
+    span = times[-1] - times[0]
+    step, day = span / (len(times) - 1), pd.Timedelta(days=1)
+    parts = {
+        "hour": (24, times.hour) if step < day and span >= 2 * day else None,
+        "weekday": (7, times.day_of_week) if step < 7 * day and span >= 14 * day else None,
+    }
+    numbers = np.zeros(len(times), dtype=np.int64)
+    for part in parts.values():
+        if part is not None:
+            numbers = part[0] * numbers + np.asarray(part[1], dtype=np.int64)
+    names = tuple(name for name, part in parts.items() if part is not None)
+    return CalendarCells(numbers, names) if names else None
 
 
 def _features_of(times: pd.DatetimeIndex) -> tuple[str, ...]:

@@ -16,7 +16,9 @@ from tdegnn.errors import InputError, check_count, check_finite
 
 DAYS_IN_A_YEAR = 365.2425
 # Length of each season in days, and its number of waves if the steps are short enough. Add a season here.
-KNOWN_SEASONS = {"day": (1.0, 4), "week": (7.0, 3), "year": (DAYS_IN_A_YEAR, 3)}
+# The week has its own three waves, the one of the day (seven per week), and three on either side of that: these change
+# the course of a day from weekdays to weekends.
+KNOWN_SEASONS = {"day": (1.0, 4), "week": (7.0, 10), "year": (DAYS_IN_A_YEAR, 3)}
 # Number of waves of a season that the user gives: enough for its shape, too few to follow its noise.
 NUM_WAVES = 3
 # Number of cycles in a series that are needed to learn a season.

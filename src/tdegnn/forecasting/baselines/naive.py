@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 
 from tdegnn.data.times.seasons import Season, season_waves
 from tdegnn.errors import InputError, check_count, check_finite
@@ -30,11 +30,13 @@ class SeriesInputs:
         known: Channels that are known ahead, such as the calendar, from the first step of `values` to the last step
             that is forecast.
         graph: The graph the nodes live on.
+        cells: The cell of the calendar of each step, such as its hour of the week, as far ahead as `known`.
     """
 
     values: Float[np.ndarray, "time nodes targets"]
     known: Float[np.ndarray, "known_time nodes channels"] | None = None
     graph: Graph | None = None
+    cells: Int64[np.ndarray, " known_time"] | None = None
 
     def __post_init__(self) -> None:
         for name, array in dict(values=self.values, known=self.known).items():
@@ -199,6 +201,55 @@ class FittedConstant:
         series.check_targets(first_target_steps)
         _check_nodes(self.levels, series)
         return np.tile(self.levels, (len(first_target_steps), self.horizon, 1, 1))
+
+
+@dataclass(frozen=True)
+class CalendarMean:
+    """Predict the mean of each node in the same cell of the calendar, up to the end of the validation steps.
+
+    A cell without observed values has the mean of the node.
+    """
+
+    def fit(
+        self, series: SeriesInputs, training_steps: range, validation_steps: range, horizon: int = 1
+    ) -> FittedCalendarMean:
+        """See `ForecastMethod`."""
+        check_count(horizon=horizon)
+        series.check_steps(training_steps, validation_steps)
+        cells, values = _cells_of(series), series.values[: validation_steps.stop]
+        levels = np.tile(node_means(values), (int(cells.max()) + 1, 1, 1))
+        seen = cells[: len(values)]
+        for cell in np.unique(seen):
+            own = values[seen == cell]
+            counts = (~np.isnan(own)).sum(axis=0)
+            levels[cell] = np.where(counts > 0, np.nansum(own, axis=0) / np.maximum(counts, 1), levels[cell])
+        return FittedCalendarMean(levels, horizon)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedCalendarMean:
+    """One number per cell of the calendar and node.
+
+    Attributes:
+        levels: The numbers.
+        horizon: Number of steps to forecast.
+    """
+
+    levels: Float[np.ndarray, "cells nodes targets"]
+    horizon: int
+
+    def predict(self, series: SeriesInputs, first_target_steps: range) -> Predictions:
+        """See `FittedForecast`."""
+        series.check_targets(first_target_steps)
+        _check_nodes(self.levels[0], series)
+        steps = np.asarray(first_target_steps)[:, None] + np.arange(self.horizon)
+        return np.asarray(self.levels[_cells_of(series)[steps]])
+
+
+def _cells_of(series: SeriesInputs) -> Int64[np.ndarray, " known_time"]:
+    if series.cells is None:
+        raise InputError("Expected series with cells of the calendar, got none. Take another forecast.")
+    return series.cells
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,11 @@ from jaxtyping import Float
 
 from tdegnn.data.panel import Panel
 from tdegnn.data.scalers import Scaler
+from tdegnn.data.times.calendar import calendar_cells
 from tdegnn.data.times.seasons import Season, season_waves, step_length, step_numbers
 from tdegnn.forecasting.baselines.boosting import BoostedTrees
 from tdegnn.forecasting.baselines.naive import (
+    CalendarMean,
     FittedForecast,
     ForecastMethod,
     MeanForecast,
@@ -65,7 +67,9 @@ class InputMaker:
         everywhere = [np.broadcast_to(each[:, None], (*scaled.shape[:2], each.shape[1])) for each in waves]
         known = [np.nan_to_num(carry_forward(scaled[..., list(self.known)]))] if self.known else []
         channels = np.concatenate([*everywhere, *known], axis=-1) if everywhere or known else None
-        return SeriesInputs(scaled[..., : panel.num_targets], channels, panel.graph)
+        cells = calendar_cells(panel.times)
+        numbers_of_cells = None if cells is None else cells.numbers
+        return SeriesInputs(scaled[..., : panel.num_targets], channels, panel.graph, numbers_of_cells)
 
     def to_units(self, forecasts: Predictions) -> Predictions:
         """Return scaled forecasts in the units of the panel."""
@@ -135,6 +139,16 @@ class SeasonContender(ClassicalContender):
     def method(self, task: ContenderTask) -> ForecastMethod:
         """See `ClassicalContender`."""
         return SeasonalNaive(task.period)
+
+
+class CalendarContender(ClassicalContender):
+    """The training mean of each node at the same hour and weekday."""
+
+    needs_calendar = True
+
+    def method(self, task: ContenderTask) -> ForecastMethod:  # noqa: ARG002
+        """See `ClassicalContender`."""
+        return CalendarMean()
 
 
 class RidgeContender(ClassicalContender):

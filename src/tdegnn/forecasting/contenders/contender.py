@@ -89,6 +89,8 @@ class Contender(ABC):
     needs_season: bool = False
     # Whether a method cannot follow edges that change.
     needs_one_graph: bool = False
+    # Whether it needs dates, of which hours or weekdays can be told apart.
+    needs_calendar: bool = False
 
     @abstractmethod
     def fit(self, task: ContenderTask) -> FittedContender:

@@ -47,6 +47,7 @@ CONTENDERS: dict[str, Listed] = {
     "mean": _classical("MeanContender"),
     "last": _classical("LastContender"),
     "season": _classical("SeasonContender"),
+    "calendar": _classical("CalendarContender"),
     "ridge": _classical("RidgeContender"),
     "ridge-by-node": _classical("RidgeContender", per="node"),
     **{system.lower(): _cell(system) for system in CELLS},
@@ -58,7 +59,7 @@ CONTENDERS: dict[str, Listed] = {
 # Names that stand for several.
 NAIVE = "naive"
 GROUPS: dict[str, tuple[str, ...]] = {
-    NAIVE: ("mean", "last", "season"),
+    NAIVE: ("mean", "last", "season", "calendar"),
     "cells": tuple(system.lower() for system in CELLS),
 }
 

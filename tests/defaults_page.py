@@ -1,0 +1,31 @@
+"""The tables of results/README.md about defaults on generated and bundled data: see `results_page.py`."""
+
+from tdegnn.experiments.hourly_counts import COUNT_LINES, summarize_counts
+from tdegnn.experiments.records import read_lines
+from tdegnn.experiments.ten_graphs import COLUMNS, FEATURES, GRAPH_LINES, GRAPHS, LONG, compare, mean_scores
+from tests.markdown import as_table, put_into_page
+
+
+def renew_generated(page, folder):
+    """Return the page with the tables of `tdegnn reproduce ten-graphs` and `hourly-counts`."""
+    lines = read_lines(folder / "ten_graphs.jsonl", GRAPH_LINES)
+    rows = [["graph", *COLUMNS, "over features (seeds)", "over 3,000 steps (seeds)"]]
+    for name in GRAPHS:
+        scores, gains = mean_scores(lines, name), [compare(lines, name, other) for other in (FEATURES, LONG)]
+        shown = [f"{gain.gain:+.1f} ({gain.num_seeds})" for gain in gains]
+        rows.append([name, *(f"{scores[column]:.1f}" for column in COLUMNS), *shown])
+    page = put_into_page(page, "ten graph", as_table(rows))
+    found = summarize_counts(read_lines(folder / "hourly_counts.jsonl", COUNT_LINES))
+    shares = [f"{100 * found[name]:.1f} %" for name in ("coverage", "coverage_of_positive", "coverage_of_zeros")]
+    rows = [
+        [
+            "seeds",
+            "MSE over that of the true rate",
+            "of the mean by hour and weekday",
+            "in intervals",
+            "positive",
+            "zeros",
+        ],
+        [str(found["seeds"]), f"{found['error_ratio']:.3f}", f"{found['naive_ratio']:.3f}", *shares],
+    ]
+    return put_into_page(page, "hourly count", as_table(rows))
