@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self, get_args
 import numpy as np
 from jaxtyping import Float
 from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 
 from tdegnn.analysis.report import CoefficientReport, explain
 from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, System
@@ -192,6 +193,12 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     # An entry of what is learned before training, by which a run folder is known to be one of this class.
     _LEARNED: ClassVar[str]
 
+    # The last step of a pipeline is passed the graph, if metadata routing is enabled.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"graph": True}
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"graph": True}
+    __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"graph": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"graph": True}
+
     def fit(
         self,
         X: Any,  # noqa: N803 # scikit-learn's name
@@ -258,6 +265,11 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
                 fitted = trainer.train(training, settings, config, order_choice, folder)
         self.fitted_ = fitted
         return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def check_settings(self) -> None:
         """Raise an `InputError` for a setting that is wrong whatever the data, and that no network checks."""
