@@ -46,7 +46,7 @@ def expected_failures(estimator):
 
 @pytest.mark.slow
 @parametrize_with_checks(
-    [LoneClassifier(**CHECKED), LoneRegressor(**CHECKED | {"num_steps": 24})],
+    [LoneClassifier(**CHECKED | FEWER_STEPS), LoneRegressor(**CHECKED)],
     expected_failed_checks=expected_failures,
     xfail_strict=True,
 )
