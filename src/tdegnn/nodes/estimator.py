@@ -49,6 +49,7 @@ from tdegnn.nodes.usual_networks import (
 )
 from tdegnn.not_fitted import NotFittedError
 from tdegnn.parts import Part, PartLike, parts_from_record, parts_to_record
+from tdegnn.runs.hub import find_folder
 from tdegnn.runs.run_folder import RunFolder, begin_run, keep_decisions
 from tdegnn.training.devices import DeviceName, Precision, choose_placement
 from tdegnn.training.members import GroupDescent, OptimizerName
@@ -308,6 +309,21 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         fitted = self._checked()
         _check_savable(fitted.config)
         fitted.save(path)
+
+    def save_pretrained(self, path: str | Path) -> None:
+        """Write the estimator as a folder of the Hugging Face hub, which is a run folder: the same as `save`."""
+        self.save(path)
+
+    @classmethod
+    def from_pretrained(cls, name: str | Path, *, revision: str | None = None, **own: PartLike) -> Self:
+        """Read an estimator from a folder, or from a repository of the Hugging Face hub.
+
+        Args:
+            name: The folder, or `owner/name`, which needs `huggingface_hub`.
+            revision: A branch, tag or commit of the repository. If None, its newest state.
+            own: Classes of your own, as for `load`.
+        """
+        return cls.load(find_folder(name, revision), **own)
 
     @classmethod
     def load(
