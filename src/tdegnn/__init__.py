@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from tdegnn.nets.stationary import StationaryNetwork
     from tdegnn.nodes.classifier import NodeClassifier
     from tdegnn.nodes.regressor import NodeRegressor
+    from tdegnn.nodes.transductive import Transductive
     from tdegnn.not_fitted import NotFittedError
     from tdegnn.operators.convolution import ConvOperator
     from tdegnn.operators.diffusion import DiffusionOperator, NearIdentityDiffusion
@@ -96,6 +97,7 @@ __all__ = [
     "TdegnnError",
     "TemporalCoefficients",
     "TrainingError",
+    "Transductive",
     "__version__",
     "correlation_graph",
     "explain",
@@ -159,6 +161,7 @@ _HOMES = {
     "tdegnn.forecasting.forecaster": ("Forecaster",),
     "tdegnn.nodes.classifier": ("NodeClassifier",),
     "tdegnn.nodes.regressor": ("NodeRegressor",),
+    "tdegnn.nodes.transductive": ("Transductive",),
     "tdegnn.graph": ("Graph",),
     "tdegnn.not_fitted": ("NotFittedError",),
     "tdegnn.nets.physical": ("PhysicalNetwork",),

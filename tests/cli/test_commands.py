@@ -118,10 +118,12 @@ def test_a_mistake_gives_one_line_and_exit_code_two(capsys, arguments, message):
 
 @pytest.mark.slow
 def test_known_orders_prints_a_table_and_writes_lines(capsys, tmp_path, monkeypatch):
+    from dataclasses import replace
+
     from tdegnn.experiments import known_orders, nested_orders
 
     monkeypatch.setattr(known_orders, "SYSTEMS", {"heat": known_orders.SYSTEMS["heat"]})
-    monkeypatch.setattr(nested_orders, "TRAINING_STEPS", 2)
+    monkeypatch.setattr(nested_orders, "PROJECTED", replace(nested_orders.PROJECTED, num_steps=2))
     code, out, err = run(capsys, "reproduce", "known-orders", "--seeds", "1", "--out", str(tmp_path))
     assert (code, err) == (0, "")
     assert "Order found for" in out

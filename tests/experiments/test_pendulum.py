@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -6,7 +7,7 @@ import torch
 from tdegnn import InputError
 from tdegnn.experiments.pendulum import Effort, ModelResult, count_steps, make_pendulum, run_pendulum
 from tdegnn.experiments.records import describe_environment, write_records
-from tdegnn.training.optimizers import CosineAdam
+from tdegnn.training.optimizers import CosineAdam, VariableProjection
 
 QUICK = Effort(num_steps=30, descents=(CosineAdam(0.01),), hidden_channels=8)
 
@@ -69,6 +70,22 @@ def test_verdict_says_when_no_order_explains_the_data(data):
     result = run_pendulum(data, effort=Effort(1, (CosineAdam(1e-6),), 4), orders=(1, 2))
     assert result.dynamics_order is None
     assert result.verdict().startswith("No order explains the data")
+
+
+@pytest.mark.slow
+def test_a_fit_that_has_not_converged_is_not_counted_on(data):
+    result = run_pendulum(data, effort=Effort(300, (CosineAdam(0.03),), 16), orders=(1, 2, 5))
+    assert result.dynamics_order == 2
+    assert result.has_unconverged_orders
+    assert "explain enough too" not in result.verdict()
+
+
+@pytest.mark.slow
+def test_projection_needs_few_steps_for_every_order(data):
+    effort = replace(Effort.projected(), num_steps=1, descents=(VariableProjection(),))
+    result = run_pendulum(data, effort=effort, orders=(2, 3, 4, 5))
+    assert min(result.shares.values()) >= 0.95
+    assert not result.has_unconverged_orders
 
 
 @pytest.mark.slow

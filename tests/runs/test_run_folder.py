@@ -172,7 +172,14 @@ def test_a_finished_training_has_a_summary_and_no_checkpoint_and_stays_as_it_is(
     run.finish({"loss": 0.5, "other": float("inf")})
     run.close()
     before = contents(run.path)
-    assert sorted(before) == ["coefficients.npz", "config.json", "metrics.jsonl", "summary.json", "weights.safetensors"]
+    assert sorted(before) == [
+        "README.md",
+        "coefficients.npz",
+        "config.json",
+        "metrics.jsonl",
+        "summary.json",
+        "weights.safetensors",
+    ]
     with RunFolder.resume(run.path, CONFIG) as again:
         assert again.is_finished
         assert again.read_checkpoint() is None

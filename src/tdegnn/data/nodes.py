@@ -201,6 +201,8 @@ def _check_masks(masks: tuple[Any, Any, Any], labels: Int64[np.ndarray, " nodes"
 
 def as_real(numbers: Any) -> Any:
     """Return a matrix in float32 if that holds all its numbers, else in float64. It is copied only if needed."""
+    if np.iscomplexobj(numbers):
+        raise InputError("Expected features of real numbers, got complex ones. Pass real and imaginary parts.")
     # float32 holds integers of up to 16 bits. A network does not need more precision than float64.
     is_short = numbers.dtype.kind in "biuf" and np.result_type(numbers.dtype, np.float32) == np.float32
     return numbers.astype(np.float32 if is_short else np.float64, copy=False)

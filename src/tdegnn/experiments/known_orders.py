@@ -11,7 +11,14 @@ import torch
 
 from tdegnn.data.simulators.physics import Simulation, simulate_heat, simulate_third_order, simulate_wave
 from tdegnn.errors import InputError
-from tdegnn.experiments.nested_orders import ORDERS, NestedFits, NetworkMaker, describe_effort, fit_nested_orders
+from tdegnn.experiments.nested_orders import (
+    ORDERS,
+    PROJECTED,
+    NestedEffort,
+    NestedFits,
+    NetworkMaker,
+    fit_nested_orders,
+)
 from tdegnn.nets.physical import PhysicalNetwork
 
 SYSTEMS: dict[str, Callable[..., Simulation]] = {
@@ -29,6 +36,7 @@ class KnownOrderResult:
     system: str
     true_order: int
     seed: int
+    effort: NestedEffort
     nested: NestedFits
 
     def to_records(self) -> list[dict[str, Any]]:
@@ -39,7 +47,7 @@ class KnownOrderResult:
             "system": self.system,
             "true_order": self.true_order,
             "seed": self.seed,
-            **describe_effort(),
+            **self.effort.to_record(),
         }
         return [setting | vars(order_fit) for order_fit in self.nested.fits]
 
@@ -50,6 +58,7 @@ def run_known_order(
     orders: Sequence[int] = ORDERS,
     device: torch.device | None = None,
     make_network: NetworkMaker = PhysicalNetwork.of_order,
+    effort: NestedEffort = PROJECTED,
     on_fit: Callable[[], None] | None = None,
 ) -> KnownOrderResult:
     """Simulate a system and fit nested orders.
@@ -60,6 +69,7 @@ def run_known_order(
         orders: History lengths to fit.
         device: Where to compute. Default: the CPU.
         make_network: See `fit_nested_orders`.
+        effort: How each history length is trained.
         on_fit: Called after each fit.
     """
     if system not in SYSTEMS:
@@ -67,6 +77,6 @@ def run_known_order(
     simulation = SYSTEMS[system](seed=seed)
     states = simulation.states.to(device or torch.device("cpu"))
     nested = fit_nested_orders(
-        states, simulation.graph, simulation.step_size, orders, seed, make_network=make_network, on_fit=on_fit
+        states, simulation.graph, simulation.step_size, orders, seed, make_network, effort, on_fit
     )
-    return KnownOrderResult(system, simulation.dynamics_order, seed, nested)
+    return KnownOrderResult(system, simulation.dynamics_order, seed, effort, nested)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -18,20 +17,41 @@ from torch import Tensor
 
 from tdegnn.analysis.order import explained_share, find_dynamics_order
 from tdegnn.analysis.stencil import derivative_coefficients
-from tdegnn.data.windows import OneStepWindows, backward_difference, one_step_windows
+from tdegnn.data.windows import backward_difference, one_step_windows
 from tdegnn.errors import InputError, check_finite
+from tdegnn.experiments.one_step import OneStepTask, one_step_trainee
 from tdegnn.graph import Graph
 from tdegnn.nets.physical import PhysicalNetwork
 from tdegnn.parts import drawing_weights
 from tdegnn.training.devices import single_thread
-from tdegnn.training.loop import ClosureTrainee, fit
-from tdegnn.training.optimizers import QuasiNewton
+from tdegnn.training.loop import fit
+from tdegnn.training.optimizers import Descent, QuasiNewton, VariableProjection
 
 NetworkMaker: TypeAlias = Callable[[int, int, int, float], PhysicalNetwork]
 ORDERS = (1, 2, 3, 4)
 HIDDEN_CHANNELS = 16
-TRAINING_STEPS = 15
 FEWEST_TRAJECTORIES = 3
+
+
+@dataclass(frozen=True)
+class NestedEffort:
+    """How each history length is trained: number of steps, and optimizer."""
+
+    num_steps: int
+    descent: Descent
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the effort for a result line."""
+        return {
+            "num_steps": self.num_steps,
+            "descents": [repr(self.descent)],
+            "hidden_channels": HIDDEN_CHANNELS,
+        }
+
+
+PROJECTED = NestedEffort(10, VariableProjection())
+# Descends c too. Fits above the true order do not always converge.
+QUASI_NEWTON = NestedEffort(15, QuasiNewton())
 
 
 @dataclass(frozen=True)
@@ -76,6 +96,7 @@ def fit_nested_orders(
     orders: Sequence[int] = ORDERS,
     seed: int = 0,
     make_network: NetworkMaker = PhysicalNetwork.of_order,
+    effort: NestedEffort = PROJECTED,
     on_fit: Callable[[], None] | None = None,
 ) -> NestedFits:
     """Fit every history length in `orders`.
@@ -88,6 +109,7 @@ def fit_nested_orders(
         orders: History lengths to fit.
         seed: Seed of the initial weights.
         make_network: Makes a network from order, channels, hidden channels and step size.
+        effort: How each history length is trained.
         on_fit: Called after each fit.
     """
     if states.dim() != 4 or len(states) < FEWEST_TRAJECTORIES:
@@ -101,32 +123,21 @@ def fit_nested_orders(
     for order in orders:
         with drawing_weights(seed):
             network = make_network(order, states.shape[-1], HIDDEN_CHANNELS, step_size)
-        fits.append(_fit(network.to(states.device, states.dtype), states, graph))
+        fits.append(_fit(network.to(states.device, states.dtype), states, graph, effort))
         if on_fit is not None:
             on_fit()
     return NestedFits(tuple(fits))
 
 
-def describe_effort() -> dict[str, Any]:
-    """Return how each history length is trained, for a result line."""
-    return {"num_steps": TRAINING_STEPS, "descents": [repr(QuasiNewton())], "hidden_channels": HIDDEN_CHANNELS}
-
-
-def _fit(network: PhysicalNetwork, states: Tensor, graph: Graph) -> OrderFit:
+def _fit(network: PhysicalNetwork, states: Tensor, graph: Graph, effort: NestedEffort) -> OrderFit:
     num_validation = max(1, len(states) // 6)
     num_training = min(max(1, len(states) * 2 // 3), len(states) - num_validation - 1)
     sizes = [num_training, num_validation, len(states) - num_training - num_validation]
     training, validation, test = (one_step_windows(subset, network.order) for subset in states.split(sizes))
-    optimizer, scheduler = QuasiNewton().build(network.parameters(), TRAINING_STEPS)
     # In units of the variance to explain, the loss is one minus the explained share.
-    unit = float(backward_difference(training).var())
-
-    def unexplained(windows: OneStepWindows) -> Tensor:
-        predicted: Tensor = network(windows.history, graph)
-        return (predicted - windows.target).square().mean() / unit
-
-    losses = partial(unexplained, training), partial(unexplained, validation)
-    fit(ClosureTrainee(network, *losses, optimizer, scheduler), num_steps=TRAINING_STEPS, validate_every=1)
+    task = OneStepTask(training, validation, graph, unit=float(backward_difference(training).var()))
+    trainee = one_step_trainee(network, task, effort.descent, effort.num_steps)
+    fit(trainee, num_steps=effort.num_steps, validate_every=1)
     with torch.no_grad():
         errors = network(test.history, graph) - test.target
         coefficients = tuple(network.coefficients(test.history, 0).tolist())

@@ -2,7 +2,8 @@
 
 A naive forecast, an LSTM that sees one state, an LSTM that sees two, and TDE-GNN of orders 1 to 5 predict the next
 angle. All have the same data and the same effort: full batches, the same number of steps, and the same optimizers,
-among which validation chooses. Pivot and bob are two nodes; the pivot does not move.
+among which validation chooses. Pivot and bob are two nodes; the pivot does not move. `Effort()` is the usual way, Adam,
+after which fits of long histories have not converged; with `Effort.projected()` every order converges.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from math import floor
 from typing import Any
 
 import numpy as np
@@ -25,14 +27,15 @@ from tdegnn.core.combination import History
 from tdegnn.data.simulators.physics import PendulumFeatures, Simulation, simulate_pendulum
 from tdegnn.data.windows import OneStepWindows, backward_difference, one_step_windows
 from tdegnn.errors import InputError
+from tdegnn.experiments.one_step import OneStepTask, one_step_trainee
 from tdegnn.metrics import mean_squared_error
 from tdegnn.nets.physical import PhysicalNetwork
 from tdegnn.nets.rollout import PinnedPredictor, roll_out
 from tdegnn.parts import drawing_weights
 from tdegnn.rivals.next_state import GraphLSTM, NaivePredictor
 from tdegnn.training.devices import single_thread
-from tdegnn.training.loop import ClosureTrainee, FitResult, fit
-from tdegnn.training.optimizers import CosineAdam, Descent, QuasiNewton
+from tdegnn.training.loop import FitResult, fit
+from tdegnn.training.optimizers import CosineAdam, Descent, QuasiNewton, VariableProjection
 
 BOB = 1
 ROLL_OUT_STEPS = 100
@@ -41,17 +44,27 @@ ORDERS = (1, 2, 3, 4, 5)
 
 @dataclass(frozen=True)
 class Effort:
-    """The effort for each trained model: number of steps, optimizers to choose from, hidden channels."""
+    """The effort for each trained model: steps, optimizers to choose from, hidden channels, steps per validation."""
 
     num_steps: int = 1000
     descents: tuple[Descent, ...] = (CosineAdam(0.003), CosineAdam(0.01), CosineAdam(0.03))
     hidden_channels: int = 32
+    validate_every: int = 10
 
     @classmethod
     def quasi_newton(cls) -> Effort:
         """Return the default number of iterations, but of L-BFGS: the best that precise optimization can reach."""
         descent = QuasiNewton()
         return cls(num_steps=1000 // descent.iterations_per_step, descents=(descent,))
+
+    @classmethod
+    def projected(cls) -> Effort:
+        """Return 100 iterations of L-BFGS, between which all weights that can be solved in closed form are.
+
+        These are c and the readout of s, and the readout of an LSTM.
+        """
+        descents = tuple(VariableProjection(ridge=ridge) for ridge in (1e-4, 1e-6, 1e-8))
+        return cls(num_steps=5, descents=descents, validate_every=1)
 
 
 @dataclass(frozen=True)
@@ -193,22 +206,37 @@ class PendulumResult:
         if order is None:
             return "No order explains the data: " + ", ".join(f"{o}: {share:.3f}" for o, share in shares.items())
         lower = [
-            f"Order {o} cannot do it: it explains {shares[o]:.1%} of the {ordinal(o)} differences."
+            f"Order {o} cannot do it: it explains {_percent(shares[o])} of the {ordinal(o)} differences."
             for o in sorted(shares)
             if o < order
         ]
         learned = ", ".join(f"{value:.4f}" for value in self.by_order[order].coefficients or ())
         found = (
-            f"The pendulum is a system of {ordinal(order)} order: a history of {order} explains {shares[order]:.1%} "
-            f"of the {ordinal(order)} differences, with c = [{learned}]."
+            f"The pendulum is a system of {ordinal(order)} order: a history of {order} explains "
+            f"{_percent(shares[order])} of the {ordinal(order)} differences, with c = [{learned}]."
         )
+        return " ".join([*lower, found, *self._say_of_longer_histories(order)])
+
+    def _say_of_longer_histories(self, order: int) -> list[str]:
+        """Return what the fits above the order of the data say, in at most one sentence."""
+        longer = [o for o in sorted(self.shares) if o > order]
+        if longer and not self.has_unconverged_orders:
+            listed, lowest = ", ".join(map(str, longer)), min(self.shares[o] for o in longer)
+            return [
+                f"Longer histories ({listed}) explain enough too, {_percent(lowest)} or more: they contain this one."
+            ]
         agreeing = [
             str(o)
-            for o, model in sorted(self.by_order.items())
-            if o > order and (report := model.report()) is not None and report.root_multiplicity == order
+            for o in longer
+            if (report := self.by_order[o].report()) is not None and report.root_multiplicity == order
         ]
-        longer = f"Longer histories ({', '.join(agreeing)}) say the same: 1 is a {order}-fold root of their c."
-        return " ".join([*lower, found, *([longer] if agreeing else [])])
+        said = f"Longer histories ({', '.join(agreeing)}) say the same: 1 is a {order}-fold root of their c."
+        return [said] if agreeing else []
+
+
+def _percent(share: float) -> str:
+    """Return a share in percent, rounded down, so that no share below 1 reads 100%."""
+    return f"{floor(1000 * share) / 10:.1f}%"
 
 
 def make_pendulum(features: PendulumFeatures = "angle", device: torch.device | None = None) -> PendulumData:
@@ -274,27 +302,18 @@ def train_best(
     for descent in effort.descents:
         with drawing_weights(seed):
             model = pin(make(), data)
-        optimizer, scheduler = descent.build(model.parameters(), effort.num_steps)
         training, validation = data.windows("training", model.order), data.windows("validation", model.order)
-        # In units of the naive error, the loss has the size that optimizers expect.
         naive = float(mean_squared_error(training.history[0][..., BOB, :], training.target[..., BOB, :]))
-        trainee = ClosureTrainee(
-            model,
-            partial(_loss, model, training, data, unit=naive),
-            partial(_loss, model, validation, data),
-            optimizer,
-            scheduler,
+        task = OneStepTask(training, validation, data.simulation.graph, naive, slice(BOB, BOB + 1))
+        fitted = fit(
+            one_step_trainee(model, task, descent, effort.num_steps),
+            num_steps=effort.num_steps,
+            validate_every=effort.validate_every,
+            on_step=None if on_step is None else lambda _: on_step(),
         )
-        fitted = fit(trainee, num_steps=effort.num_steps, on_step=None if on_step is None else lambda _: on_step())
         trials.append((fitted, model, descent))
     best, model, descent = max(trials, key=lambda trial: float(trial[0].best_scores))
     return model, descent, time.perf_counter() - started, best
-
-
-def _loss(model: nn.Module, windows: OneStepWindows, data: PendulumData, unit: float = 1.0) -> Tensor:
-    errors = model(windows.history, data.simulation.graph) - windows.target
-    loss: Tensor = errors[..., BOB, :].square().mean() / unit
-    return loss
 
 
 def measure_model(

@@ -21,8 +21,11 @@ from tdegnn.analysis.plots import (
     styled,
 )
 from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH
+from tdegnn.experiments.noisy_pendulum import NoisyPendulum
 from tdegnn.experiments.pendulum import BOB, ROLL_OUT_STEPS, PendulumResult
 
+# Three swings: enough to see the noise and what is behind it.
+SHOWN_STEPS = 200
 COLORS = {"naive": GRAY, "LSTM, one state": RED, "LSTM, two states": ORANGE, "TDE-GNN, order 2": BLUE}
 
 
@@ -63,7 +66,8 @@ def plot_order(result: PendulumResult) -> Figure:
     found = result.dynamics_order
     share.bar(orders, shares, color=[BLUE if order == found else "#bfdbfe" for order in orders], width=0.6)
     share.axhline(EXPLAINED_ENOUGH, color=RED, linestyle="--", linewidth=1.2)
-    share.text(orders[-1] + 0.4, EXPLAINED_ENOUGH + 0.015, "counts as explained", color=RED, ha="right", fontsize=9)
+    # Above the bar of order 1, which explains the least.
+    share.text(orders[0] - 0.3, EXPLAINED_ENOUGH - 0.05, "counts as\nexplained", color=RED, va="top", fontsize=9)
     for order, height in zip(orders, shares, strict=True):
         label = "< 0" if result.shares[order] < 0 else f"{height:.3f}"
         is_tall = height > 0.2
@@ -84,6 +88,27 @@ def plot_order(result: PendulumResult) -> Figure:
     coefficients.axhline(0, color=INK, linewidth=0.8)
     coefficients.set(title="Learned coefficients", xlabel="state (1 is the current one)", ylabel="c", xticks=orders)
     coefficients.legend(ncols=2, fontsize=9)
+    return figure
+
+
+@styled
+def plot_noisy(noisy: NoisyPendulum, step_size: float) -> Figure:
+    """Plot the noisy angle, its second differences, and the shares that the orders explain."""
+    figure, (angle, difference, share) = new_figure(3, (5.0, 4.0))
+    times = np.arange(SHOWN_STEPS) * step_size
+    angle.plot(times, noisy.observed[:SHOWN_STEPS], ".", color=ORANGE, markersize=4, label="observed")
+    angle.plot(times, noisy.angles[:SHOWN_STEPS], color=INK, linewidth=1.4, label="true")
+    angle.set(title="The angle, as it is observed", xlabel="time", ylabel="angle of the bob")
+    angle.legend(fontsize=9)
+    for values, color, style in ((noisy.observed, ORANGE, "."), (noisy.angles, INK, "-")):
+        difference.plot(times[1:-1], np.diff(values[:SHOWN_STEPS], 2), style, color=color, markersize=4, linewidth=1.4)
+    difference.set(title="Its second differences", xlabel="time")
+    trials = noisy.found.trials
+    shares = [trial.clamped(trial.explained_share or 0.0) for trial in trials]
+    orders = [trial.order for trial in trials]
+    share.bar(orders, shares, color=[BLUE if order == noisy.found.order else "#bfdbfe" for order in orders], width=0.6)
+    share.axhline(EXPLAINED_ENOUGH, color=RED, linestyle="--", linewidth=1.2)
+    share.set(title="Explained, without the noise", xlabel="order", xticks=orders, ylim=(0, 1.08))
     return figure
 
 

@@ -52,6 +52,7 @@ from tdegnn.forecasting.usual_networks import (
 from tdegnn.graph import Graph
 from tdegnn.not_fitted import NotFittedError
 from tdegnn.parts import PartLike
+from tdegnn.runs.hub import find_folder
 from tdegnn.runs.run_folder import RunFolder, begin_run, keep_decisions
 from tdegnn.training.loop import Look
 from tdegnn.training.network_choice import ChosenNetwork, choose_network, given_settings, without_given
@@ -299,6 +300,21 @@ class Forecaster(ForecasterSettings):
             for line in fitted.history:
                 folder.append_metrics(line)
             fitted.write(folder)
+
+    def save_pretrained(self, path: str | Path) -> None:
+        """Write the forecaster as a folder of the Hugging Face hub, which is a run folder: the same as `save`."""
+        self.save(path)
+
+    @classmethod
+    def from_pretrained(cls, name: str | Path, *, revision: str | None = None, **own: PartLike) -> Self:
+        """Read a forecaster from a folder, or from a repository of the Hugging Face hub.
+
+        Args:
+            name: The folder, or `owner/name`, which needs `huggingface_hub`.
+            revision: A branch, tag or commit of the repository. If None, its newest state.
+            own: Classes of your own, as for `load`.
+        """
+        return cls.load(find_folder(name, revision), **own)
 
     @classmethod
     def load(

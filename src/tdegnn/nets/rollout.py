@@ -5,7 +5,7 @@ Both wrap any predictor `predictor(history, graph) -> next state`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -16,6 +16,7 @@ from tdegnn.core.combination import History
 from tdegnn.core.integrator import as_history, push
 from tdegnn.errors import check_count
 from tdegnn.graph import Graph, State
+from tdegnn.nets.projection import LinearTerms, as_linear
 
 
 @runtime_checkable
@@ -53,6 +54,20 @@ class PinnedPredictor(nn.Module):
     def forward(self, history: History, graph: Graph) -> State:
         """Return the predicted state, with pinned nodes where they were."""
         return torch.where(self.is_pinned[:, None], history[0], self.predictor(history, graph))
+
+    def linear_terms(self, history: History, graph: Graph) -> LinearTerms:
+        """Return the terms of the predictor. Those of pinned nodes are zero, and their offset is where they were."""
+        offset, terms, is_penalized = as_linear(self.predictor).linear_terms(history, graph)
+        offset = torch.where(self.is_pinned[:, None], history[0], offset)
+        return LinearTerms(offset, terms.masked_fill(self.is_pinned[:, None, None], 0.0), is_penalized)
+
+    def assign_linear(self, weights: Float[Tensor, " weights"]) -> None:
+        """Set the linear weights of the predictor."""
+        as_linear(self.predictor).assign_linear(weights)
+
+    def other_parameters(self) -> Iterable[nn.Parameter]:
+        """Return the other parameters of the predictor."""
+        return as_linear(self.predictor).other_parameters()
 
 
 def roll_out(

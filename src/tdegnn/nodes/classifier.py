@@ -16,7 +16,15 @@ from tdegnn.errors import InputError
 from tdegnn.nodes.baselines import Outputs
 from tdegnn.nodes.estimator import NodeEstimator
 from tdegnn.nodes.fitted import Question
-from tdegnn.nodes.inputs import NodeInput, as_vector, choose_subsets, counted_nodes, encode_classes, labels_to_score
+from tdegnn.nodes.inputs import (
+    NodeInput,
+    as_vector,
+    choose_subsets,
+    counted_nodes,
+    encode_classes,
+    labels_to_score,
+    mean_over,
+)
 from tdegnn.parts import PartLike
 from tdegnn.training.node_training import Classification, ClassScore
 
@@ -57,19 +65,28 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # sc
         likeliest = self._outputs(X, graph).argmax(axis=1)
         return np.asarray(self.classes_[likeliest])
 
-    def score(self, X: Any = None, y: Any = None, *, graph: Any = None, nodes: Any = None) -> float:  # noqa: N803
+    def score(
+        self,
+        X: Any = None,  # noqa: N803
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        graph: Any = None,
+        nodes: Any = None,
+    ) -> float:
         """Return the share of nodes whose class is right, of those whose label is known, also if there are two classes.
 
         Args:
             X: As in `predict`.
             y: The classes. If None, those that come with `X`.
+            sample_weight: How much each node counts. If None, all count the same.
             graph: As in `predict`.
             nodes: Which nodes count, a mask or numbers. If None, all with a label.
         """
         predicted = self.predict(X, graph=graph)
         codes, classes = encode_classes(labels_to_score(X, y), len(predicted))
         counts = counted_nodes(codes >= 0, nodes)
-        return float((predicted[counts] == classes[codes[counts]]).mean())
+        return float(mean_over(predicted[counts] == classes[codes[counts]], counts, sample_weight))
 
     def plot(self, X: Any = None, y: Any = None, *, graph: Any = None, nodes: Any = None) -> Figure:  # noqa: N803
         """Draw which classes are taken for which, and whether the probabilities are as high as the share that is right.

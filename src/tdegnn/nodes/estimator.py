@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self, get_args
 import numpy as np
 from jaxtyping import Float
 from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 
 from tdegnn.analysis.report import CoefficientReport, explain
 from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, System
@@ -50,6 +51,7 @@ from tdegnn.nodes.usual_networks import (
 )
 from tdegnn.not_fitted import NotFittedError
 from tdegnn.parts import Part, PartLike, parts_from_record, parts_to_record
+from tdegnn.runs.hub import find_folder
 from tdegnn.runs.run_folder import RunFolder, begin_run, keep_decisions
 from tdegnn.training.devices import DeviceName, Precision, choose_placement
 from tdegnn.training.members import GroupDescent, OptimizerName
@@ -194,6 +196,12 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     # An entry of what is learned before training, by which a run folder is known to be one of this class.
     _LEARNED: ClassVar[str]
 
+    # The last step of a pipeline is passed the graph, if metadata routing is enabled.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"graph": True}
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"graph": True}
+    __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"graph": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"graph": True}
+
     def fit(
         self,
         X: Any,  # noqa: N803 # scikit-learn's name
@@ -261,6 +269,11 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         self.fitted_ = fitted
         return self
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def check_settings(self) -> None:
         """Raise an `InputError` for a setting that is wrong whatever the data, and that no network checks."""
         check_count_or_auto(order=self.order)
@@ -298,6 +311,21 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         fitted = self._checked()
         _check_savable(fitted.config)
         fitted.save(path)
+
+    def save_pretrained(self, path: str | Path) -> None:
+        """Write the estimator as a folder of the Hugging Face hub, which is a run folder: the same as `save`."""
+        self.save(path)
+
+    @classmethod
+    def from_pretrained(cls, name: str | Path, *, revision: str | None = None, **own: PartLike) -> Self:
+        """Read an estimator from a folder, or from a repository of the Hugging Face hub.
+
+        Args:
+            name: The folder, or `owner/name`, which needs `huggingface_hub`.
+            revision: A branch, tag or commit of the repository. If None, its newest state.
+            own: Classes of your own, as for `load`.
+        """
+        return cls.load(find_folder(name, revision), **own)
 
     @classmethod
     def load(

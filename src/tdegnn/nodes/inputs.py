@@ -103,7 +103,7 @@ def encode_classes(labels: Any, num_nodes: int) -> tuple[Int64[np.ndarray, " nod
     is_known = np.array([not _is_unknown(value) for value in values], dtype=bool)
     known = [value for value, is_kept in zip(values, is_known, strict=True) if is_kept]
     if any(isinstance(value, float) and not value.is_integer() for value in known):
-        raise InputError("Expected classes, got numbers with a fraction. Use NodeRegressor.")
+        raise InputError("Expected classes, got continuous numbers with a fraction. Use NodeRegressor.")
     try:
         classes = list(dict.fromkeys(known))
     except TypeError as error:
@@ -111,7 +111,8 @@ def encode_classes(labels: Any, num_nodes: int) -> tuple[Int64[np.ndarray, " nod
     with suppress(TypeError):  # classes of different types cannot be sorted: they keep their order
         classes.sort()
     if len(classes) < 2:
-        raise InputError(f"Expected nodes of at least two classes, got {len(classes)}. Give more labels.")
+        came = f"{len(classes)} class{'' if len(classes) == 1 else 'es'}"
+        raise InputError(f"Expected nodes of at least two classes, got {came}. Give more labels.")
     codes = np.full(num_nodes, -1, dtype=np.int64)
     numbers = {name: number for number, name in enumerate(classes)}
     codes[is_known] = [numbers[value] for value in known]
@@ -208,7 +209,10 @@ def _as_graph(graph: Any, num_nodes: int, direction: Direction | None, index: pd
     names = tuple(map(str, range(num_nodes) if index is None else index))
     made = _make_graph(graph, names, direction or "both")
     if made.num_nodes != num_nodes:
-        raise InputError(f"Expected a graph of {num_nodes} nodes, one per row of the features, got {made.num_nodes}.")
+        raise InputError(
+            f"Expected a graph of {num_nodes} nodes, one per row of the features, got {made.num_nodes}. For folds of "
+            "nodes, use tdegnn.Transductive."
+        )
     return made if direction is None or made.direction == direction else made.with_direction(direction)
 
 
@@ -224,7 +228,8 @@ def _make_graph(graph: Any, names: tuple[str, ...], direction: Direction) -> Gra
     except ValueError as error:  # lists of unlike lengths: adjacency lists, or rows that scikit-learn cut from a graph
         raise InputError(
             f"Expected a Graph, an adjacency matrix, a networkx graph or an edge_index, got a {type(graph).__name__} "
-            "of unlike rows. Do not cut a graph into folds: pass it whole, with train= and validation=."
+            "of unlike rows. Do not cut a graph into folds: pass it whole, with train= and validation=, or use "
+            "tdegnn.Transductive."
         ) from error
     # With two nodes, a square matrix could be either. It is read as edges, the form that PyG users have.
     is_matrix = array.ndim == 2 and array.shape[0] == array.shape[1] != 2
@@ -236,12 +241,14 @@ def _as_features(source: Any) -> Any:
         return as_real(scipy.sparse.csr_array(check_sparse(source, "features")))
     try:
         features = as_real(np.asarray(_to_numpy(source)))
+    except InputError:
+        raise
     except (TypeError, ValueError) as error:
         texts = source.select_dtypes(exclude="number").columns.tolist() if isinstance(source, pd.DataFrame) else []
         what = f"a column {texts[0]!r} that has none. Drop it or encode it" if texts else type(source).__name__
         raise InputError(f"Expected a NodeDataset, PyG data or a matrix of numbers, got {what}.") from error
     if features.ndim != 2 or 0 in features.shape:
-        raise InputError(f"Expected features of shape (nodes, features), got {features.shape}.")
+        raise InputError(f"Expected features of shape (nodes, features), got {features.shape}. Reshape your data.")
     return np.ascontiguousarray(features)
 
 
@@ -331,6 +338,26 @@ def counted_nodes(is_known: Bool[np.ndarray, " nodes"], nodes: Any) -> Bool[np.n
     if not counts.any():
         raise InputError("Expected nodes with a label to score, got none.")
     return counts
+
+
+def mean_over(
+    values: Float[np.ndarray, "counted *rest"] | Bool[np.ndarray, " counted"],
+    counts: Bool[np.ndarray, " nodes"],
+    sample_weight: Any,
+) -> Any:
+    """Return the mean of values at the counted nodes, each with its weight, if nodes have weights.
+
+    Args:
+        values: One row per counted node.
+        counts: The nodes that count.
+        sample_weight: One weight per node. If None, all nodes weigh the same.
+    """
+    if sample_weight is None:
+        return values.mean(axis=0)
+    weights = _one_per_node(sample_weight, len(counts), "a weight").astype(np.float64)[counts]
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
+        raise InputError("Expected weights of nodes that are not negative, at least one above 0, got others.")
+    return np.average(values, axis=0, weights=weights)
 
 
 def labels_to_score(X: Any, y: Any) -> Any:  # noqa: N803

@@ -9,12 +9,13 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
 
 from tdegnn.errors import InputError
 from tdegnn.nodes.baselines import Outputs
 from tdegnn.nodes.estimator import NodeEstimator
 from tdegnn.nodes.fitted import Question
-from tdegnn.nodes.inputs import NodeInput, as_targets, choose_subsets, counted_nodes, labels_to_score
+from tdegnn.nodes.inputs import NodeInput, as_targets, choose_subsets, counted_nodes, labels_to_score, mean_over
 from tdegnn.training.node_training import Regression
 
 
@@ -28,13 +29,26 @@ class NodeRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc] # scik
 
     _LEARNED: ClassVar[str] = "scale"
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
     def predict(self, X: Any = None, *, graph: Any = None) -> Float[np.ndarray, " nodes"] | Outputs:  # noqa: N803
         """Return the numbers of each node, in the shape of those that were learned."""
         outputs, learned = self._outputs(X, graph), self.fitted_.learned
         numbers: Outputs = outputs * np.array(learned["scale"]) + np.array(learned["center"])
         return numbers[:, 0] if learned["is_vector"] else numbers
 
-    def score(self, X: Any = None, y: Any = None, *, graph: Any = None, nodes: Any = None) -> float:  # noqa: N803
+    def score(
+        self,
+        X: Any = None,  # noqa: N803
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        graph: Any = None,
+        nodes: Any = None,
+    ) -> float:
         """Return R squared, the mean over targets: 1 is perfect, 0 is as good as the mean.
 
         The arguments are those of `NodeClassifier.score`.
@@ -46,8 +60,9 @@ class NodeRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc] # scik
                 f"Expected {predicted.size // len(predicted)} numbers per node, as learned, got {targets.shape[1]}."
             )
         counts = counted_nodes(np.isfinite(targets).all(axis=1), nodes)
-        errors = np.square(predicted.reshape(targets.shape) - targets)[counts].sum(axis=0)
-        spread = np.square(targets[counts] - targets[counts].mean(axis=0)).sum(axis=0)
+        errors = mean_over(np.square(predicted.reshape(targets.shape) - targets)[counts], counts, sample_weight)
+        centered = targets[counts] - mean_over(targets[counts], counts, sample_weight)
+        spread = mean_over(np.square(centered), counts, sample_weight)
         return float(np.mean(1 - errors / np.where(spread > 0, spread, 1.0)))
 
     def _ask(self, given: NodeInput, labels: Any, split: int, subsets: tuple[Any, Any, Any]) -> Question:
@@ -60,5 +75,5 @@ class NodeRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc] # scik
         center, spread = targets[masks[0]].mean(axis=0), targets[masks[0]].std(axis=0)
         scale = np.where(spread > 0, spread, 1.0)
         task = Regression(torch.as_tensor((targets - center) / scale))
-        learned = {"center": center.tolist(), "scale": scale.tolist(), "is_vector": np.ndim(labels) == 1}
+        learned = {"center": center.tolist(), "scale": scale.tolist(), "is_vector": np.asarray(labels).ndim == 1}
         return Question(task, "squared error", targets.shape[1], masks, targets, learned)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from tdegnn.core.operator import SpatialOperator
 from tdegnn.errors import check_count, check_fits
@@ -49,6 +50,9 @@ class HiddenDiffusionOperator(SpatialOperator):
 
     def forward(self, state: State, graph: Graph, layer: int, context: Any = None) -> tuple[State, Any]:  # noqa: ARG002
         """Return `relu(F W_s - (L F) W_d + b) W_o`."""
+        return self.readout(self.hidden_state(state, graph)), context
+
+    def hidden_state(self, state: State, graph: Graph) -> Float[Tensor, "*batch nodes hidden"]:
+        """Return `relu(F W_s - (L F) W_d + b)`."""
         check_fits(state, self.readout.weight, self.channels)
-        hidden = torch.relu(self.state_map(state) - self.difference_map(graph.laplacian(state)))
-        return self.readout(hidden), context
+        return torch.relu(self.state_map(state) - self.difference_map(graph.laplacian(state)))

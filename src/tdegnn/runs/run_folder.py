@@ -3,9 +3,10 @@
 `config.json` holds the settings. It exists before any long work, and grows by what is decided until the training
 begins: a window, a network, a number of steps. `metrics.jsonl` grows by one line per validation. `weights.safetensors`
 and `coefficients.npz` hold the best weights and coefficients so far, `checkpoint.safetensors` holds the state to resume
-from, and `summary.json` marks a finished training. A process killed at any moment leaves a folder that can be read and
-resumed, and a resumed training writes the same files as an uninterrupted one. A lock keeps a second process from
-writing. `save` of an estimator writes the same files; one that is interrupted leaves a folder that counts as free.
+from, `README.md` is the model card (`runs/model_card.py`), and `summary.json` marks a finished training. A process
+killed at any moment leaves a folder that can be read and resumed, and a resumed training writes the same files as an
+uninterrupted one. A lock keeps a second process from writing. `save` of an estimator writes the same files; one that is
+interrupted leaves a folder that counts as free.
 
 Every file holds the digest of the configuration, and the summary holds the SHA-256 of every other file. They are
 compared when a folder is read (`runs/read_back.py`).
@@ -63,10 +64,11 @@ COEFFICIENTS = "coefficients.npz"
 METRICS = "metrics.jsonl"
 CHECKPOINT = "checkpoint.safetensors"
 SUMMARY = "summary.json"
+CARD = "README.md"
 LOCK = ".lock"
 # Exists while an estimator is saved. If it is left behind, saving was interrupted, and nothing else is of use.
 SAVING = ".saving"
-FILES = (CONFIG, WEIGHTS, COEFFICIENTS, METRICS, CHECKPOINT, SUMMARY)
+FILES = (CONFIG, WEIGHTS, COEFFICIENTS, METRICS, CHECKPOINT, CARD, SUMMARY)
 # Entries of config.json and summary.json that are not settings or results.
 RESERVED = ("format", "versions", "sha256", "config_sha256", "files")
 ELSEWHERE = "Choose another folder."
@@ -362,10 +364,13 @@ class RunFolder:
         return None if found is None else Checkpoint(found[1].step, found[0], found[1].values)
 
     def finish(self, summary: Mapping[str, Any]) -> None:
-        """Write the summary, which marks the training as finished, and remove the checkpoint."""
+        """Write the model card and the summary, which marks the training as finished. Remove the checkpoint."""
+        from tdegnn.runs.model_card import describe_run
+
         self._check_writable()
         content = _plain(finite_or_null(summary), "results of a training")
-        files = {name: hash_file(self.path / name) for name in (METRICS, WEIGHTS, COEFFICIENTS)}
+        write_whole(self.path / CARD, describe_run(self.config, self.versions, content).encode())
+        files = {name: hash_file(self.path / name) for name in (METRICS, WEIGHTS, COEFFICIENTS, CARD)}
         listed = {name: digest for name, digest in files.items() if digest is not None}
         _write_signed(self.path / SUMMARY, {**content, "config_sha256": self.digest, "files": listed})
         self._remove(CHECKPOINT)
@@ -375,6 +380,12 @@ class RunFolder:
     def read_summary(self) -> dict[str, Any]:
         """Return the summary of a finished training."""
         return self._read_summary()[0]
+
+    @property
+    def has_own_card(self) -> bool:
+        """Whether the model card is the one that the training wrote. It may be edited, and older folders have none."""
+        digest = hash_file(self.path / CARD)
+        return digest is not None and self._read_summary()[1].get(CARD) == digest
 
     def _read_summary(self) -> tuple[dict[str, Any], dict[str, str]]:
         """Return the summary, and the SHA-256 of the other files."""

@@ -56,3 +56,13 @@ class QuasiNewton:
             line_search_fn="strong_wolfe",
         )
         return optimizer, None
+
+
+@dataclass(frozen=True)
+class VariableProjection(QuasiNewton):
+    """L-BFGS over the weights in which a network is not linear. The others are solved in closed form at each step.
+
+    `nets/projection.py` says how. A ridge on what is solved keeps hidden channels from canceling each other.
+    """
+
+    ridge: float = 1e-8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -12,11 +13,25 @@ from tdegnn.cli.options import AsJson, Device, DeviceOption, OutFolder, Quiet, S
 from tdegnn.cli.output import print_json, print_table, progress_bar
 
 
+class Optimizer(StrEnum):
+    """How each history length is trained."""
+
+    PROJECTION = "projection"
+    LBFGS = "lbfgs"
+
+
 def known_orders(
     out: OutFolder = Path("runs/known-orders"),
     seeds: Annotated[
         int, typer.Option(help="Number of seeds (graphs, initial states, weights), from --seed on.", min=1)
     ] = 3,
+    optimizer: Annotated[
+        Optimizer,
+        typer.Option(
+            help="How networks are trained: by variable projection, which solves for c, or by L-BFGS, with which not "
+            "every fit above the true order converges."
+        ),
+    ] = Optimizer.PROJECTION,
     seed: Seed = 0,
     device: Device = DeviceOption.AUTO,
     quiet: Quiet = False,
@@ -24,17 +39,18 @@ def known_orders(
 ) -> None:
     """Find the order of simulated systems of order 1, 2 and 3. Not in the paper."""
     from tdegnn.experiments.known_orders import SYSTEMS, run_known_order
-    from tdegnn.experiments.nested_orders import ORDERS
+    from tdegnn.experiments.nested_orders import ORDERS, PROJECTED, QUASI_NEWTON
     from tdegnn.experiments.records import describe_environment, write_records
     from tdegnn.training.devices import choose_device
 
-    chosen = choose_device(device.value)
+    chosen, effort = choose_device(device.value), PROJECTED if optimizer is Optimizer.PROJECTION else QUASI_NEWTON
     out.mkdir(parents=True, exist_ok=True)
     results = []
     with progress_bar(len(SYSTEMS) * seeds * len(ORDERS), "simulated systems", is_quiet=quiet or as_json) as tick:
         for system in SYSTEMS:
             for current_seed in range(seed, seed + seeds):
-                results.append(run_known_order(system, current_seed, device=chosen, on_fit=partial(tick, system)))
+                tick_system = partial(tick, system)
+                results.append(run_known_order(system, current_seed, device=chosen, effort=effort, on_fit=tick_system))
     environment = describe_environment(chosen)
     records = [record | environment for result in results for record in result.to_records()]
     write_records(out / "known_orders.jsonl", records)

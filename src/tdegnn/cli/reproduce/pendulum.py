@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -28,6 +29,7 @@ class Optimizer(StrEnum):
 
     ADAM = "adam"
     LBFGS = "lbfgs"
+    PROJECTION = "projection"
 
 
 def pendulum(
@@ -36,7 +38,11 @@ def pendulum(
         Features, typer.Option(help="What is observed: the angle, or x and y, for which c is only close to [2, -1].")
     ] = Features.ANGLE,
     optimizer: Annotated[
-        Optimizer, typer.Option(help="How the models are trained: Adam with three learning rates, or L-BFGS.")
+        Optimizer,
+        typer.Option(
+            help="How the models are trained: Adam with three learning rates, L-BFGS, or variable projection, which "
+            "solves for c and is what the demo uses."
+        ),
     ] = Optimizer.ADAM,
     seed: Seed = 0,
     device: Device = DeviceOption.AUTO,
@@ -47,42 +53,69 @@ def pendulum(
     from tdegnn.experiments.pendulum import Effort, make_pendulum
     from tdegnn.training.devices import choose_device
 
+    efforts = {
+        Optimizer.ADAM: Effort(),
+        Optimizer.LBFGS: Effort.quasi_newton(),
+        Optimizer.PROJECTION: Effort.projected(),
+    }
     data = make_pendulum(features.value, choose_device(device.value))
-    effort = Effort() if optimizer is Optimizer.ADAM else Effort.quasi_newton()
-    show_pendulum(data, effort, seed, out, is_quiet=quiet, as_json=as_json)
+    shown = train_pendulum(data, efforts[optimizer], seed, out, is_quiet=quiet or as_json)
+    if as_json:
+        print_json(shown.to_dict())
+        return
+    if not quiet:
+        print_tables(shown.result)
+    typer.echo(shown.result.verdict())
+    if not quiet:
+        typer.echo(f"\nPictures and result lines: {out}/")
 
 
-def show_pendulum(data: PendulumData, effort: Effort, seed: int, out: Path, *, is_quiet: bool, as_json: bool) -> None:
-    """Run the pendulum experiment, save its pictures and result lines in `out`, and print the results."""
+@dataclass(frozen=True)
+class Trained:
+    """The result of the pendulum experiment, its result lines, and the pictures that were saved."""
+
+    result: PendulumResult
+    records: list[dict[str, Any]]
+    pictures: list[Path]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `--json` prints."""
+        return {
+            "dynamics_order": self.result.dynamics_order,
+            "verdict": self.result.verdict(),
+            "models": self.records,
+            "pictures": [str(path) for path in self.pictures],
+        }
+
+
+def train_pendulum(data: PendulumData, effort: Effort, seed: int, out: Path, *, is_quiet: bool) -> Trained:
+    """Run the pendulum experiment, and save its pictures and result lines in `out`."""
     from tdegnn.experiments.pendulum import count_steps, run_pendulum
     from tdegnn.experiments.pendulum_plots import save_plots
     from tdegnn.experiments.records import describe_environment, write_records
 
     out.mkdir(parents=True, exist_ok=True)
-    with progress_bar(count_steps(effort), "pendulum", is_quiet=is_quiet or as_json) as tick:
+    with progress_bar(count_steps(effort), "pendulum", is_quiet=is_quiet) as tick:
         result = run_pendulum(data, seed, effort, on_step=tick)
     records = [record | describe_environment(data.device) for record in result.to_records()]
     write_records(out / "pendulum.jsonl", records)
-    pictures = save_plots(result, out)
-    if as_json:
-        print_json(
-            {
-                "dynamics_order": result.dynamics_order,
-                "verdict": result.verdict(),
-                "models": records,
-                "pictures": [str(path) for path in pictures],
-            }
-        )
-        return
-    if not is_quiet:
-        _print_models(result)
-        _print_orders(result)
-    typer.echo(result.verdict())
-    if not is_quiet:
-        typer.echo(f"\nPictures and result lines: {out}/")
+    return Trained(result, records, save_plots(result, out))
 
 
-def _print_models(result: PendulumResult) -> None:
+# A table: its title, its header and its rows.
+TextTable: TypeAlias = tuple[str, list[str], list[list[str]]]
+
+
+def print_tables(result: PendulumResult) -> None:
+    """Print how well each model predicts, and what the learned coefficients say."""
+    print_table(*table_of_models(result))
+    print_table(*table_of_orders(result))
+    for note in notes_on_orders(result):
+        typer.echo(f"{note}\n")
+
+
+def table_of_models(result: PendulumResult) -> TextTable:
+    """Return the errors of all models."""
     naive = result["naive"]
     rows = [
         [
@@ -96,10 +129,11 @@ def _print_models(result: PendulumResult) -> None:
         for model in result.models
     ]
     header = ["model", "parameters", "one-step MSE", "better than naive", "100-step MSE", "training s"]
-    print_table("Predicting a pendulum (test steps)", header, rows)
+    return "Predicting a pendulum (test steps)", header, rows
 
 
-def _print_orders(result: PendulumResult) -> None:
+def table_of_orders(result: PendulumResult) -> TextTable:
+    """Return what the learned c of each order says."""
     rows = []
     for order, model in sorted(result.by_order.items()):
         report = model.report()
@@ -116,6 +150,18 @@ def _print_orders(result: PendulumResult) -> None:
                 ]
             )
     header = ["order", "learned c", "explained", "max |root|", "root 1 is", "y'' on a sine", ""]
-    print_table(f"What the learned coefficients say (tolerance {LOOSE_TOLERANCE:g})", header, rows)
+    return f"What the learned coefficients say (tolerance {LOOSE_TOLERANCE:g})", header, rows
+
+
+def notes_on_orders(result: PendulumResult) -> list[str]:
+    """Return what a reader of `table_of_orders` should know."""
     if result.has_unconverged_orders:
-        typer.echo("A low explained share above the true order only means that this fit has not converged.\n")
+        return ["A low explained share above the true order only means that this fit has not converged."]
+    found = result.dynamics_order
+    reports = [model.report() for order, model in result.by_order.items() if found is not None and order > found]
+    if all(report is None or report.root_multiplicity == found for report in reports):
+        return []
+    return [
+        "Above the true order, c is not unique: derivatives of the equation hold as well. The order is the smallest "
+        "that explains enough."
+    ]
