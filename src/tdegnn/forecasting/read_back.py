@@ -19,6 +19,7 @@ from tdegnn.files import RESTORE
 from tdegnn.forecasting.fitted import HAS_INTERVALS, KEPT, OF_INTERVALS, Ensemble, FittedForecaster
 from tdegnn.forecasting.frames import FrameMaker
 from tdegnn.forecasting.intervals import Intervals, read_intervals, stored_as
+from tdegnn.forecasting.kept_forecasts import OF_HELD_OUT, KeptForecasts
 from tdegnn.forecasting.schema import read_summary
 from tdegnn.forecasting.settings import ForecasterSettings
 from tdegnn.graph import Graph
@@ -93,6 +94,7 @@ def read_forecaster(folder: RunFolder, config: dict[str, Any], settings: Forecas
         {**config, "settings": record},
         folder.read_history(),
         read_summary(folder),
+        KeptForecasts.from_arrays(held_out, tail) if (held_out := _part(kept, OF_HELD_OUT)) else None,
     )
 
 
@@ -120,6 +122,9 @@ def _check_arrays(
         "edges": _Expected("i", (2, num_edges), lowest=0, highest=num_nodes - 1),
         "edge_weights": _Expected("f", (num_edges,), lowest=0),
     }
+    held_out = _part(kept, OF_HELD_OUT)
+    if held_out:
+        expected |= {f"{OF_HELD_OUT}{name}": wanted for name, wanted in _expected_held_out(held_out, config).items()}
     if num_features:
         expected["node_features"] = _Expected("f", (num_nodes, num_features))
     given = [name for name in kept if name.startswith(OF_INTERVALS) or name == OLD_WIDTHS]
@@ -141,6 +146,28 @@ def _check_arrays(
                 f"Expected {name!r} in {WEIGHTS} of {path} to be as {CONFIG} says, of shape {wanted.shape}, got "
                 f"{kept[name].dtype} of shape {kept[name].shape}, or with values that cannot be. {RESTORE}"
             )
+
+
+def _part(kept: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Return the arrays whose names have a prefix, without it."""
+    return {name.removeprefix(prefix): each for name, each in kept.items() if name.startswith(prefix)}
+
+
+def _expected_held_out(arrays: Mapping[str, np.ndarray], config: Mapping[str, Any]) -> dict[str, _Expected]:
+    """Return what the forecasts of held-out steps must be. Their number is that of the steps and windows."""
+    data, horizon = config["data"], config["frames"]["horizon"]
+    num_steps, num_windows = (np.size(arrays.get(name, ())) for name in ("times", "first_steps"))
+    series = (len(data["nodes"]), data["num_targets"])
+    windows = (num_windows, horizon, *series)
+    may_be_missing = _Expected("f", windows, may_be_missing=True)
+    return {
+        "times": _Expected("f" if "times" in arrays and arrays["times"].dtype.kind == "f" else "i", (num_steps,)),
+        "observed": _Expected("f", (num_steps, *series), may_be_missing=True),
+        "first_steps": _Expected("i", (num_windows,), lowest=0, highest=num_steps - horizon),
+        "forecasts": may_be_missing,
+        "low": may_be_missing,
+        "high": may_be_missing,
+    }
 
 
 def _read_maker(config: Mapping[str, Any], kept: Mapping[str, np.ndarray]) -> FrameMaker:
@@ -178,7 +205,7 @@ def _read_tail(data: Mapping[str, Any], kept: Mapping[str, np.ndarray], graph: G
 
 
 def _read_kept_intervals(settings: ForecasterSettings, kept: Mapping[str, np.ndarray]) -> Intervals | None:
-    arrays = {name.removeprefix(OF_INTERVALS): each for name, each in kept.items() if name.startswith(OF_INTERVALS)}
+    arrays = _part(kept, OF_INTERVALS)
     if OLD_WIDTHS in kept:
         arrays[OLD_WIDTHS] = kept[OLD_WIDTHS]
     has_intervals = HAS_INTERVALS in kept or bool(arrays)  # earlier versions kept the arrays only
