@@ -305,17 +305,34 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
         After `fit`, it needs no arguments. A loaded estimator has no data: pass what `fit` was given.
         """
-        fitted = self._checked()
-        if X is not None:
-            prepared = self._prepare(X, y, graph, split, (train, validation, test))
-            if prepared.describe({})["data"]["sha256"] != fitted.config["data"]["sha256"]:
-                raise InputError("Expected the nodes, labels and subsets of the training, got others. Pass those.")
-            fitted = replace(fitted, nodes=prepared.nodes, question=prepared.question)
-        elif fitted.question is None:
+        data = dict(y=y, graph=graph, split=split, train=train, validation=validation, test=test)
+        fitted = self._checked() if X is None else self.recall(X, **data)
+        if fitted.question is None:
             raise InputError("Expected the data of the training, got none. A loaded estimator has no data: pass X and y.")
         # By name: reports look down on this room.
         made: Page = import_module("tdegnn.reports.of_nodes").report_nodes(fitted)
         return made
+
+    def recall(
+        self,
+        X: Any,  # noqa: N803 # scikit-learn's name
+        y: Any = None,
+        *,
+        graph: Any = None,
+        split: int = 0,
+        train: Any = None,
+        validation: Any = None,
+        test: Any = None,
+    ) -> FittedNodes:
+        """Return what was learned, together with the data of the training, which a run folder does not hold.
+
+        Refuse other data. The arguments are those of `fit`.
+        """
+        fitted = self._checked()
+        prepared = self._prepare(X, y, graph, split, (train, validation, test))
+        if prepared.describe({})["data"]["sha256"] != fitted.config["data"]["sha256"]:
+            raise InputError("Expected the nodes, labels and subsets of the training, got others. Pass those.")
+        return replace(fitted, nodes=prepared.nodes, question=prepared.question)
 
     def save(self, path: str | Path) -> None:
         """Write the estimator to a new run folder, which `load` reads.

@@ -24,7 +24,7 @@ BINS_OF_NODES = 0.05
 
 
 def forecast_sections(
-    fitted: FittedForecaster, errors: ForecastErrors, forecast: Forecast | None, coordinates: Any
+    fitted: FittedForecaster, errors: ForecastErrors, forecast: Forecast | None, coordinates: Any, num_runs: int
 ) -> list[Section]:
     """Return the sections about the forecasts of a forecaster.
 
@@ -33,11 +33,12 @@ def forecast_sections(
         errors: Errors on held-out steps.
         forecast: Forecasts of the steps after the series. None if they need values that are known ahead.
         coordinates: Where the nodes are. None if it is not known.
+        num_runs: Number of runs that share the page.
     """
     facts = fitted.summary.get("intervals") or {}
     coverage = facts.get("coverage")
     sections = [
-        _one_node(fitted, errors, forecast),
+        _one_node(fitted, errors, forecast, num_runs),
         _where(fitted, errors, coordinates, coverage),
         _when(errors),
     ]
@@ -50,10 +51,10 @@ def _worst_first(errors: ForecastErrors) -> np.ndarray:
     return np.argsort(-np.nan_to_num(errors.by_node, nan=-1.0), kind="stable")
 
 
-def _one_node(fitted: FittedForecaster, errors: ForecastErrors, forecast: Forecast | None) -> Section:
+def _one_node(fitted: FittedForecaster, errors: ForecastErrors, forecast: Forecast | None, num_runs: int) -> Section:
     tail = fitted.tail
     data = series_of_nodes(
-        errors.kept, forecast, tail.nodes, tail.channels[: tail.num_targets], _worst_first(errors)
+        errors.kept, forecast, tail.nodes, tail.channels[: tail.num_targets], _worst_first(errors), num_runs
     )
     choices = [element("option", name, value=number) for number, name in enumerate(data["nodes"])]
     targets = [element("option", name, value=number) for number, name in enumerate(data["channels"])]
@@ -107,11 +108,8 @@ def _where(
     relative = errors.relative_by_node
     known = relative[~np.isnan(relative)]
     worse = int((known > 1).sum())
-    lead = (
-        f"Of {len(known):,} nodes, {worse:,} {'is' if worse == 1 else 'are'} forecast worse than by repeating the last value."
-        if len(known)
-        else "Errors of each node."
-    )
+    count = "none is" if not worse else "1 is" if worse == 1 else f"{worse:,} are"
+    lead = f"Of {len(known):,} nodes, {count} forecast worse than by repeating the last value."
     blocks = [_drawn_nodes(fitted, errors, coordinates), _worst_table(fitted, errors, coverage)]
     return Section("Where the errors are", lead, tuple(blocks))
 

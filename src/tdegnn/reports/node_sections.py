@@ -30,7 +30,7 @@ def class_sections(facts: ClassFacts) -> list[Section]:
             f"Accuracy on the {which}, by how many neighbors a node has and how many of them are of its class.",
             (
                 _groups("Accuracy by degree", "neighbors", facts.by_degree()),
-                _groups("Accuracy by homophily", "neighbors of the same class", facts.by_homophily()),
+                _groups("Accuracy by homophily", "same-class neighbors", facts.by_homophily()),
             ),
         ),
         Section(
@@ -74,6 +74,7 @@ def _confusion(facts: ClassFacts) -> Html:
         },
         "layer": layers,
         "height": len(names) * (36 if len(names) <= MOST_COUNTED else 16),
+        "usermeta": {"columns": len(names)},
     }
     per_class = [[name, int(size), f"{100 * shares[number, number]:.1f} %"] for number, (name, size) in enumerate(zip(names, sizes, strict=True))]
     off = counts - np.diag(np.diag(counts))

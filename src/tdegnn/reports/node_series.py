@@ -15,7 +15,7 @@ from tdegnn.forecasting.forecast import Forecast
 from tdegnn.forecasting.kept_forecasts import KeptForecasts
 from tdegnn.reports.sections import rounded
 
-# Maximum number of numbers in a page for all nodes of a run: about 1.5 MB. Of larger panels, fewer steps and nodes.
+# Maximum number of numbers in a page for the nodes of all runs: about 1.5 MB. Of larger panels, fewer steps and nodes.
 MOST_NUMBERS = 250_000
 FEWEST_WINDOWS = 4
 
@@ -31,7 +31,7 @@ def choose_windows(kept: KeptForecasts) -> Int[np.ndarray, " windows"]:
 
 
 def series_of_nodes(
-    kept: KeptForecasts, forecast: Forecast | None, nodes: tuple[str, ...], channels: tuple[str, ...], by_error: np.ndarray
+    kept: KeptForecasts, forecast: Forecast | None, nodes: tuple[str, ...], channels: tuple[str, ...], by_error: np.ndarray, num_runs: int
 ) -> dict[str, Any]:
     """Return observed values and forecasts of nodes, as a page holds them.
 
@@ -41,13 +41,14 @@ def series_of_nodes(
         nodes: Names of the nodes.
         channels: Names of the channels that are forecast.
         by_error: Numbers of the nodes, worst first.
+        num_runs: Number of runs that share the page.
     """
     windows = choose_windows(kept)
     horizon, num_series = kept.horizon, len(nodes) * len(channels)
     # Per window and node: what was observed, forecast, low and high.
-    most = max(FEWEST_WINDOWS, MOST_NUMBERS // (4 * horizon * num_series))
+    most = max(FEWEST_WINDOWS, MOST_NUMBERS // num_runs // (4 * horizon * num_series))
     windows = windows[-most:]
-    fits = max(1, MOST_NUMBERS // (4 * horizon * len(windows) * len(channels)))
+    fits = max(1, MOST_NUMBERS // num_runs // (4 * horizon * len(windows) * len(channels)))
     shown = np.sort(by_error[:fits])
     start = max(0, int(kept.first_steps[windows[0]]) - horizon)
     times = kept.times[start:]

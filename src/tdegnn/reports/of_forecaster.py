@@ -31,7 +31,7 @@ def report_forecaster(
 
 
 def describe_forecaster(
-    name: str, fitted: FittedForecaster, lowest: float | None, panel: Panel | None, coordinates: Any
+    name: str, fitted: FittedForecaster, lowest: float | None, panel: Panel | None, coordinates: Any, num_runs: int = 1
 ) -> Run:
     """Return what a page shows of a forecaster.
 
@@ -41,6 +41,7 @@ def describe_forecaster(
         lowest: Lowest value of forecasts.
         panel: The series of the training, for a ridge regression. None if it is not known.
         coordinates: Where the nodes are, as a table. None if it is not known.
+        num_runs: Number of runs that share the page.
     """
     ridge = None
     if panel is not None:
@@ -51,7 +52,7 @@ def describe_forecaster(
     if kept is not None:
         errors = ForecastErrors(kept, None if ridge is None else ridge.residuals)
         forecast = None if fitted.ensemble.maker.known else fitted.predict(fitted.tail, kept.horizon, None, lowest)
-        sections = forecast_sections(fitted, errors, forecast, coordinates)
+        sections = forecast_sections(fitted, errors, forecast, coordinates, num_runs)
     verdict = say_order(report)
     sections.append(order_section(report, verdict, fitted.coefficients, fitted.order_choice.reason))
     scores = _scores(fitted, ridge)

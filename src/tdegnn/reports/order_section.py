@@ -67,13 +67,14 @@ def _weights(coefficients: Float[np.ndarray, "layers order"]) -> Html:
         }
     ]
     if coefficients.size <= MOST_CELLS:
-        layered.append({"mark": {"type": "text"}, "encoding": {"text": {"field": "c", "format": ".2~f"}}})
+        layered.append({"mark": {"type": "text"}, "encoding": {"text": {"field": "c", "format": ".2~r"}}})
     spec = {
         "data": {"values": rows},
         "transform": [{"calculate": "abs(datum.c)", "as": "size"}],
         "encoding": axes,
         "layer": layered,
         "height": 34 * order,
+        "usermeta": {"columns": len(coefficients)},
     }
     table = number_table(
         ["layer", *names],

@@ -17,6 +17,7 @@ globalThis.tdegnnCharts = (() => {
       titleFontSize: 12,
       titleFontWeight: "normal",
       labelLimit: 120,
+      labelOverlap: true,
     },
     legend: {
       orient: "top",
@@ -33,6 +34,8 @@ globalThis.tdegnnCharts = (() => {
   };
   // A square picture is not larger than this.
   const largestSquare = 440;
+  // A cell with a number is at least this wide.
+  const narrowest = 38;
 
   const tooltip = document.createElement("div");
   tooltip.id = "tooltip";
@@ -58,8 +61,11 @@ globalThis.tdegnnCharts = (() => {
     const axes = spec.usermeta?.square;
     const isSquare = axes !== undefined;
     const side = Math.min(width, largestSquare) - (axes ?? 0);
+    // Numbers are left out of cells that are too narrow for them.
+    const hasRoom = !spec.usermeta?.columns || (width - 80) / spec.usermeta.columns > narrowest;
     const sized = {
       ...spec,
+      ...(hasRoom ? {} : { layer: spec.layer.filter((each) => (each.mark.type ?? each.mark) !== "text") }),
       config: theme,
       width: isSquare ? side : width,
       ...(isSquare ? { height: side } : {}),
@@ -67,7 +73,10 @@ globalThis.tdegnnCharts = (() => {
       padding: 2,
     };
     views.get(place)?.finalize();
-    const view = new vega.View(vega.parse(vegaLite.compile(sized).spec), { renderer: "svg", container: place, hover: true });
+    // Screen readers read the label of the place, not the marks.
+    const container = Object.assign(document.createElement("div"), { ariaHidden: "true" });
+    place.replaceChildren(container);
+    const view = new vega.View(vega.parse(vegaLite.compile(sized).spec), { renderer: "svg", container, hover: true });
     view.tooltip(showTooltip);
     views.set(place, view);
     view.run();

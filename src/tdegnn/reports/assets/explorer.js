@@ -138,7 +138,7 @@
       "aria-label": root.isPair ? `Pair of roots ${place + 1}` : `Real root ${place + 1}`,
       "aria-orientation": "horizontal",
     });
-    mark.append(svgElement("circle", { r: 10 }), ...(root.isPair ? [svgElement("circle", { r: 7 })] : []));
+    mark.append(svgElement("circle", { r: 9 }), ...(root.isPair ? [svgElement("circle", { r: 9 })] : []));
     const move = (re, im) => {
       free[place] = { ...free[place], re, im: free[place].isPair ? Math.max(0, im) : 0 };
       setRoots();
