@@ -52,7 +52,10 @@ def table(
 ) -> Html:
     """Return a table whose first column names the rows."""
     head = element("tr", *(element("th", name, scope="col") for name in columns))
-    body = [element("tr", element("th", first, scope="row"), *(element("td", each) for each in rest)) for first, *rest in rows]
+    body = [
+        element("tr", element("th", first, scope="row"), *(element("td", each) for each in rest))
+        for first, *rest in rows
+    ]
     title = () if caption is None else (element("caption", caption),)
     return element("table", *title, element("thead", head), element("tbody", *body), class_=class_)
 

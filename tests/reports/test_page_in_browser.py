@@ -16,7 +16,7 @@ AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 # Texts, controls and pictures that are wider than their place, and cards that overlap.
 FAULTS = """() => {
   const faults = [];
-  const name = (each) => `${each.tagName}.${each.className?.baseVal ?? each.className}: ${each.textContent.slice(0, 40)}`;
+  const name = (each) => `${each.tagName}.${each.className}: ${each.textContent.slice(0, 40)}`;
   if (document.documentElement.scrollWidth > innerWidth) faults.push("the page is wider than the screen");
   for (const each of document.querySelectorAll(".card, .controls, .weight, dl, h2, h3, h4, p")) {
     if (each.scrollWidth > each.clientWidth + 1) faults.push(`cut off: ${name(each)}`);
@@ -33,12 +33,13 @@ FAULTS = """() => {
     if (!isApart) faults.push(`overlap: ${name(cards[i])} and ${name(cards[i + 1 + j])}`);
   }));
   for (const svg of document.querySelectorAll(".plot svg")) {
-    const labels = [...svg.querySelectorAll(".role-axis-label text")].filter((each) => each.textContent && each.getAttribute("opacity") !== "0");
+    const isShown = (each) => each.textContent && each.getAttribute("opacity") !== "0";
+    const labels = [...svg.querySelectorAll(".role-axis-label text")].filter(isShown);
     const places = labels.map((each) => each.getBoundingClientRect());
     places.forEach((a, i) => places.slice(i + 1).forEach((b) => {
-      if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4) {
-        faults.push(`labels overlap: ${labels[i].textContent}`);
-      }
+      const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      if (across > 2 && down > 4) faults.push(`labels overlap: ${labels[i].textContent}`);
     }));
   }
   return faults;
@@ -61,7 +62,9 @@ def test_axe_finds_no_serious_fault(open_page, width, scheme):
     page.evaluate(AXE.read_text())
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     serious = [
-        (each["id"], each["nodes"][0]["html"]) for each in found["violations"] if each["impact"] in ("serious", "critical")
+        (each["id"], each["nodes"][0]["html"])
+        for each in found["violations"]
+        if each["impact"] in ("serious", "critical")
     ]
     assert serious == []
     assert len(found["passes"]) > 20
@@ -138,7 +141,14 @@ def random_vectors():
     while len(vectors) < 60:
         others = random.normal(size=random.integers(1, 6)) * random.choice([0.3, 1.0, 2.0])
         vectors.append([1 - float(others.sum()), *others.tolist()])
-    return [*vectors, [1.4, 0.2, -0.6, 0.0], [1.0, 0.0], [0.99, 0.005, 0.005], [2.0, -2.0, 1.0], [3.0, -3.0, 1.0, 0.0, 0.0]]
+    return [
+        *vectors,
+        [1.4, 0.2, -0.6, 0.0],
+        [1.0, 0.0],
+        [0.99, 0.005, 0.005],
+        [2.0, -2.0, 1.0],
+        [3.0, -3.0, 1.0, 0.0, 0.0],
+    ]
 
 
 # Repeated roots besides 1, of which float64 knows half the digits. The words must be the same all the same.
@@ -227,7 +237,7 @@ def test_a_pair_of_roots_is_dragged_together(open_page):
     page.mouse.down()
     page.mouse.move(box["x"] + 70, box["y"] - 40, steps=5)
     page.mouse.up()
-    moved, verdict = shown(page)
+    moved, _ = shown(page)
     assert not np.allclose(moved, c)
     roots = [root for root in explain(moved).roots if abs(root.imag) > 1e-9]
     assert len(roots) == 2

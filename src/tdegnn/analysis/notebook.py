@@ -1,4 +1,4 @@
-"""The report of a vector c in a notebook: the verdict, the numbers, and the roots in the unit disc as a small picture."""
+"""The report of a vector c in a notebook: the verdict, the numbers, and a small picture of the roots."""
 
 from __future__ import annotations
 

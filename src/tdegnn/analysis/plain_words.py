@@ -25,7 +25,9 @@ def _say_character(report: CoefficientReport) -> str:
             return "depend on the newest one almost alone, as heat does when it spreads: nearly of first order"
         case "mixed":
             leading = report.leading_order
-            mostly = f"mostly like an equation of {ordinal(leading)} order" + (", with lower ones mixed in" * (leading > 1))
+            mostly = f"mostly like an equation of {ordinal(leading)} order" + (
+                ", with lower ones mixed in" * (leading > 1)
+            )
             return f"depend on the last {report.history_length} of them at once, {mostly}"
     nearly = "nearly " * (report.character == "nearly pure")
     if order == 2:
@@ -37,6 +39,6 @@ def _say_stability(report: CoefficientReport) -> str:
     if report.is_stable:
         return "and small errors do not grow"
     if report.max_root_modulus > 1 + report.tolerance:
-        unit = "step" if report.states == "physical" else "layer" if report.states == "latent" else "step"
-        return f"but small errors grow {report.max_root_modulus:.3g} times larger with each {unit}"
+        unit = "layer" if report.states == "latent" else "step"
+        return f"but small errors become {report.max_root_modulus:.3g} times as large with each {unit}"
     return "but small errors slowly add up"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -46,14 +46,14 @@ def report(
     page = render(described)
     page.save(out)
     if as_json:
-        headlines = {run.name: run.headline for run in described}
-        verdicts = {run.name: run.verdict for run in described}
+        headlines = {each.name: each.headline for each in described}
+        verdicts = {each.name: each.verdict for each in described}
         print_json({"report": str(out), "headlines": headlines, "verdicts": verdicts, "notes": notes})
         return
     if not quiet:
         print_notes(notes)
-        for run in described:
-            typer.echo(f"{run.name}: {run.headline}")
+        for each in described:
+            typer.echo(f"{each.name}: {each.headline}")
     typer.echo(f"Report: {out}")
 
 
@@ -125,9 +125,11 @@ def _recall_nodes(run: Path) -> FittedNodes:
         return model.recall(load_nodes(source.benchmark), split=source.split)
     if source.features_file is None or source.edges_file is None or source.labels_file is None:
         raise InputError(
-            f"Expected a run that holds the paths of its data, got {run}. In Python, pass them to NodeClassifier.report."
+            f"Expected a run that holds the paths of its data, got {run}. In Python, pass the data to "
+            "NodeClassifier.report."
         )
     csv_format = make_csv_format(source.separator, source.decimal, source.encoding)
     tables = read_node_tables(Path(source.features_file), Path(source.edges_file), source.direction, csv_format)
     known = read_labels(Path(source.labels_file), tables.names, csv_format)
-    return model.recall(tables.to_input(), known.labels, graph=tables.graph, **known.subsets)
+    subsets: dict[str, Any] = {**known.subsets}
+    return model.recall(tables.to_input(), known.labels, graph=tables.graph, **subsets)

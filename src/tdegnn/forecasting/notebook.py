@@ -34,9 +34,7 @@ def show_forecast(forecast: Forecast) -> Html:
     more = f", and {' and '.join(hidden)} (to_frame() has all)" if hidden else ""
     notes = element("ul", *(element("li", note) for note in forecast.notes)) if forecast.notes else Html()
     caption = f"Forecasts of {forecast.channels[0]!r}{more}"
-    return element(
-        "div", element("p", repr(forecast)), table(["time", *nodes], rows, caption=caption), notes
-    )
+    return element("div", element("p", repr(forecast)), table(["time", *nodes], rows, caption=caption), notes)
 
 
 def _show(forecast: Forecast, step: int, node: int) -> str:

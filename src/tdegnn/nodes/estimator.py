@@ -308,7 +308,9 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         data = dict(y=y, graph=graph, split=split, train=train, validation=validation, test=test)
         fitted = self._checked() if X is None else self.recall(X, **data)
         if fitted.question is None:
-            raise InputError("Expected the data of the training, got none. A loaded estimator has no data: pass X and y.")
+            raise InputError(
+                "Expected the data of the training, got none. A loaded estimator has no data: pass X and y."
+            )
         # By name: reports look down on this room.
         made: Page = import_module("tdegnn.reports.of_nodes").report_nodes(fitted)
         return made

@@ -1,11 +1,11 @@
-"""The stencil explorer: change the weights c or move their roots, and see what that means. `assets/explorer.js` runs it."""
+"""The stencil explorer: change the weights c or move their roots. `assets/explorer.js` runs it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tdegnn.analysis.stencil import ROUNDING
 from tdegnn.analysis.report import NEARLY_NOTHING, ORDINALS
+from tdegnn.analysis.stencil import ROUNDING
 from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE
 from tdegnn.markup import Html, element
 from tdegnn.reports.sections import to_script
@@ -44,8 +44,8 @@ def explorer(learned: Sequence[tuple[str, tuple[float, ...]]]) -> Html:
         element("h2", "Stencil explorer"),
         element(
             "p",
-            "The weights c of the last states decide how a recursion moves on in time. Change them, or move their roots in "
-            "the plane with the mouse or the arrow keys, and see what happens.",
+            "The weights c of the last states decide how a recursion moves on in time. Change them, or move the roots "
+            "in the plane with the mouse or the arrow keys, and see what happens.",
             class_="lead",
         ),
         element(
@@ -55,7 +55,9 @@ def explorer(learned: Sequence[tuple[str, tuple[float, ...]]]) -> Html:
                 element(
                     "div",
                     element("label", "Start from ", element("select", *choices, class_="preset")),
-                    element("label", "Length ", element("input", type="number", class_="length", min=1, max=LONGEST, step=1)),
+                    element(
+                        "label", "Length ", element("input", type="number", class_="length", min=1, max=LONGEST, step=1)
+                    ),
                     class_="controls",
                 ),
                 element("h3", "Weights c"),
@@ -84,14 +86,21 @@ def explorer(learned: Sequence[tuple[str, tuple[float, ...]]]) -> Html:
             element(
                 "div",
                 element("h3", "The stencil on a signal"),
-                element("div", element("label", "Signal ", element("select", *signals, class_="signal")), class_="controls"),
+                element(
+                    "div", element("label", "Signal ", element("select", *signals, class_="signal")), class_="controls"
+                ),
                 element(
                     "p",
                     "Gray: the signal y. Blue: what c predicts from the values before. Orange: y minus the prediction, "
                     "which is what the spatial term would have to add.",
                     class_="how",
                 ),
-                element("div", class_="plot acting", role="img", aria_label="The signal, what c predicts, and the difference"),
+                element(
+                    "div",
+                    class_="plot acting",
+                    role="img",
+                    aria_label="The signal, what c predicts, and the difference",
+                ),
                 class_="card",
             ),
             class_="grid explorer",

@@ -57,7 +57,7 @@ class ForecastErrors:
     @property
     def observed(self) -> Windows:
         """What was observed in each window."""
-        return self.kept.observed[self.kept.steps]
+        return np.asarray(self.kept.observed[self.kept.steps])
 
     @property
     def has_step_before(self) -> Bool[np.ndarray, " windows"]:
@@ -76,6 +76,11 @@ class ForecastErrors:
     def by_node(self) -> Float[np.ndarray, " nodes"]:
         """Mean absolute error of each node. NaN if nothing was observed."""
         return np.asarray(mean_absolute_error(self.kept.forecasts, self.observed, per="node"))
+
+    @property
+    def worst_first(self) -> Int[np.ndarray, " nodes"]:
+        """Numbers of the nodes, those with the largest errors first."""
+        return np.argsort(-np.nan_to_num(self.by_node, nan=-1.0), kind="stable")
 
     @cached_property
     def relative_by_node(self) -> Float[np.ndarray, " nodes"]:
@@ -110,7 +115,7 @@ class ForecastErrors:
         if step.min() < pd.Timedelta(hours=23):
             return Cycle("hour", HOURS, times.hour.to_numpy())
         if step.min() < pd.Timedelta(days=6):
-            return Cycle("weekday", WEEKDAYS, times.weekday.to_numpy())
+            return Cycle("weekday", WEEKDAYS, times.day_of_week.to_numpy())
         return Cycle("month", MONTHS, times.month.to_numpy() - 1)
 
     def by_part(self) -> list[dict[str, Any]]:
@@ -126,7 +131,12 @@ class ForecastErrors:
                 count = int((~np.isnan(values)).sum())
                 if count:
                     found.append(
-                        {"part": cycle.names[part], "ahead": ahead + 1, "mean": float(np.nanmean(values)), "count": count}
+                        {
+                            "part": cycle.names[part],
+                            "ahead": ahead + 1,
+                            "mean": float(np.nanmean(values)),
+                            "count": count,
+                        }
                     )
         return found
 
@@ -162,5 +172,7 @@ def measure_ridge(fitted: FittedForecaster, panel: Panel) -> RidgeErrors | None:
     # The kept steps are the last ones of the panel.
     windows = kept.first_steps + panel.num_steps - len(kept.times) - task.held_out_firsts.start
     return RidgeErrors(
-        float(mean_squared_error(forecasts, observed)), float(mean_absolute_error(forecasts, observed)), residuals[windows]
+        float(mean_squared_error(forecasts, observed)),
+        float(mean_absolute_error(forecasts, observed)),
+        residuals[windows],
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -63,7 +64,7 @@ class ClassFacts:
     @cached_property
     def predicted(self) -> Int[np.ndarray, " nodes"]:
         """The likeliest class of each node."""
-        return self.probabilities.argmax(axis=1)
+        return np.asarray(self.probabilities.argmax(axis=1))
 
     @cached_property
     def is_right(self) -> Bool[np.ndarray, " nodes"]:
@@ -96,7 +97,7 @@ class ClassFacts:
         is_same = is_known & (self.truth[row] == self.truth[column])
         shares = np.bincount(row[is_same], minlength=len(self.truth)) / np.maximum(num_known, 1)
         ends = (0.0, *HOMOPHILY_ENDS, 1.0)
-        names = [f"{100 * low:.0f} to {100 * high:.0f} %" for low, high in zip(ends, ends[1:], strict=False)]
+        names = [f"{100 * low:.0f} to {100 * high:.0f} %" for low, high in pairwise(ends)]
         return self._groups(np.digitize(shares, HOMOPHILY_ENDS), tuple(names), self.judged & (num_known > 0))
 
     def calibration(self) -> list[tuple[float, float, int]]:
@@ -161,7 +162,8 @@ def _last_states(fitted: FittedNodes) -> Float[np.ndarray, "nodes channels"]:
     assert fitted.nodes is not None
     placement = choose_placement("cpu", fitted.config["settings"]["precision"])
     nodes = fitted.settings.prepare(fitted.nodes)
-    network = place(fitted.network, placement).eval()
+    network = fitted.network
+    place(network, placement).eval()
     with torch.no_grad():
         state = network.integrate(as_input(nodes, placement), nodes.graph).state
     # Some networks have complex states.

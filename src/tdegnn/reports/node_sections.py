@@ -1,4 +1,4 @@
-"""The sections about classes of nodes: what is mixed up, for which nodes, how sure the network is, and how it sees them."""
+"""The sections about classes: which are mixed up, for which nodes, how sure the network is, how it sees nodes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,13 @@ def _confusion(facts: ClassFacts) -> Html:
     sizes = counts.sum(axis=1)
     shares = counts / np.maximum(sizes[:, None], 1)
     rows = [
-        {"true": names[row], "predicted": names[column], "count": int(count), "share": rounded(float(shares[row, column]), 3), "is_right": row == column}
+        {
+            "true": names[row],
+            "predicted": names[column],
+            "count": int(count),
+            "share": rounded(float(shares[row, column]), 3),
+            "is_right": row == column,
+        }
         for (row, column), count in np.ndenumerate(counts)
     ]
     layers: list[dict[str, Any]] = [
@@ -54,7 +60,12 @@ def _confusion(facts: ClassFacts) -> Html:
             "mark": "rect",
             "encoding": {
                 "fill": {"condition": {"test": "datum.is_right", "value": "var(--blue)"}, "value": "var(--orange)"},
-                "fillOpacity": {"field": "share", "type": "quantitative", "scale": {"domain": [0, 1], "range": [0.03, 0.55]}, "legend": None},
+                "fillOpacity": {
+                    "field": "share",
+                    "type": "quantitative",
+                    "scale": {"domain": [0, 1], "range": [0.03, 0.55]},
+                    "legend": None,
+                },
                 "tooltip": [
                     {"field": "true", "title": "true class"},
                     {"field": "predicted", "title": "predicted class"},
@@ -69,20 +80,31 @@ def _confusion(facts: ClassFacts) -> Html:
     spec = {
         "data": {"values": rows},
         "encoding": {
-            "x": {"field": "predicted", "type": "nominal", "sort": names, "title": "predicted class", "axis": {"labelAngle": 0 if sum(map(len, names)) < 24 else -40}},
+            "x": {
+                "field": "predicted",
+                "type": "nominal",
+                "sort": names,
+                "title": "predicted class",
+                "axis": {"labelAngle": 0 if sum(map(len, names)) < 24 else -40},
+            },
             "y": {"field": "true", "type": "nominal", "sort": names, "title": "true class"},
         },
         "layer": layers,
         "height": len(names) * (36 if len(names) <= MOST_COUNTED else 16),
         "usermeta": {"columns": len(names)},
     }
-    per_class = [[name, int(size), f"{100 * shares[number, number]:.1f} %"] for number, (name, size) in enumerate(zip(names, sizes, strict=True))]
+    per_class = [
+        [name, int(size), f"{100 * shares[number, number]:.1f} %"]
+        for number, (name, size) in enumerate(zip(names, sizes, strict=True))
+    ]
     off = counts - np.diag(np.diag(counts))
     sentence = "Rows are true classes, columns what was predicted. Blue cells are right, orange ones are mistakes."
     if off.any():
         row, column = np.unravel_index(off.argmax(), off.shape)
         sentence += f" The most frequent mistake: {names[row]} taken for {names[column]} ({off[row, column]} nodes)."
-    return figure("Confusion matrix", sentence, spec, numbers=number_table(["class", "nodes", "right"], per_class), class_="wide")
+    return figure(
+        "Confusion matrix", sentence, spec, numbers=number_table(["class", "nodes", "right"], per_class), class_="wide"
+    )
 
 
 def _groups(title: str, axis: str, groups: list[Group]) -> Html:
@@ -92,12 +114,24 @@ def _groups(title: str, axis: str, groups: list[Group]) -> Html:
         "data": {"values": rows},
         "encoding": {
             "y": {"field": "group", "type": "ordinal", "sort": names, "title": axis},
-            "x": {"field": "share", "type": "quantitative", "title": "share that is right", "axis": PERCENT, "scale": {"domain": [0, 1]}},
+            "x": {
+                "field": "share",
+                "type": "quantitative",
+                "title": "share that is right",
+                "axis": PERCENT,
+                "scale": {"domain": [0, 1]},
+            },
         },
         "layer": [
             {
                 "mark": {"type": "bar", "color": "var(--blue)", "fillOpacity": 0.4},
-                "encoding": {"tooltip": [{"field": "group", "title": axis}, {"field": "share", "format": ".1%"}, {"field": "count", "title": "nodes"}]},
+                "encoding": {
+                    "tooltip": [
+                        {"field": "group", "title": axis},
+                        {"field": "share", "format": ".1%"},
+                        {"field": "count", "title": "nodes"},
+                    ]
+                },
             },
             {
                 "mark": {"type": "text", "align": "left", "dx": 5},
@@ -108,21 +142,40 @@ def _groups(title: str, axis: str, groups: list[Group]) -> Html:
         "height": 30 * len(groups),
     }
     worst, best = min(groups, key=lambda group: group.share), max(groups, key=lambda group: group.share)
-    sentence = f"Best at {best.name} ({100 * best.share:.0f} %), worst at {worst.name} ({100 * worst.share:.0f} % of {worst.count})."
-    table = number_table([axis, "nodes", "right"], [[group.name, group.count, f"{100 * group.share:.1f} %"] for group in groups])
+    least = f"worst at {worst.name} ({100 * worst.share:.0f} % of {worst.count})"
+    sentence = f"Best at {best.name} ({100 * best.share:.0f} %), {least}."
+    table = number_table(
+        [axis, "nodes", "right"], [[group.name, group.count, f"{100 * group.share:.1f} %"] for group in groups]
+    )
     return figure(title, sentence, spec, numbers=table)
 
 
 def _calibration(facts: ClassFacts) -> Html:
     bins = facts.calibration()
-    lowest = min(1 / len(facts.names), min(given for given, *_ in bins))
+    lowest = min(1 / len(facts.names), *(given for given, *_ in bins))
     rows = [{"given": rounded(given), "reached": rounded(reached), "count": count} for given, reached, count in bins]
     line = [{"given": rounded(lowest), "reached": rounded(lowest)}, {"given": 1, "reached": 1}]
-    x = {"field": "given", "type": "quantitative", "title": "probability of the predicted class", "axis": PERCENT, "scale": {"domain": [rounded(lowest), 1], "nice": False, "padding": 10}}
-    y = {"field": "reached", "type": "quantitative", "title": "share that is right", "axis": PERCENT, "scale": {"domain": [0, 1]}}
+    x = {
+        "field": "given",
+        "type": "quantitative",
+        "title": "probability of the predicted class",
+        "axis": PERCENT,
+        "scale": {"domain": [rounded(lowest), 1], "nice": False, "padding": 10},
+    }
+    y = {
+        "field": "reached",
+        "type": "quantitative",
+        "title": "share that is right",
+        "axis": PERCENT,
+        "scale": {"domain": [0, 1]},
+    }
     spec = {
         "layer": [
-            {"data": {"values": line}, "mark": {"type": "line", "strokeDash": [5, 4], "color": "var(--soft-ink)"}, "encoding": {"x": x, "y": y}},
+            {
+                "data": {"values": line},
+                "mark": {"type": "line", "strokeDash": [5, 4], "color": "var(--soft-ink)"},
+                "encoding": {"x": x, "y": y},
+            },
             {"data": {"values": rows}, "mark": {"type": "line", "color": "var(--blue)"}, "encoding": {"x": x, "y": y}},
             {
                 "data": {"values": rows},
@@ -141,8 +194,13 @@ def _calibration(facts: ClassFacts) -> Html:
         ],
         "height": 280,
     }
-    table = number_table(["probability", "right", "nodes"], [[f"{100 * given:.1f} %", f"{100 * reached:.1f} %", count] for given, reached, count in bins])
-    sentence = "On the dashed line it is as sure as it is right; below the line it is too sure. Larger dots are more nodes."
+    table = number_table(
+        ["probability", "right", "nodes"],
+        [[f"{100 * given:.1f} %", f"{100 * reached:.1f} %", count] for given, reached, count in bins],
+    )
+    sentence = (
+        "On the dashed line it is as sure as it is right; below the line it is too sure. Larger dots are more nodes."
+    )
     return figure("Calibration", sentence, spec, numbers=table)
 
 
@@ -179,13 +237,25 @@ def _embedding(facts: ClassFacts) -> Html:
         "encoding": {
             "x": {"field": "x", **x},
             "y": {"field": "y", **y},
-            "color": {"field": "class", "type": "nominal", "sort": domain, "scale": {"domain": domain, "range": colors}, "legend": {"title": "true class", "columns": 3}},
-            "shape": {"field": "answer", "type": "nominal", "scale": {"domain": ["right", "wrong"], "range": ["circle", "cross"]}, "legend": {"title": "answer"}},
+            "color": {
+                "field": "class",
+                "type": "nominal",
+                "sort": domain,
+                "scale": {"domain": domain, "range": colors},
+                "legend": {"title": "true class", "columns": 3},
+            },
+            "shape": {
+                "field": "answer",
+                "type": "nominal",
+                "scale": {"domain": ["right", "wrong"], "range": ["circle", "cross"]},
+                "legend": {"title": "answer"},
+            },
             "tooltip": [{"field": "node"}, {"field": "class", "title": "true class"}, {"field": "answer"}],
         },
         "height": 320,
     }
     far = f" {num_outside} lie outside the picture." if num_outside else ""
     some = f" {len(drawn):,} of {len(known):,} nodes are drawn." if len(drawn) < len(known) else ""
-    sentence = f"The last state of each node, in the two directions that differ most ({100 * share:.0f} % of the variance).{some}{far}"
+    how = f"in the two directions that differ most ({100 * share:.0f} % of the variance)"
+    sentence = f"The last state of each node, {how}.{some}{far}"
     return figure("How the network sees the nodes", sentence, spec)

@@ -31,7 +31,12 @@ def choose_windows(kept: KeptForecasts) -> Int[np.ndarray, " windows"]:
 
 
 def series_of_nodes(
-    kept: KeptForecasts, forecast: Forecast | None, nodes: tuple[str, ...], channels: tuple[str, ...], by_error: np.ndarray, num_runs: int
+    kept: KeptForecasts,
+    forecast: Forecast | None,
+    nodes: tuple[str, ...],
+    channels: tuple[str, ...],
+    by_error: np.ndarray,
+    num_runs: int,
 ) -> dict[str, Any]:
     """Return observed values and forecasts of nodes, as a page holds them.
 
@@ -91,5 +96,5 @@ def _tidy(values: np.ndarray) -> list[float | int | None]:
 def _numbers_of(times: pd.Index) -> list[float | int]:
     """Return numbers, for dates the milliseconds of the wall clock."""
     if isinstance(times, pd.DatetimeIndex):
-        return (times.tz_localize(None).as_unit("ms").asi8).tolist()
-    return times.tolist()
+        times = pd.Index(times.tz_localize(None).as_unit("ms").asi8)
+    return list(times)

@@ -1,4 +1,4 @@
-"""The report of a forecaster: what was fitted on what, its errors beside naive and ridge forecasts, and its sections."""
+"""The report of a forecaster: what was fitted on what, its errors beside those of simple methods, its sections."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ def _facts(fitted: FittedForecaster) -> dict[str, str]:
         "Forecast": f"{', '.join(data['channels'][: data['num_targets']])}, {maker.horizon} steps ahead",
         "Graph": f"{graph.num_edges:,} edges" if graph.num_edges else "none: each node by itself",
         "Window": f"the last {maker.window} steps",
-        "Network": f"{name_parts(network)}; order {fitted.order_choice.order}" + (f"; mean of {count}" if count > 1 else ""),
+        "Network": f"{name_parts(network)}; order {fitted.order_choice.order}"
+        + (f"; mean of {count}" if count > 1 else ""),
     }
     if chosen is not None:
         facts["Chosen"] = f"the usual network {chosen.name!r}"

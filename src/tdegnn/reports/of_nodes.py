@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tdegnn.analysis.plain_words import say_order
@@ -54,14 +56,12 @@ def describe_nodes(name: str, fitted: FittedNodes) -> Run:
 
 
 def _explain(fitted: FittedNodes) -> CoefficientReport:
-    from dataclasses import replace
-
     return replace(explain(fitted.coefficients.mean(axis=0)), states="latent")
 
 
 def _facts(fitted: FittedNodes) -> dict[str, str]:
     assert fitted.question is not None
-    data, subsets = fitted.config["data"], fitted.question.subsets
+    data, subsets, order = fitted.config["data"], fitted.question.subsets, fitted.order_choice.order
     training, validation, test = (f"{int(mask.sum()):,}" for mask in subsets)
     chosen = ChosenNetwork.kept_in(fitted.config)
     classes = fitted.learned.get("classes")
@@ -69,7 +69,7 @@ def _facts(fitted: FittedNodes) -> dict[str, str]:
         "Graph": f"{data['nodes']:,} nodes, {data['edges']:,} edges, {data['features']:,} features per node",
         "Answer": f"one of {len(classes)} classes" if classes else "numbers",
         "Nodes": f"{training} to train, {validation} to validate, {test} to test",
-        "Network": f"{name_parts(fitted.network)}; {fitted.settings.num_layers} layers, order {fitted.order_choice.order}",
+        "Network": f"{name_parts(fitted.network)}; {fitted.settings.num_layers} layers, order {order}",
     }
     if chosen is not None:
         facts["Chosen"] = f"the usual network {chosen.name!r}"
@@ -105,7 +105,11 @@ def _headline(fitted: FittedNodes, scores: Scores) -> str:
     kind = "of the classes are right" if fitted.summary["score"] == "accuracy" else "is the ROC-AUC"
     found = f"On {where} nodes, {100 * own:.1f} % {kind}"
     best = max(others, key=lambda name: others[name] or 0.0, default=None)
-    return f"{found}." if best is None else f"{found}; the best simple answer, {best}, reaches {100 * (others[best] or 0):.1f} %."
+    return (
+        f"{found}."
+        if best is None
+        else f"{found}; the best simple answer, {best}, reaches {100 * (others[best] or 0):.1f} %."
+    )
 
 
 def _numbers_section(fitted: FittedNodes) -> Section:
@@ -120,7 +124,11 @@ def _scatter(fitted: FittedNodes) -> Html:
     outputs = fitted.outputs(fitted.nodes, "auto") * np.array(learned["scale"]) + np.array(learned["center"])
     drawn = np.random.default_rng(0).permutation(np.flatnonzero(judged))[:1000]
     rows = [
-        {"true": rounded(float(fitted.question.answers[node, 0])), "predicted": rounded(float(outputs[node, 0])), "node": int(node)}
+        {
+            "true": rounded(float(fitted.question.answers[node, 0])),
+            "predicted": rounded(float(outputs[node, 0])),
+            "node": int(node),
+        }
         for node in drawn
     ]
     ends = [rounded(float(f([row["true"] for row in rows]))) for f in (min, max)]
@@ -141,4 +149,9 @@ def _scatter(fitted: FittedNodes) -> Html:
         ],
         "height": 320,
     }
-    return figure("Predicted against true", f"{len(rows):,} {which} nodes. On the dashed line, predictions are right.", spec, class_="wide")
+    return figure(
+        "Predicted against true",
+        f"{len(rows):,} {which} nodes. On the dashed line, predictions are right.",
+        spec,
+        class_="wide",
+    )

@@ -80,13 +80,17 @@ def _weights(coefficients: Float[np.ndarray, "layers order"]) -> Html:
         ["layer", *names],
         [[layer + 1, *(f"{value:.4g}" for value in values)] for layer, values in enumerate(coefficients)],
     )
-    sentence = "How much each past state counts in each layer. Blue weights add, orange ones subtract; each layer's sum to 1."
+    sentence = (
+        "How much each past state counts in each layer. Blue weights add, orange ones subtract; each layer's sum to 1."
+    )
     return figure("Weights c by layer", sentence, spec, numbers=table, class_="wide")
 
 
 def _roots(report: CoefficientReport) -> Html:
     angles = np.linspace(0, 2 * np.pi, 121)
-    circle = [{"x": round(float(np.cos(a)), 4), "y": round(float(np.sin(a)), 4), "place": i} for i, a in enumerate(angles)]
+    circle = [
+        {"x": round(float(np.cos(a)), 4), "y": round(float(np.sin(a)), 4), "place": i} for i, a in enumerate(angles)
+    ]
     reach = max(1.25, 1.15 * report.max_root_modulus)
     roots = [
         {
@@ -157,7 +161,12 @@ def _region(report: CoefficientReport) -> Html:
             {
                 "data": {"values": cells},
                 "mark": {"type": "rect", "fill": "var(--blue)", "fillOpacity": 0.25, "clip": True},
-                "encoding": {"x": {"field": "x", **x}, "x2": {"field": "x2"}, "y": {"field": "y", **y}, "y2": {"field": "y2"}},
+                "encoding": {
+                    "x": {"field": "x", **x},
+                    "x2": {"field": "x2"},
+                    "y": {"field": "y", **y},
+                    "y2": {"field": "y2"},
+                },
             },
             {
                 "data": {"values": points},

@@ -73,7 +73,9 @@ def _side_by_side(runs: Sequence[Run]) -> Html:
         )
     columns = ["run", "kind", "score", "best simple method", "what it learned about time"]
     table = number_table(columns, rows)
-    return element("section", element("h2", "Side by side"), element("p", note, class_="lead"), table, class_="card compare")
+    return element(
+        "section", element("h2", "Side by side"), element("p", note, class_="lead"), table, class_="card compare"
+    )
 
 
 def _best_other(scores: Scores) -> tuple[str, float] | None:
@@ -91,7 +93,12 @@ def _article(number: int, run: Run) -> Html:
         notes = element("section", element("h3", "Notes"), items, class_="notes")
     return element(
         "article",
-        element("header", element("p", run.kind, class_="kind"), element("h2", run.name), element("p", run.headline, class_="headline")),
+        element(
+            "header",
+            element("p", run.kind, class_="kind"),
+            element("h2", run.name),
+            element("p", run.headline, class_="headline"),
+        ),
         element(
             "div",
             element("div", element("h3", "What was fitted on what"), element("dl", *facts), class_="card"),
@@ -121,7 +128,9 @@ def _score_table(scores: Scores) -> Html:
     rows = []
     for place, (name, row) in enumerate(scores.rows.items()):
         share = abs(row[column] or 0.0) / largest
-        bar = element("span", class_="bar own" if place == 0 else "bar", style=f"width:{100 * share:.1f}%", aria_hidden="true")
+        bar = element(
+            "span", class_="bar own" if place == 0 else "bar", style=f"width:{100 * share:.1f}%", aria_hidden="true"
+        )
         label = element("strong", name) if place == 0 else join(name)
         rows.append([join(label, element("span", bar, class_="track")), *(_show(value, scores) for value in row)])
     better = "Lower is better." if scores.is_error else "Higher is better."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from tdegnn.analysis.report import CoefficientReport
@@ -113,14 +114,16 @@ def figure(
 
 def number_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Html:
     """Return a table of numbers that scrolls on small screens, and can be scrolled with the keyboard."""
-    return element("div", table(columns, rows, class_="numbers"), class_="scroll", tabindex=0, role="group", aria_label="Table")
+    return element(
+        "div", table(columns, rows, class_="numbers"), class_="scroll", tabindex=0, role="group", aria_label="Table"
+    )
 
 
 def rounded(values: Any, digits: int = 4) -> Any:
     """Return numbers with a few significant digits, nested as they are. Those that are not finite become None."""
     if isinstance(values, list | tuple):
         return [rounded(value, digits) for value in values]
-    if values is None or values != values or values in (float("inf"), float("-inf")):
+    if values is None or not isfinite(values):
         return None
     short = float(f"{values:.{digits}g}")
     return int(short) if short.is_integer() and abs(short) < 1e15 else short

@@ -1,0 +1,153 @@
+"""The section on where errors are: a map or a graph of the nodes, and the nodes with the largest errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tdegnn.forecasting.fitted import FittedForecaster
+from tdegnn.markup import Html, element
+from tdegnn.reports.forecast_facts import ForecastErrors
+from tdegnn.reports.layout import MOST_EDGES, MOST_NODES, edges_between, places_by_graph, places_on_map
+from tdegnn.reports.sections import Section, figure, number_table, rounded
+
+# Number of nodes in the table of the worst ones.
+WORST = 10
+# Ends of the classes of the error relative to the last value, with a name and a color for each.
+RELATIVE_ENDS = (0.5, 0.8, 1.0, 1.25)
+RELATIVE_NAMES = ("below 0.5", "0.5 to 0.8", "0.8 to 1", "1 to 1.25", "above 1.25")
+RELATIVE_COLORS = tuple(f"var(--scale-{number})" for number in range(1, 6))
+
+
+def where_section(
+    fitted: FittedForecaster, errors: ForecastErrors, coordinates: Any, coverage: dict[str, Any] | None
+) -> Section:
+    """Return the section on where errors are.
+
+    Args:
+        fitted: What was learned.
+        errors: Errors on held-out steps.
+        coordinates: Where the nodes are. None if it is not known.
+        coverage: Coverage of the intervals, as the summary of a run holds it. None if it is not known.
+    """
+    relative = errors.relative_by_node
+    known = relative[~np.isnan(relative)]
+    worse = int((known > 1).sum())
+    count = "none is" if not worse else "1 is" if worse == 1 else f"{worse:,} are"
+    lead = f"Of {len(known):,} nodes, {count} forecast worse than by repeating the last value."
+    blocks = [_drawn_nodes(fitted, errors, coordinates), _worst_table(fitted, errors, coverage)]
+    return Section("Where the errors are", lead, tuple(blocks))
+
+
+def _drawn_nodes(fitted: FittedForecaster, errors: ForecastErrors, coordinates: Any) -> Html:
+    names, graph = fitted.tail.nodes, fitted.ensemble.graph
+    chosen = np.sort(errors.worst_first[:MOST_NODES])
+    is_map = coordinates is not None
+    places = places_on_map(coordinates, names)[chosen] if is_map else places_by_graph(graph, chosen)
+    edges = edges_between(graph, chosen)
+    edges = edges[:, :: max(1, -(-edges.shape[1] // MOST_EDGES))]
+    classes = np.digitize(np.nan_to_num(errors.relative_by_node, nan=1.0), RELATIVE_ENDS)
+    nodes = [
+        {
+            "x": rounded(float(place[0])),
+            "y": rounded(float(place[1])),
+            "node": names[node],
+            "class": RELATIVE_NAMES[classes[node]],
+            "relative": rounded(float(errors.relative_by_node[node]), 3),
+            "error": rounded(float(errors.by_node[node])),
+        }
+        for node, place in zip(chosen, places, strict=True)
+    ]
+    links = [
+        {"x": nodes[a]["x"], "y": nodes[a]["y"], "x2": nodes[b]["x"], "y2": nodes[b]["y"]} for a, b in edges.T.tolist()
+    ]
+    middle, half = (places.max(axis=0) + places.min(axis=0)) / 2, (places.max(axis=0) - places.min(axis=0)) / 2
+    # A map keeps its proportions, a graph fills the picture.
+    half = np.full(2, half.max()) if is_map else half
+    x, y = (
+        {
+            "type": "quantitative",
+            "axis": None,
+            "scale": {
+                "domain": rounded([middle[axis] - half[axis], middle[axis] + half[axis]], 6),
+                "nice": False,
+                "padding": 8,
+            },
+        }
+        for axis in (0, 1)
+    )
+    spec = {
+        "layer": [
+            {
+                "data": {"values": links},
+                "mark": {"type": "rule", "color": "var(--soft-ink)", "opacity": 0.35, "strokeWidth": 0.7},
+                "encoding": {
+                    "x": {"field": "x", **x},
+                    "y": {"field": "y", **y},
+                    "x2": {"field": "x2"},
+                    "y2": {"field": "y2"},
+                },
+            },
+            {
+                "data": {"values": nodes},
+                "mark": {
+                    "type": "point",
+                    "filled": True,
+                    "size": 70,
+                    "stroke": "var(--paper)",
+                    "strokeWidth": 0.8,
+                    "opacity": 1,
+                },
+                "encoding": {
+                    "x": {"field": "x", **x},
+                    "y": {"field": "y", **y},
+                    "fill": {
+                        "field": "class",
+                        "type": "ordinal",
+                        "sort": list(RELATIVE_NAMES),
+                        "scale": {"domain": list(RELATIVE_NAMES), "range": list(RELATIVE_COLORS)},
+                        "legend": {"title": "error / error of the last value", "columns": 3},
+                    },
+                    "tooltip": [
+                        {"field": "node"},
+                        {"field": "error", "title": "mean absolute error"},
+                        {"field": "relative", "title": "divided by that of the last value"},
+                    ],
+                },
+            },
+        ],
+        "usermeta": {"square": 0, "picks": "node"},
+    }
+    left_out = f" The {len(chosen):,} nodes with the largest errors are drawn." if len(chosen) < len(names) else ""
+    kind = "Map" if is_map else "Graph"
+    how = "" if is_map else " Neighbors are drawn near each other."
+    sentence = (
+        f"Each dot is a node. Blue ones are forecast better than by their last value, orange ones worse.{how}{left_out}"
+    )
+    return figure(f"{kind} of the nodes, colored by error", sentence, spec)
+
+
+def _worst_table(fitted: FittedForecaster, errors: ForecastErrors, coverage: dict[str, Any] | None) -> Html:
+    names, by_node = fitted.tail.nodes, (coverage or {}).get("by_node", {})
+    columns = ["node", "mean absolute error", "relative to last value"] + (["in the interval"] if by_node else [])
+    rows = []
+    for node in errors.worst_first[:WORST]:
+        name = names[node]
+        button = element("button", name, type="button", class_="pick", data_node=name)
+        share = by_node.get(name)
+        rows.append(
+            [
+                button,
+                f"{errors.by_node[node]:.4g}",
+                f"{errors.relative_by_node[node]:.2f}",
+                *([("" if share is None else f"{100 * share:.0f} %")] if by_node else []),
+            ]
+        )
+    return element(
+        "div",
+        element("h4", "Nodes with the largest errors"),
+        element("p", "Choose one to see its forecasts above.", class_="how"),
+        number_table(columns, rows),
+        class_="card",
+    )
