@@ -18,6 +18,11 @@ NAMES = (HOSTILE, "<img src=x onerror='window.broken = true'>", "Öre \u2028 'q\
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
+def find_browser():
+    """The path of the system's Chromium. None if there is none."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
 def make_panel(num_steps=240, seed=0):
     """Hours with a day in them: the nodes share a wave, each with its own noise."""
     random = np.random.default_rng(seed)
@@ -90,7 +95,7 @@ def pages(runs, tmp_path_factory):
 @pytest.fixture(scope="session")
 def browser():
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    path = find_browser()
     if path is None:
         pytest.skip("there is no Chromium: apt-get install chromium")
     with playwright.sync_playwright() as started:

@@ -127,7 +127,8 @@
   };
   const fixedRoot = () => {
     const mark = svgElement("g", { class: "root fixed", role: "img", "aria-label": "The root 1, which is always there" });
-    mark.append(svgElement("circle", { r: 7 }));
+    // Larger than the others, so that it is seen below one that is moved onto it.
+    mark.append(svgElement("circle", { r: 13 }));
     return mark;
   };
   const movableRoot = (root, place, svg) => {
@@ -176,12 +177,14 @@
   const showResults = () => {
     const found = explain(c, constants);
     if (verdict.textContent !== found.verdict) verdict.textContent = found.verdict;
+    // Show zeros without their rounding error.
+    const derivatives = found.derivativeCoefficients.map((weight) => (Math.abs(weight) < 1e-12 ? 0 : weight));
     const rows = {
       c: c.map((weight) => formatG(weight, 5)).join(", "),
       roots: found.roots.map(rootText).join(", "),
       "largest modulus": formatG(found.maxRootModulus, 6),
       "multiplicity of 1": `${found.rootMultiplicity} (at tolerance ${constants.tolerance})`,
-      equation: `${found.derivativeCoefficients.map((weight, place) => `${weight < 0 ? "−" : place ? "+" : ""} ${formatG(Math.abs(weight), 4)} h${place ? `^${place + 1}` : ""} F${place < 3 ? "'".repeat(place + 1) : `^(${place + 1})`}`).join(" ")} = h s`,
+      equation: `${derivatives.map((weight, place) => `${weight < 0 ? "−" : place ? "+" : ""} ${formatG(Math.abs(weight), 4)} h${place ? `^${place + 1}` : ""} F${place < 3 ? "'".repeat(place + 1) : `^(${place + 1})`}`).join(" ")} = h s`,
       "on a sine": `${(100 * found.secondDerivativeShare).toFixed(1)} % second derivative`,
     };
     results.replaceChildren(
