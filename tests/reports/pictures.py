@@ -41,7 +41,9 @@ def main(pages: list[str]) -> None:
             picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
             if picture.width > WIDEST:
                 picture = picture.resize((WIDEST, picture.height * WIDEST // picture.width), Image.Resampling.LANCZOS)
-            picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(IMAGES / f"{name}.png", optimize=True)
+            picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
+                IMAGES / f"{name}.png", optimize=True
+            )
             page.close()
         browser.close()
 

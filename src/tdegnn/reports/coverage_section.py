@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tdegnn.markup import Html
+from tdegnn.reports.colors import BLUE, ORANGE
 from tdegnn.reports.sections import Section, figure, number_table, rounded
 
 # Width of the classes of nodes with about the same coverage.
@@ -51,12 +52,12 @@ def _coverage_figure(by: str, rows: list[dict[str, Any]], aimed: float, kind: st
         "layer": [
             {
                 "data": {"values": [{"aimed": aimed}]},
-                "mark": {"type": "rule", "strokeDash": [5, 4], "color": "var(--orange)", "strokeWidth": 1.5},
+                "mark": {"type": "rule", "strokeDash": [5, 4], "color": ORANGE, "strokeWidth": 1.5},
                 "encoding": {"y": {"field": "aimed", **y}},
             },
             {
                 "data": {"values": rows},
-                "mark": {"type": "line", "point": {"filled": True, "size": 45}, "color": "var(--blue)"},
+                "mark": {"type": "line", "point": {"filled": True, "size": 45}, "color": BLUE},
                 "encoding": {
                     "x": {
                         "field": "place",
@@ -82,7 +83,7 @@ def _coverage_by_node(shares: list[float], aimed: float) -> Html:
         "layer": [
             {
                 "data": {"values": [{"share": rounded(share, 3)} for share in shares]},
-                "mark": {"type": "bar", "color": "var(--blue)"},
+                "mark": {"type": "bar", "color": BLUE},
                 "encoding": {
                     "x": {
                         "field": "share",
@@ -100,7 +101,7 @@ def _coverage_by_node(shares: list[float], aimed: float) -> Html:
             },
             {
                 "data": {"values": [{"aimed": aimed}]},
-                "mark": {"type": "rule", "strokeDash": [5, 4], "color": "var(--orange)", "strokeWidth": 1.5},
+                "mark": {"type": "rule", "strokeDash": [5, 4], "color": ORANGE, "strokeWidth": 1.5},
                 "encoding": {"x": {"field": "aimed", "type": "quantitative"}},
             },
         ],

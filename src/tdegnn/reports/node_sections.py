@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tdegnn.markup import Html
+from tdegnn.reports.colors import BLUE, CLASSES, ORANGE, SOFT_INK
 from tdegnn.reports.node_facts import ClassFacts, Group
 from tdegnn.reports.sections import Section, figure, number_table, rounded
 
@@ -59,7 +60,7 @@ def _confusion(facts: ClassFacts) -> Html:
         {
             "mark": "rect",
             "encoding": {
-                "fill": {"condition": {"test": "datum.is_right", "value": "var(--blue)"}, "value": "var(--orange)"},
+                "fill": {"condition": {"test": "datum.is_right", "value": BLUE}, "value": ORANGE},
                 "fillOpacity": {
                     "field": "share",
                     "type": "quantitative",
@@ -124,7 +125,7 @@ def _groups(title: str, axis: str, groups: list[Group]) -> Html:
         },
         "layer": [
             {
-                "mark": {"type": "bar", "color": "var(--blue)", "fillOpacity": 0.4},
+                "mark": {"type": "bar", "color": BLUE, "fillOpacity": 0.4},
                 "encoding": {
                     "tooltip": [
                         {"field": "group", "title": axis},
@@ -173,13 +174,13 @@ def _calibration(facts: ClassFacts) -> Html:
         "layer": [
             {
                 "data": {"values": line},
-                "mark": {"type": "line", "strokeDash": [5, 4], "color": "var(--soft-ink)"},
+                "mark": {"type": "line", "strokeDash": [5, 4], "color": SOFT_INK},
                 "encoding": {"x": x, "y": y},
             },
-            {"data": {"values": rows}, "mark": {"type": "line", "color": "var(--blue)"}, "encoding": {"x": x, "y": y}},
+            {"data": {"values": rows}, "mark": {"type": "line", "color": BLUE}, "encoding": {"x": x, "y": y}},
             {
                 "data": {"values": rows},
-                "mark": {"type": "point", "filled": True, "color": "var(--blue)", "opacity": 0.8},
+                "mark": {"type": "point", "filled": True, "color": BLUE, "opacity": 0.8},
                 "encoding": {
                     "x": x,
                     "y": y,
@@ -222,7 +223,7 @@ def _embedding(facts: ClassFacts) -> Html:
         for node in drawn
     ]
     domain = [*names, *(["other classes"] if has_others else [])]
-    colors = [f"var(--class-{number})" for number in range(1, len(names) + 1)] + ["var(--soft-ink)"] * has_others
+    colors = [*CLASSES[: len(names)], *([SOFT_INK] * has_others)]
     # A few states far away would squeeze all others into a spot.
     ends = np.quantile(places[drawn], FAR_AWAY, axis=0)
     ends += 0.08 * (ends[1] - ends[0]) * np.array([[-1.0], [1.0]])

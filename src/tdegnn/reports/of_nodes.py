@@ -10,6 +10,7 @@ from tdegnn.analysis.plain_words import say_order
 from tdegnn.analysis.report import CoefficientReport, explain
 from tdegnn.markup import Html, Page
 from tdegnn.nodes.fitted import FittedNodes
+from tdegnn.reports.colors import BLUE, SOFT_INK
 from tdegnn.reports.node_facts import class_facts, judged_nodes
 from tdegnn.reports.node_sections import class_sections
 from tdegnn.reports.order_section import order_section
@@ -138,12 +139,12 @@ def _scatter(fitted: FittedNodes) -> Html:
         "layer": [
             {
                 "data": {"values": [{"true": end, "predicted": end} for end in ends]},
-                "mark": {"type": "line", "strokeDash": [5, 4], "color": "var(--soft-ink)"},
+                "mark": {"type": "line", "strokeDash": [5, 4], "color": SOFT_INK},
                 "encoding": {"x": x, "y": y},
             },
             {
                 "data": {"values": rows},
-                "mark": {"type": "point", "filled": True, "color": "var(--blue)", "opacity": 0.7},
+                "mark": {"type": "point", "filled": True, "color": BLUE, "opacity": 0.7},
                 "encoding": {"x": x, "y": y, "tooltip": [{"field": "node"}, {"field": "true"}, {"field": "predicted"}]},
             },
         ],

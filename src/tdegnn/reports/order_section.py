@@ -10,6 +10,7 @@ from jaxtyping import Float
 from tdegnn.analysis.report import CoefficientReport, tidy_root
 from tdegnn.analysis.stencil import boundary, real_limit, stability_region
 from tdegnn.markup import Html, element
+from tdegnn.reports.colors import BLUE, ORANGE, SHADED, SOFT_INK
 from tdegnn.reports.sections import Section, figure, number_table, rounded
 
 # Points of the grid on which the region is drawn, per axis, and of its boundary.
@@ -55,7 +56,7 @@ def _weights(coefficients: Float[np.ndarray, "layers order"]) -> Html:
         {
             "mark": "rect",
             "encoding": {
-                "fill": {"condition": {"test": "datum.c < 0", "value": "var(--orange)"}, "value": "var(--blue)"},
+                "fill": {"condition": {"test": "datum.c < 0", "value": ORANGE}, "value": BLUE},
                 "fillOpacity": {
                     "field": "size",
                     "type": "quantitative",
@@ -106,7 +107,7 @@ def _roots(report: CoefficientReport) -> Html:
         "layer": [
             {
                 "data": {"values": circle},
-                "mark": {"type": "line", "color": "var(--soft-ink)", "interpolate": "linear-closed"},
+                "mark": {"type": "line", "color": SOFT_INK, "interpolate": "linear-closed"},
                 "encoding": {**plane(reach, "real part", "imaginary part"), "order": {"field": "place"}},
             },
             {
@@ -115,8 +116,8 @@ def _roots(report: CoefficientReport) -> Html:
                 "encoding": {
                     **plane(reach, "real part", "imaginary part"),
                     "fill": {
-                        "condition": {"test": "datum.is_outside", "value": "var(--orange)"},
-                        "value": "var(--blue)",
+                        "condition": {"test": "datum.is_outside", "value": ORANGE},
+                        "value": BLUE,
                     },
                     "shape": {"condition": {"test": "datum.is_outside", "value": "diamond"}, "value": "circle"},
                     "tooltip": [{"field": "root"}, {"field": "modulus"}],
@@ -171,7 +172,7 @@ def _region(report: CoefficientReport) -> Html:
             },
             {
                 "data": {"values": points},
-                "mark": {"type": "line", "color": "var(--blue)", "strokeWidth": 1.5, "clip": True},
+                "mark": {"type": "line", "color": BLUE, "strokeWidth": 1.5, "clip": True},
                 "encoding": {"x": {"field": "x", **x}, "y": {"field": "y", **y}, "order": {"field": "place"}},
             },
         ],
@@ -184,8 +185,6 @@ def _region(report: CoefficientReport) -> Html:
 
 # Both axes have the same scale: the script makes such pictures as high as they are wide, less what the axes take.
 SQUARE: dict[str, Any] = {"usermeta": {"square": 62}}
-# Opaque: rows of the region overlap.
-SHADED = "color-mix(in srgb, var(--blue) 24%, var(--paper))"
 FEW_TICKS = {"tickCount": 5}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tdegnn.markup import Html
+from tdegnn.reports.colors import BLUE, ORANGE, SOFT_INK
 from tdegnn.reports.forecast_facts import ForecastErrors
 from tdegnn.reports.sections import Section, figure, number_table, rounded
 
@@ -19,7 +20,7 @@ def when_section(errors: ForecastErrors) -> Section:
     ]
     horizon = errors.kept.horizon
     count_axis = {"tickMinStep": 1, "format": "d"}
-    colors = {"this run": "var(--blue)", "ridge": "var(--orange)", "last value": "var(--soft-ink)"}
+    colors = {"this run": BLUE, "ridge": ORANGE, "last value": SOFT_INK}
     dashes = {"this run": [1, 0], "ridge": [6, 3], "last value": [2, 2]}
     color = {
         "field": "method",
@@ -92,7 +93,7 @@ def _cycle_figure(cells: list[dict[str, Any]], unit: str, names: tuple[str, ...]
                 "sort": "descending",
                 "axis": {"labelOverlap": True},
             },
-            "fill": {"condition": {"test": "datum.mean < 0", "value": "var(--orange)"}, "value": "var(--blue)"},
+            "fill": {"condition": {"test": "datum.mean < 0", "value": ORANGE}, "value": BLUE},
             "fillOpacity": {
                 "field": "size",
                 "type": "quantitative",

@@ -8,16 +8,16 @@ import numpy as np
 
 from tdegnn.forecasting.fitted import FittedForecaster
 from tdegnn.markup import Html, element
+from tdegnn.reports.colors import PAPER, SCALE, SOFT_INK
 from tdegnn.reports.forecast_facts import ForecastErrors
 from tdegnn.reports.layout import MOST_EDGES, MOST_NODES, edges_between, places_by_graph, places_on_map
 from tdegnn.reports.sections import Section, figure, number_table, rounded
 
 # Number of nodes in the table of the worst ones.
 WORST = 10
-# Ends of the classes of the error relative to the last value, with a name and a color for each.
+# Ends of the classes of the error relative to the last value, with a name for each.
 RELATIVE_ENDS = (0.5, 0.8, 1.0, 1.25)
 RELATIVE_NAMES = ("below 0.5", "0.5 to 0.8", "0.8 to 1", "1 to 1.25", "above 1.25")
-RELATIVE_COLORS = tuple(f"var(--scale-{number})" for number in range(1, 6))
 
 
 def where_section(
@@ -81,7 +81,7 @@ def _drawn_nodes(fitted: FittedForecaster, errors: ForecastErrors, coordinates: 
         "layer": [
             {
                 "data": {"values": links},
-                "mark": {"type": "rule", "color": "var(--soft-ink)", "opacity": 0.35, "strokeWidth": 0.7},
+                "mark": {"type": "rule", "color": SOFT_INK, "opacity": 0.35, "strokeWidth": 0.7},
                 "encoding": {
                     "x": {"field": "x", **x},
                     "y": {"field": "y", **y},
@@ -95,7 +95,7 @@ def _drawn_nodes(fitted: FittedForecaster, errors: ForecastErrors, coordinates: 
                     "type": "point",
                     "filled": True,
                     "size": 70,
-                    "stroke": "var(--paper)",
+                    "stroke": PAPER,
                     "strokeWidth": 0.8,
                     "opacity": 1,
                 },
@@ -106,7 +106,7 @@ def _drawn_nodes(fitted: FittedForecaster, errors: ForecastErrors, coordinates: 
                         "field": "class",
                         "type": "ordinal",
                         "sort": list(RELATIVE_NAMES),
-                        "scale": {"domain": list(RELATIVE_NAMES), "range": list(RELATIVE_COLORS)},
+                        "scale": {"domain": list(RELATIVE_NAMES), "range": list(SCALE)},
                         "legend": {"title": "error / error of the last value", "columns": 3},
                     },
                     "tooltip": [
