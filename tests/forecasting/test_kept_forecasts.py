@@ -1,5 +1,7 @@
 """What a run folder keeps of the held-out steps: forecasts by networks that had not seen them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -75,3 +77,16 @@ def test_forecasts_that_do_not_fit_the_settings_are_refused(tmp_path):
     with pytest.raises(InputError, match="Expected 'held_out.first_steps' in weights.safetensors .* that cannot be"):
         Forecaster.load(tmp_path / "run")
     assert RunFolder.open(tmp_path / "run").is_finished
+
+
+@pytest.mark.slow
+def test_times_that_are_none_of_the_series_are_refused(tmp_path):
+    model = Forecaster(**SMALL).fit(make_panel(TIMES["hours, clocks change"]))
+    held_out = model.fitted_.held_out
+    numbers = pd.Index(np.full(len(held_out.times), 2**62))
+    model.fitted_ = replace(model.fitted_, held_out=replace(held_out, times=numbers))
+    model.save(tmp_path / "run")
+    with pytest.raises(
+        InputError, match="Expected times of the series as 'held_out.times' in weights.safetensors .* got others"
+    ):
+        Forecaster.load(tmp_path / "run")

@@ -56,6 +56,20 @@ def test_nothing_overlaps_or_is_cut_off(open_page, width, scheme):
     assert is_dark == (scheme == "dark")
 
 
+@pytest.mark.parametrize(
+    ("style", "fault"),
+    [
+        (".card { width: 150vw; }", "wider than the screen"),
+        (".card { margin-bottom: -80px; }", "overlap: "),
+        ("h4 { font-size: 90px; }", "cut off: "),
+    ],
+)
+def test_faults_of_a_layout_would_be_found(open_page, style, fault):
+    page = open_page("classifier", 400)
+    page.add_style_tag(content=style)
+    assert any(fault in found for found in page.evaluate(FAULTS))
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1000, "light")])
 def test_axe_finds_no_serious_fault(open_page, width, scheme):
     page = open_page("both", width, scheme)
@@ -214,10 +228,11 @@ def test_roots_move_with_the_keyboard(open_page):
     assert float(root.get_attribute("aria-valuenow")) == pytest.approx(1 / 3 + 0.02, abs=1e-4)
     root.press("Shift+ArrowLeft")
     assert float(root.get_attribute("aria-valuenow")) == pytest.approx(1 / 3 + 0.019, abs=1e-4)
-    for _ in range(40):
-        root.press("ArrowRight")
-    assert shown(page)[1].startswith("Unstable (largest root modulus")
     assert "modulus" in root.get_attribute("aria-valuetext")
+    page.locator("#explorer .preset").select_option(label="leapfrog")
+    assert shown(page)[1].startswith("Stable: a pure second-order")
+    page.locator("#explorer .root[tabindex]").press("ArrowRight")
+    assert shown(page)[1].startswith("Unstable (largest root modulus 1.02)")
 
 
 def test_a_pair_of_roots_is_dragged_together(open_page):

@@ -92,7 +92,7 @@ class KeptForecasts:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], tail: Panel) -> KeptForecasts:
-        """Read what `to_arrays` returned.
+        """Read what `to_arrays` returned. Raise a `ValueError` for times that are no steps before the end of the series.
 
         Args:
             arrays: The arrays, checked.
@@ -102,4 +102,6 @@ class KeptForecasts:
         if isinstance(tail.times, pd.DatetimeIndex):
             dates = pd.DatetimeIndex(arrays["times"].astype("M8[us]"))
             times = dates if tail.times.tz is None else dates.tz_localize("UTC").tz_convert(tail.times.tz)
+        if not (times.is_monotonic_increasing and times[-1] <= tail.times[-1]):
+            raise ValueError("the times are not steps of the series")
         return cls(**{**arrays, "times": times})

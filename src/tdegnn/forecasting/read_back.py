@@ -94,7 +94,7 @@ def read_forecaster(folder: RunFolder, config: dict[str, Any], settings: Forecas
         {**config, "settings": record},
         folder.read_history(),
         read_summary(folder),
-        KeptForecasts.from_arrays(held_out, tail) if (held_out := _part(kept, OF_HELD_OUT)) else None,
+        _read_held_out(kept, tail, folder.path),
     )
 
 
@@ -202,6 +202,17 @@ def _read_tail(data: Mapping[str, Any], kept: Mapping[str, np.ndarray], graph: G
         graph,
         data["name"],
     )
+
+
+def _read_held_out(kept: Mapping[str, np.ndarray], tail: Panel, path: Path) -> KeptForecasts | None:
+    """Return the forecasts of held-out steps. None in folders of earlier versions."""
+    arrays = _part(kept, OF_HELD_OUT)
+    try:
+        return KeptForecasts.from_arrays(arrays, tail) if arrays else None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(
+            f"Expected times of the series as {OF_HELD_OUT + 'times'!r} in {WEIGHTS} of {path}, got others. {RESTORE}"
+        ) from error
 
 
 def _read_kept_intervals(settings: ForecasterSettings, kept: Mapping[str, np.ndarray]) -> Intervals | None:

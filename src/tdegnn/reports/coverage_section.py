@@ -21,12 +21,12 @@ def coverage_section(coverage: dict[str, Any], method: str) -> Section:
     """
     aimed = coverage["aimed"]
     steps = [{"place": step + 1, "share": share} for step, share in enumerate(coverage["by_step"]) if share is not None]
-    blocks = [_coverage_figure("steps ahead", steps, aimed, "quantitative")]
+    blocks = [_coverage_figure("steps ahead", steps, aimed)] if len(steps) > 1 else []
     if coverage["by_hour"]:
         hours = [
             {"place": int(hour), "share": share} for hour, share in coverage["by_hour"].items() if share is not None
         ]
-        blocks.append(_coverage_figure("hour", hours, aimed, "quantitative"))
+        blocks.append(_coverage_figure("hour", hours, aimed))
     shares = [share for share in coverage["by_node"].values() if share is not None]
     blocks.append(_coverage_by_node(shares, aimed))
     lead = (
@@ -38,7 +38,7 @@ def coverage_section(coverage: dict[str, Any], method: str) -> Section:
     return Section("Can the intervals be trusted?", lead, tuple(blocks), layout)
 
 
-def _coverage_figure(by: str, rows: list[dict[str, Any]], aimed: float, kind: str) -> Html:
+def _coverage_figure(by: str, rows: list[dict[str, Any]], aimed: float) -> Html:
     last = max(row["place"] for row in rows)
     first = min(row["place"] for row in rows)
     lowest = min(0.5, *(row["share"] for row in rows))
@@ -61,7 +61,7 @@ def _coverage_figure(by: str, rows: list[dict[str, Any]], aimed: float, kind: st
                 "encoding": {
                     "x": {
                         "field": "place",
-                        "type": kind,
+                        "type": "quantitative",
                         "title": by,
                         "axis": {"tickMinStep": 1, "format": "d"},
                         "scale": {"domain": [first, last], "nice": False},

@@ -18,6 +18,8 @@ MOST_DRAWN = 1500
 PERCENT = {"format": ".0%"}
 # Shares of the nodes beyond which the picture of the states ends.
 FAR_AWAY = (0.005, 0.995)
+# Letters of a name of which three stand beside each other.
+SHORT_NAME = 10
 
 
 def class_sections(facts: ClassFacts) -> list[Section]:
@@ -243,13 +245,13 @@ def _embedding(facts: ClassFacts) -> Html:
                 "type": "nominal",
                 "sort": domain,
                 "scale": {"domain": domain, "range": colors},
-                "legend": {"title": "true class", "columns": 3},
+                "legend": {"title": "true class", "columns": 3 if max(map(len, domain)) <= SHORT_NAME else 2},
             },
             "shape": {
                 "field": "answer",
                 "type": "nominal",
                 "scale": {"domain": ["right", "wrong"], "range": ["circle", "cross"]},
-                "legend": {"title": "answer"},
+                "legend": {"title": "answer", "symbolFillColor": SOFT_INK, "symbolStrokeColor": SOFT_INK},
             },
             "tooltip": [{"field": "node"}, {"field": "class", "title": "true class"}, {"field": "answer"}],
         },

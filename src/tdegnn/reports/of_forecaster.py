@@ -16,7 +16,7 @@ from tdegnn.reports.forecast_facts import ForecastErrors, RidgeErrors, measure_r
 from tdegnn.reports.forecast_sections import forecast_sections
 from tdegnn.reports.order_section import order_section
 from tdegnn.reports.page import render
-from tdegnn.reports.sections import Run, Scores, name_parts
+from tdegnn.reports.sections import Run, Scores, count, name_parts
 from tdegnn.training.network_choice import ChosenNetwork
 
 THIS_RUN, RIDGE = "this run", "ridge regression"
@@ -74,15 +74,15 @@ def _facts(fitted: FittedForecaster) -> dict[str, str]:
     data, maker, graph = fitted.config["data"], fitted.ensemble.maker, fitted.ensemble.graph
     chosen = ChosenNetwork.kept_in(fitted.config)
     network: Any = fitted.ensemble.networks[0]
-    count = len(fitted.ensemble.networks)
+    num_networks = len(fitted.ensemble.networks)
     facts = {
-        "Series": f"{len(data['nodes']):,} nodes, {data['steps']:,} steps of {describe_step(fitted.tail.times)}",
+        "Series": f"{count(len(data['nodes']), 'node')}, {data['steps']:,} steps of {describe_step(fitted.tail.times)}",
         "To": show_time(fitted.tail.times[-1]),
-        "Forecast": f"{', '.join(data['channels'][: data['num_targets']])}, {maker.horizon} steps ahead",
-        "Graph": f"{graph.num_edges:,} edges" if graph.num_edges else "none: each node by itself",
+        "Forecast": f"{', '.join(data['channels'][: data['num_targets']])}, {count(maker.horizon, 'step')} ahead",
+        "Graph": count(graph.num_edges, "edge") if graph.num_edges else "none: each node by itself",
         "Window": f"the last {maker.window} steps",
         "Network": f"{name_parts(network)}; order {fitted.order_choice.order}"
-        + (f"; mean of {count}" if count > 1 else ""),
+        + (f"; mean of {num_networks}" if num_networks > 1 else ""),
     }
     if chosen is not None:
         facts["Chosen"] = f"the usual network {chosen.name!r}"
@@ -102,18 +102,20 @@ def _scores(fitted: FittedForecaster, ridge: RidgeErrors | None) -> Scores:
 def _headline(fitted: FittedForecaster, scores: Scores) -> str:
     own = scores.rows[THIS_RUN][0]
     others = {name: row[0] for name, row in scores.rows.items() if name != THIS_RUN and row[0]}
-    count, horizon = fitted.summary["held_out"]["steps"], fitted.ensemble.maker.horizon
-    steps = "1 step" if horizon == 1 else f"{horizon} steps"
+    forecasts = count(fitted.summary["held_out"]["steps"], "held-out forecast")
+    measured = f"{forecasts} of {count(fitted.ensemble.maker.horizon, 'step')}"
     if own is None or not others:
-        return f"It was measured on {count:,} held-out forecasts of {steps}."
+        return f"It was measured on {measured}."
     naive = {name: error for name, error in others.items() if name != RIDGE}
     named = [min(naive, key=lambda name: naive[name] or 0.0)] if naive else []
     named += [RIDGE] if RIDGE in others else []
     compared = " and ".join(_compare(own, others[name] or 0.0, name) for name in named)
-    return f"On {count:,} held-out forecasts of {steps}, its mean absolute error is {own:.3g}: {compared}."
+    return f"On {measured}, its mean absolute error is {own:.3g}: {compared}."
 
 
 def _compare(own: float, other: float, name: str) -> str:
+    if own > 2 * other:
+        return f"{own / other:.3g} times that of {name}"
     change = 100 * (own / other - 1)
     if abs(change) < 0.5:
         return f"the same as that of {name}"

@@ -129,6 +129,11 @@ def rounded(values: Any, digits: int = 4) -> Any:
     return int(short) if short.is_integer() and abs(short) < 1e15 else short
 
 
+def count(number: int, name: str) -> str:
+    """Return a number of things in words, such as "1 node" or "1,500 nodes"."""
+    return f"1 {name}" if number == 1 else f"{number:,} {name}s"
+
+
 def name_parts(network: Any) -> str:
     """Return the spatial term and the rule for c of a network, by their classes."""
     operator, rule = network.operator, network.coefficients

@@ -60,7 +60,8 @@ def when_section(errors: ForecastErrors) -> Section:
         ["steps ahead", *by_step],
         [[ahead + 1, *(f"{values[ahead]:.4g}" for values in by_step.values())] for ahead in range(horizon)],
     )
-    blocks = [figure("Error by steps ahead", "The further ahead, the harder. Lower is better.", spec, numbers=table)]
+    title = "Error one step ahead" if horizon == 1 else "Error by steps ahead"
+    blocks = [figure(title, "Mean absolute error of each method. Lower is better.", spec, numbers=table)]
     cycle, cells = errors.cycle, errors.by_part()
     if cycle is not None and cells:
         blocks.append(_cycle_figure(cells, cycle.unit, cycle.names))

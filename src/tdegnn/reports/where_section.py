@@ -11,7 +11,7 @@ from tdegnn.markup import Html, element
 from tdegnn.reports.colors import PAPER, SCALE, SOFT_INK
 from tdegnn.reports.forecast_facts import ForecastErrors
 from tdegnn.reports.layout import MOST_EDGES, MOST_NODES, edges_between, places_by_graph, places_on_map
-from tdegnn.reports.sections import Section, figure, number_table, rounded
+from tdegnn.reports.sections import Section, count, figure, number_table, rounded
 
 # Number of nodes in the table of the worst ones.
 WORST = 10
@@ -34,8 +34,8 @@ def where_section(
     relative = errors.relative_by_node
     known = relative[~np.isnan(relative)]
     worse = int((known > 1).sum())
-    count = "none is" if not worse else "1 is" if worse == 1 else f"{worse:,} are"
-    lead = f"Of {len(known):,} nodes, {count} forecast worse than by repeating the last value."
+    found = "none is" if not worse else "1 is" if worse == 1 else f"{worse:,} are"
+    lead = f"Of {count(len(known), 'node')}, {found} forecast worse than by repeating the last value."
     blocks = [_drawn_nodes(fitted, errors, coordinates), _worst_table(fitted, errors, coverage)]
     return Section("Where the errors are", lead, tuple(blocks))
 
@@ -121,7 +121,7 @@ def _drawn_nodes(fitted: FittedForecaster, errors: ForecastErrors, coordinates: 
     }
     left_out = f" The {len(chosen):,} nodes with the largest errors are drawn." if len(chosen) < len(names) else ""
     kind = "Map" if is_map else "Graph"
-    how = "" if is_map else " Neighbors are drawn near each other."
+    how = " Neighbors are drawn near each other." if edges.size and not is_map else ""
     sentence = (
         f"Each dot is a node. Blue ones are forecast better than by their last value, orange ones worse.{how}{left_out}"
     )
@@ -139,8 +139,8 @@ def _worst_table(fitted: FittedForecaster, errors: ForecastErrors, coverage: dic
         rows.append(
             [
                 button,
-                f"{errors.by_node[node]:.4g}",
-                f"{errors.relative_by_node[node]:.2f}",
+                _show(errors.by_node[node], ".4g"),
+                _show(errors.relative_by_node[node], ".2f"),
                 *([("" if share is None else f"{100 * share:.0f} %")] if by_node else []),
             ]
         )
@@ -151,3 +151,8 @@ def _worst_table(fitted: FittedForecaster, errors: ForecastErrors, coverage: dic
         number_table(columns, rows),
         class_="card",
     )
+
+
+def _show(error: float, how: str) -> str:
+    """Return an error as text. A node without observations has none."""
+    return "\u2013" if np.isnan(error) else format(error, how)

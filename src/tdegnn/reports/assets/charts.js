@@ -28,6 +28,8 @@ globalThis.tdegnnCharts = (() => {
       titleFontWeight: "normal",
       labelLimit: 150,
       symbolStrokeWidth: 2,
+      // Several legends stand below each other: side by side they may be wider than a phone.
+      layout: { top: { direction: "vertical", anchor: "start" } },
     },
     text: { color: "var(--ink)", fontSize: 12 },
     line: { strokeWidth: 2 },

@@ -84,7 +84,7 @@
       }
       for (const input of row.querySelectorAll("input")) {
         if (input !== document.activeElement || input.type === "range") {
-          input.value = input.type === "range" ? weight : formatG(weight, 8);
+          input.value = input.type === "range" ? weight : formatG(weight, 6);
         }
       }
     });

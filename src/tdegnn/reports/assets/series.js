@@ -51,7 +51,8 @@ for (const figure of document.querySelectorAll("figure.series")) {
       mark: { type: "line", color, clip: true, strokeWidth: size, point: { filled: true, size: 14, color } },
       encoding: { x, y: { ...y, field: "value" }, tooltip: tips, ...detail },
     });
-    const byWindow = { detail: { field: "window" } };
+    // Forecasts of one step are joined to a line.
+    const byWindow = data.horizon === 1 ? {} : { detail: { field: "window" } };
     return {
       layer: [
         band(forecasts, "var(--blue)", byWindow),
