@@ -92,7 +92,7 @@ class KeptForecasts:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], tail: Panel) -> KeptForecasts:
-        """Read what `to_arrays` returned. Raise a `ValueError` for times that are no steps before the end of the series.
+        """Read what `to_arrays` returned. Raise a `ValueError` for times that are no steps of the series.
 
         Args:
             arrays: The arrays, checked.

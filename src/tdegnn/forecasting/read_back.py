@@ -209,7 +209,7 @@ def _read_held_out(kept: Mapping[str, np.ndarray], tail: Panel, path: Path) -> K
     arrays = _part(kept, OF_HELD_OUT)
     try:
         return KeptForecasts.from_arrays(arrays, tail) if arrays else None
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, NotImplementedError) as error:  # the last of years beyond 9999
         raise InputError(
             f"Expected times of the series as {OF_HELD_OUT + 'times'!r} in {WEIGHTS} of {path}, got others. {RESTORE}"
         ) from error
