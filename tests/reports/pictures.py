@@ -17,10 +17,10 @@ IMAGES = Path(__file__).parents[2] / "docs" / "images"
 PICTURES = [
     ("report_400_light", 0, 400, 1500, "light", "figure.series"),
     ("report_400_dark", 0, 400, 1700, "dark", "#explorer"),
-    ("report_1000_light", 0, 1000, 1250, "light", "body"),
+    ("report_1000_light", 0, 1000, 1960, "light", "body"),
     ("report_1000_dark", 1, 1000, 1300, "dark", "body"),
-    ("report_1800_light", 2, 1800, 1250, "light", "body"),
-    ("report_1800_dark", 0, 1800, 1150, "dark", "#explorer"),
+    ("report_1800_light", 2, 1800, 1700, "light", "body"),
+    ("report_1800_dark", 0, 1800, 1260, "dark", "#explorer"),
 ]
 # The largest width of a picture: those in the documentation are small files.
 WIDEST = 1200

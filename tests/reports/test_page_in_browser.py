@@ -100,7 +100,7 @@ def test_a_node_is_found_and_chosen(open_page):
     series.locator(".find").fill("sou")
     assert series.locator(".node option").all_text_contents() == ["South"]
     assert status.inner_text().startswith("South: mean absolute error")
-    assert "1 nodes match" in status.inner_text()
+    assert "1 node matches the search" in status.inner_text()
     assert series.locator("svg").inner_html() != before
     series.locator(".find").fill("nothing like it")
     assert 'No node is called like "nothing like it"' in status.inner_text()

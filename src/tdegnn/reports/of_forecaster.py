@@ -96,7 +96,8 @@ def _scores(fitted: FittedForecaster, ridge: RidgeErrors | None) -> Scores:
         rows[RIDGE] = (ridge.mae, ridge.mse)
     naive = {name: (errors["mae"], errors["mse"]) for name, errors in held_out.items() if name != OURS}
     rows |= dict(sorted(naive.items(), key=lambda each: each[1][0] or 0.0))
-    return Scores(("mean absolute error", "mean squared error"), rows, is_error=True)
+    measured = "Measured on held-out steps, which also decided when the training of this run stopped."
+    return Scores(("mean absolute error", "mean squared error"), rows, is_error=True, measured=measured)
 
 
 def _headline(fitted: FittedForecaster, scores: Scores) -> str:

@@ -89,7 +89,8 @@ def _scores(fitted: FittedNodes) -> Scores:
     others = {name: row(each["validation"], each["test"]) for name, each in summary["baselines"].items()}
     rows |= dict(sorted(others.items(), key=lambda each: -sign * (each[1][1] or 0.0)))
     name = SCORE_NAMES[summary["score"]]
-    return Scores((f"{name} on test", f"{name} on validation"), rows, is_error)
+    measured = "Validation nodes decided when the training stopped; test nodes were used for nothing else."
+    return Scores((f"{name} on test", f"{name} on validation"), rows, is_error, measured)
 
 
 def _headline(fitted: FittedNodes, scores: Scores) -> str:

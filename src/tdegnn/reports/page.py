@@ -134,7 +134,9 @@ def _score_table(scores: Scores) -> Html:
         label = element("strong", name) if place == 0 else join(name)
         rows.append([join(label, element("span", bar, class_="track")), *(_show(value, scores) for value in row)])
     better = "Lower is better." if scores.is_error else "Higher is better."
-    return join(element("p", better, class_="how"), number_table(["method", *scores.columns], rows))
+    return join(
+        element("p", f"{better} {scores.measured}", class_="how"), number_table(["method", *scores.columns], rows)
+    )
 
 
 def _show(value: float | None, scores: Scores) -> str:

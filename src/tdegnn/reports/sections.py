@@ -23,11 +23,13 @@ class Scores:
         columns: Names of the scores.
         rows: Scores by method, that of the run first. None if there is none.
         is_error: Whether lower is better.
+        measured: On what they were measured, in one sentence.
     """
 
     columns: tuple[str, ...]
     rows: Mapping[str, tuple[float | None, ...]]
     is_error: bool
+    measured: str
 
 
 @dataclass(frozen=True)

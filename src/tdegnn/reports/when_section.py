@@ -67,7 +67,7 @@ def when_section(errors: ForecastErrors) -> Section:
         blocks.append(_cycle_figure(cells, cycle.unit, cycle.names))
     return Section(
         "When the errors are large",
-        "Measured on the held-out steps, which also decided when the training stopped.",
+        "Errors on the held-out steps: by steps ahead, and by the time of the day, week or year.",
         tuple(blocks),
     )
 

@@ -18,6 +18,8 @@ WORST = 10
 # Ends of the classes of the error relative to the last value, with a name for each.
 RELATIVE_ENDS = (0.5, 0.8, 1.0, 1.25)
 RELATIVE_NAMES = ("below 0.5", "0.5 to 0.8", "0.8 to 1", "1 to 1.25", "above 1.25")
+# The class of nodes of which nothing was observed.
+NOT_KNOWN = "not known"
 
 
 def where_section(
@@ -47,14 +49,21 @@ def _drawn_nodes(fitted: FittedForecaster, errors: ForecastErrors, coordinates: 
     places = places_on_map(coordinates, names)[chosen] if is_map else places_by_graph(graph, chosen)
     edges = edges_between(graph, chosen)
     edges = edges[:, :: max(1, -(-edges.shape[1] // MOST_EDGES))]
-    classes = np.digitize(np.nan_to_num(errors.relative_by_node, nan=1.0), RELATIVE_ENDS)
+    relative = errors.relative_by_node
+    is_known = ~np.isnan(relative)
+    classes = [
+        RELATIVE_NAMES[number] if known else NOT_KNOWN
+        for number, known in zip(np.digitize(relative, RELATIVE_ENDS), is_known, strict=True)
+    ]
+    has_unknown = not is_known[chosen].all()
+    domain, colors = [*RELATIVE_NAMES, *([NOT_KNOWN] * has_unknown)], [*SCALE, *([SOFT_INK] * has_unknown)]
     nodes = [
         {
             "x": rounded(float(place[0])),
             "y": rounded(float(place[1])),
             "node": names[node],
-            "class": RELATIVE_NAMES[classes[node]],
-            "relative": rounded(float(errors.relative_by_node[node]), 3),
+            "class": classes[node],
+            "relative": rounded(float(relative[node]), 3),
             "error": rounded(float(errors.by_node[node])),
         }
         for node, place in zip(chosen, places, strict=True)
@@ -105,8 +114,8 @@ def _drawn_nodes(fitted: FittedForecaster, errors: ForecastErrors, coordinates: 
                     "fill": {
                         "field": "class",
                         "type": "ordinal",
-                        "sort": list(RELATIVE_NAMES),
-                        "scale": {"domain": list(RELATIVE_NAMES), "range": list(SCALE)},
+                        "sort": domain,
+                        "scale": {"domain": domain, "range": colors},
                         "legend": {"title": "error / error of the last value", "columns": 3},
                     },
                     "tooltip": [

@@ -18,6 +18,7 @@ globalThis.tdegnnCharts = (() => {
       titleFontWeight: "normal",
       labelLimit: 120,
       labelOverlap: true,
+      labelSeparation: 6,
     },
     legend: {
       orient: "top",

@@ -118,7 +118,8 @@ for (const figure of document.querySelectorAll("figure.series")) {
     }
     if ([...nodes.options].some((option) => option.value === before)) nodes.value = before;
     show();
-    status.textContent += find.value ? ` ${count} nodes match the search.` : "";
+    const matches = count === 1 ? "1 node matches" : `${count} nodes match`;
+    status.textContent += find.value ? ` ${matches} the search.` : "";
   });
   nodes.addEventListener("change", show);
   channels.addEventListener("change", show);
