@@ -9,11 +9,12 @@ import tdegnn
 
 SOURCE = Path(tdegnn.__file__).parent
 # What each part may import of this package, besides itself.
-BASE = {"errors", "version", "files"}
+BASE = {"errors", "version", "files", "markup"}
 ALLOWED = {
     "errors": set(),
     "version": set(),
     "files": {"errors"},
+    "markup": {"files"},
     "not_fitted": {"errors"},
     "torch_internals": set(),
     "metrics": BASE,
@@ -41,9 +42,10 @@ PRODUCT = {*ALLOWED} - {"torch_internals"}
 ALLOWED |= {
     "forecasting": PRODUCT,
     "nodes": PRODUCT,
+    "reports": PRODUCT | {"forecasting", "nodes"},
     "rivals": PRODUCT | {"forecasting"},
     "experiments": PRODUCT | {"forecasting", "nodes", "rivals"},
-    "cli": PRODUCT | {"forecasting", "nodes", "experiments"},
+    "cli": PRODUCT | {"forecasting", "nodes", "reports", "experiments"},
     "__main__": {"cli"},
 }
 

@@ -84,7 +84,7 @@ def test_normalized_intervals_hold_at_every_hour_where_fixed_ones_do_not():
     chosen = learn("auto", *held_out)
     assert name_of("auto", chosen) == "auto: normalized"
     checked = check_held_out("auto", held_out[1] - held_out[0].forecasts, 0.9, SCALE, held_out[0], nodes)
-    assert checked.reached == pytest.approx(0.9, abs=0.04)
+    assert checked.report.reached == pytest.approx(0.9, abs=0.04)
 
 
 def test_widths_are_fixed_if_few_windows_are_held_out():

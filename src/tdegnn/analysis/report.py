@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
@@ -21,6 +21,7 @@ from tdegnn.analysis.stencil import (
 )
 from tdegnn.analysis.tolerances import DEFAULT_TOLERANCE
 
+Character = Literal["pure", "nearly pure", "Euler", "nearly Euler", "mixed"]
 # Older states hardly count if their absolute weights sum to no more than this.
 NEARLY_NOTHING = 0.1
 ORDINALS = (
@@ -99,22 +100,36 @@ class CoefficientReport:
         is_on_layers = self.states == "latent" and not self.is_stable
         return f"{stability}: {self._order_in_words()}{f' {ON_LAYERS}' if is_on_layers else ''}"
 
-    def _order_in_words(self) -> str:
-        multiplicity, weights = self.root_multiplicity, self.derivative_coefficients
+    @property
+    def character(self) -> Character:
+        """What kind of recursion c makes. `verdict` puts it into words."""
+        multiplicity = self.root_multiplicity
         # The roots that form an m-fold root up to the tolerance lie within the m-th root of the tolerance.
         reach = max(self.tolerance, DEFAULT_TOLERANCE) ** (1 / multiplicity)
-        if multiplicity > 1 and sum(abs(root - 1) <= reach for root in self.roots) < multiplicity:
-            small = "D_1 is" if multiplicity == 2 else f"D_1 to D_{multiplicity - 1} are"
-            return f"{small} below the tolerance, although 1 is not a {multiplicity}-fold root."
         if multiplicity > 1:
-            return f"a pure {ordinal(multiplicity)}-order recursion, 1 is a {multiplicity}-fold root."
+            return "pure" if sum(abs(root - 1) <= reach for root in self.roots) >= multiplicity else "nearly pure"
         if not any(self.coefficients[1:]):
-            return "forward Euler, first order."
-        if sum(map(abs, self.coefficients[1:])) <= NEARLY_NOTHING:
-            return "first order, close to forward Euler; 1 is a simple root."
+            return "Euler"
+        return "nearly Euler" if sum(map(abs, self.coefficients[1:])) <= NEARLY_NOTHING else "mixed"
+
+    @property
+    def leading_order(self) -> int:
+        """The order whose stencil has the largest weight in c."""
         # Compare stencil weights and not the D_j: padding c with zeros changes the D_j, but not the recursion.
         stencils = self.stencil_weights
-        leading = max(range(len(stencils)), key=lambda place: abs(stencils[place]))
+        return 1 + max(range(len(stencils)), key=lambda place: abs(stencils[place]))
+
+    def _order_in_words(self) -> str:
+        multiplicity, weights, leading = self.root_multiplicity, self.derivative_coefficients, self.leading_order - 1
+        if self.character == "nearly pure":
+            small = "D_1 is" if multiplicity == 2 else f"D_1 to D_{multiplicity - 1} are"
+            return f"{small} below the tolerance, although 1 is not a {multiplicity}-fold root."
+        if self.character == "pure":
+            return f"a pure {ordinal(multiplicity)}-order recursion, 1 is a {multiplicity}-fold root."
+        if self.character == "Euler":
+            return "forward Euler, first order."
+        if self.character == "nearly Euler":
+            return "first order, close to forward Euler; 1 is a simple root."
         first = "does not vanish" if leading == 0 else f"is {weights[0] / weights[leading]:.3g} D_{leading + 1}"
         largest = "" if leading == 0 else f": {ordinal(leading + 1)} order with lower derivatives"
         return f"1 is a simple root, so the first derivative takes part (D_1 {first}{largest})."
@@ -128,8 +143,13 @@ class CoefficientReport:
         """Return `to_dict()` as JSON text."""
         return json.dumps(self.to_dict(), indent=2)
 
+    def _repr_html_(self) -> str:
+        from tdegnn.analysis.notebook import show_coefficients
+
+        return show_coefficients(self)
+
     def __str__(self) -> str:
-        roots = ", ".join(f"{_tidy(root)} (|.| = {abs(root):.4g})" for root in self.roots)
+        roots = ", ".join(f"{tidy_root(root)} (|.| = {abs(root):.4g})" for root in self.roots)
         equation = " ".join(
             f"{'+' if weight >= 0 else '-'} {abs(weight):.4g} h{_power(j)} F{primes(j)}"
             for j, weight in enumerate(self.derivative_coefficients, start=1)
@@ -181,7 +201,8 @@ def explain(coefficients: ArrayLike, tolerance: float = DEFAULT_TOLERANCE) -> Co
     )
 
 
-def _tidy(root: complex) -> str:
+def tidy_root(root: complex) -> str:
+    """Return a root as text, without an imaginary part that is a rounding error."""
     return f"{root.real:.4g}" if abs(root.imag) < 1e-9 else f"{root.real:.4g}{root.imag:+.4g}i"
 
 

@@ -338,7 +338,8 @@ def _read_files(
         raise InputError(f"Expected --features, --labels and --edges, got no {missing[0]}. Add it.")
     tables = read_node_tables(features, edges, None if direction is None else direction.value, csv_format)
     known = read_labels(labels, tables.names, csv_format)
-    source: dict[str, Any] = {"features_file": str(features.resolve()), "edges_file": str(edges.resolve())}
+    files = {"features_file": features, "labels_file": labels, "edges_file": edges}
+    source: dict[str, Any] = {name: str(path.resolve()) for name, path in files.items()}
     source |= {"separator": csv_format.separator, "decimal": csv_format.decimal, "encoding": csv_format.encoding}
     return {
         "X": tables.to_input(),

@@ -14,6 +14,7 @@ from tdegnn.cli.fit import fit
 from tdegnn.cli.order import order
 from tdegnn.cli.output import root
 from tdegnn.cli.predict import predict
+from tdegnn.cli.report import report
 from tdegnn.cli.reproduce import reproduce as reproduce_commands
 from tdegnn.cli.sweep import sweep
 from tdegnn.cli.update import update
@@ -34,6 +35,7 @@ app.command()(demo)
 app.command(context_settings={"ignore_unknown_options": True})(explain)
 app.command()(fit)
 app.command()(predict)
+app.command()(report)
 app.command()(update)
 app.command()(backtest)
 app.command()(order)

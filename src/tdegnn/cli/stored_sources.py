@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tdegnn.graph import Direction
-from tdegnn.runs.schema import Size, Stored, StoredWithOthers
+from tdegnn.runs.schema import Size, Stored, StoredWithOthers, Whole
 
 
 class StoredTables(Stored):
@@ -28,6 +28,7 @@ class StoredTables(Stored):
 
 class _StoredSeries(StoredWithOthers):
     tables: StoredTables | None = None
+    benchmark: str | None = None
 
 
 class SeriesSource(Stored):
@@ -43,6 +44,9 @@ class StoredNodes(StoredWithOthers):
     benchmark: str | None = None
     features_file: str | None = None
     edges_file: str | None = None
+    # Missing in folders of earlier versions.
+    labels_file: str | None = None
+    split: Whole = 0
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None

@@ -291,6 +291,11 @@ class Panel:
             and (self.time_zone, describe_step(self.times)) == (other.time_zone, describe_step(other.times))
         )
 
+    def _repr_html_(self) -> str:
+        from tdegnn.data.notebook import show_panel
+
+        return show_panel(self)
+
     def __repr__(self) -> str:
         name = f"{self.name!r}, " if self.name else ""
         graph = "no graph" if self.graph is None else repr(self.graph)

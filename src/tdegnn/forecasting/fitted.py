@@ -26,6 +26,7 @@ from tdegnn.forecasting.forecast import Forecast
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
 from tdegnn.forecasting.inputs import cover_blocks, extend_panel
 from tdegnn.forecasting.intervals import Context, Intervals, apply_intervals, growth_of, widen_intervals
+from tdegnn.forecasting.kept_forecasts import OF_HELD_OUT, KeptForecasts
 from tdegnn.forecasting.series_config import ForecastNetwork
 from tdegnn.forecasting.settings import ForecasterSettings, are_counts
 from tdegnn.graph import Graph
@@ -118,6 +119,7 @@ class FittedForecaster:
         config: The settings of the run folder: those of the forecaster, the data, the frames.
         history: Step, loss and score of each validation on the held-out windows.
         summary: Best step, window, order, held-out errors and notes.
+        held_out: Forecasts of held-out steps by networks that had not seen them. None in folders of earlier versions.
     """
 
     ensemble: Ensemble
@@ -128,6 +130,7 @@ class FittedForecaster:
     config: Mapping[str, Any]
     history: list[dict[str, Any]]
     summary: dict[str, Any]
+    held_out: KeptForecasts | None = None
 
     def predict(
         self,
@@ -236,6 +239,8 @@ class FittedForecaster:
         if self.intervals is not None:
             arrays |= {f"{OF_INTERVALS}{name}": array for name, array in self.intervals.to_arrays().items()}
             arrays[HAS_INTERVALS] = np.array(True)
+        if self.held_out is not None:
+            arrays |= {f"{OF_HELD_OUT}{name}": array for name, array in self.held_out.to_arrays().items()}
         # One row each, as weights have one row per network. Not `ascontiguousarray`, which adds an axis to a number.
         kept = {f"{KEPT}{name}": torch.from_numpy(np.array(each, order="C"))[None] for name, each in arrays.items()}
         folder.write_weights(self.ensemble.weights() | kept)

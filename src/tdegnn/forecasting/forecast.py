@@ -47,6 +47,11 @@ class Forecast:
         intervals = "no intervals" if bool(np.isnan(self.low).all()) else f"{100 * self.coverage:g}% intervals"
         return f"Forecast({when}; {len(self.nodes)} nodes; {', '.join(self.channels)}; {intervals})"
 
+    def _repr_html_(self) -> str:
+        from tdegnn.forecasting.notebook import show_forecast
+
+        return show_forecast(self)
+
     def to_frame(self) -> pd.DataFrame:
         """Return one row per time, node and channel: `time, node[, channel], forecast, low, high`.
 

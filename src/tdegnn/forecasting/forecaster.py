@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -50,6 +51,7 @@ from tdegnn.forecasting.usual_networks import (
     try_networks,
 )
 from tdegnn.graph import Graph
+from tdegnn.markup import Page
 from tdegnn.not_fitted import NotFittedError
 from tdegnn.parts import PartLike
 from tdegnn.runs.hub import find_folder
@@ -288,6 +290,21 @@ class Forecaster(ForecasterSettings):
         which differential equation the data follow.
         """
         return self._check_fitted().explain()
+
+    def report(self, panel: PanelLike | None = None, *, coordinates: Any = None) -> Page:
+        """Return a page about this forecaster: errors, forecasts of each node, and what c means. See `docs/report.md`.
+
+        Args:
+            panel: The series of the training. Errors of a ridge regression on the held-out steps are shown if it is
+                given. A forecaster keeps the end of the series only.
+            coordinates: Where the nodes are, as a table that `read_coordinates` takes. If None, the graph is drawn.
+        """
+        fitted = self._check_fitted()
+        # By name: reports look down on this room.
+        make = import_module("tdegnn.reports.of_forecaster").report_forecaster
+        with threads_for(fitted.tail):
+            made: Page = make(fitted, self._checked_lowest(), panel, coordinates)
+        return made
 
     def save(self, path: str | Path) -> None:
         """Write the forecaster to a new run folder, which `load` reads.

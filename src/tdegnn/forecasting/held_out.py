@@ -39,6 +39,7 @@ from tdegnn.forecasting.intervals import (
     name_of,
 )
 from tdegnn.forecasting.intervals.auto import split_windows
+from tdegnn.forecasting.kept_forecasts import KeptForecasts
 from tdegnn.forecasting.progress import OnProgress, ignore
 from tdegnn.forecasting.settings import ForecasterSettings, are_counts
 from tdegnn.forecasting.window_search import Stages, measure_windows
@@ -235,6 +236,7 @@ class HeldOut:
         num_judged: Number of these windows.
         chose_nothing: Whether they chose nothing. There are too few held-out windows otherwise.
         intervals: Intervals around the forecasts. None if there are too few held-out steps.
+        kept: The forecasts and what was observed, as far as a run folder keeps them.
         facts: The method of the intervals, and the coverage that it has on the last held-out windows if it learns from
             the others, which is None if there are too few. None without intervals.
         notes: Remarks on all of this for the user.
@@ -244,6 +246,7 @@ class HeldOut:
     num_judged: int
     chose_nothing: bool
     intervals: Intervals | None
+    kept: KeptForecasts
     facts: dict[str, Any] | None
     notes: tuple[str, ...]
 
@@ -279,19 +282,23 @@ class HeldOut:
         context = Context.of(panel, first_steps, forecasts, maker, panel[: split.training.stop])
         learned = (observed - forecasts, settings.coverage, maker.target_scales, context)
         intervals = fit_intervals(settings.intervals, *learned)
-        facts = None
+        facts = checked = None
         if intervals is not None:
             checked = check_held_out(chosen_method(settings.intervals, intervals), *learned, panel.nodes)
             facts = {
                 "method": name_of(settings.intervals, intervals),
-                "coverage": None if checked is None else checked.to_record(),
+                "coverage": None if checked is None else checked.report.to_record(),
             }
+        low, high = np.full((2, *forecasts.shape), np.nan)
+        if checked is not None:
+            low[checked.windows], high[checked.windows] = checked.low, checked.high
+        kept = KeptForecasts.of(panel, first_steps, forecasts, (low, high))
         notes = [
             *_notes_of_intervals(settings, panel, context, intervals),
             *notes_of_errors(own.mse, {name: errors.mse for name, errors in naive.items()}, len(judging), cut_short),
         ]
         chose_nothing = judging != split.validation
-        return HeldOut({OURS: own, **naive}, len(judged), chose_nothing, intervals, facts, tuple(notes))
+        return HeldOut({OURS: own, **naive}, len(judged), chose_nothing, intervals, kept, facts, tuple(notes))
 
 
 def notes_of_settings(settings: ForecasterSettings, panel: Panel, horizon: int) -> list[str]:

@@ -20,6 +20,7 @@ from tdegnn.files import RESTORE
 from tdegnn.forecasting.fitted import HAS_INTERVALS, KEPT, OF_INTERVALS, Ensemble, FittedForecaster, graph_of
 from tdegnn.forecasting.frames import FrameMaker
 from tdegnn.forecasting.intervals import Intervals, read_intervals, stored_as
+from tdegnn.forecasting.kept_forecasts import OF_HELD_OUT, KeptForecasts
 from tdegnn.forecasting.schema import read_summary
 from tdegnn.forecasting.settings import ForecasterSettings
 from tdegnn.graph import Graph
@@ -95,6 +96,7 @@ def read_forecaster(folder: RunFolder, config: dict[str, Any], settings: Forecas
         {**config, "settings": record},
         folder.read_history(),
         read_summary(folder),
+        _read_held_out(kept, tail, folder.path),
     )
 
 
@@ -132,6 +134,9 @@ def _check_arrays(
             "edge_counts": _Expected("i", np.shape(kept.get("edge_counts", ()))[:1] or (1,), lowest=0),
             "graph_numbers": _Expected("i", (len(data["times"]),), lowest=0, highest=max(num_graphs - 1, 0)),
         }
+    held_out = _part(kept, OF_HELD_OUT)
+    if held_out:
+        expected |= {f"{OF_HELD_OUT}{name}": wanted for name, wanted in _expected_held_out(held_out, config).items()}
     if num_features:
         expected["node_features"] = _Expected("f", (num_nodes, num_features))
     given = [name for name in kept if name.startswith(OF_INTERVALS) or name == OLD_WIDTHS]
@@ -153,6 +158,28 @@ def _check_arrays(
                 f"Expected {name!r} in {WEIGHTS} of {path} to be as {CONFIG} says, of shape {wanted.shape}, got "
                 f"{kept[name].dtype} of shape {kept[name].shape}, or with values that cannot be. {RESTORE}"
             )
+
+
+def _part(kept: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Return the arrays whose names have a prefix, without it."""
+    return {name.removeprefix(prefix): each for name, each in kept.items() if name.startswith(prefix)}
+
+
+def _expected_held_out(arrays: Mapping[str, np.ndarray], config: Mapping[str, Any]) -> dict[str, _Expected]:
+    """Return what the forecasts of held-out steps must be. Their number is that of the steps and windows."""
+    data, horizon = config["data"], config["frames"]["horizon"]
+    num_steps, num_windows = (np.size(arrays.get(name, ())) for name in ("times", "first_steps"))
+    series = (len(data["nodes"]), data["num_targets"])
+    windows = (num_windows, horizon, *series)
+    may_be_missing = _Expected("f", windows, may_be_missing=True)
+    return {
+        "times": _Expected("f" if "times" in arrays and arrays["times"].dtype.kind == "f" else "i", (num_steps,)),
+        "observed": _Expected("f", (num_steps, *series), may_be_missing=True),
+        "first_steps": _Expected("i", (num_windows,), lowest=0, highest=num_steps - horizon),
+        "forecasts": may_be_missing,
+        "low": may_be_missing,
+        "high": may_be_missing,
+    }
 
 
 def _read_maker(config: Mapping[str, Any], kept: Mapping[str, np.ndarray]) -> FrameMaker:
@@ -204,8 +231,19 @@ def _read_tail(
     )
 
 
+def _read_held_out(kept: Mapping[str, np.ndarray], tail: Panel, path: Path) -> KeptForecasts | None:
+    """Return the forecasts of held-out steps. None in folders of earlier versions."""
+    arrays = _part(kept, OF_HELD_OUT)
+    try:
+        return KeptForecasts.from_arrays(arrays, tail) if arrays else None
+    except (TypeError, ValueError, OverflowError, NotImplementedError) as error:  # the last of years beyond 9999
+        raise InputError(
+            f"Expected times of the series as {OF_HELD_OUT + 'times'!r} in {WEIGHTS} of {path}, got others. {RESTORE}"
+        ) from error
+
+
 def _read_kept_intervals(settings: ForecasterSettings, kept: Mapping[str, np.ndarray]) -> Intervals | None:
-    arrays = {name.removeprefix(OF_INTERVALS): each for name, each in kept.items() if name.startswith(OF_INTERVALS)}
+    arrays = _part(kept, OF_INTERVALS)
     if OLD_WIDTHS in kept:
         arrays[OLD_WIDTHS] = kept[OLD_WIDTHS]
     has_intervals = HAS_INTERVALS in kept or bool(arrays)  # earlier versions kept the arrays only

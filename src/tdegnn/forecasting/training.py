@@ -230,6 +230,7 @@ class ForecasterTraining:
             task.config,
             history,
             self._summarize(best_step, measured),
+            measured.kept,
         )
         if folder is not None:
             fitted.write(folder)

@@ -10,6 +10,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Self, get_args
 
@@ -30,6 +31,7 @@ from tdegnn.errors import (
     check_truth,
 )
 from tdegnn.graph import Direction
+from tdegnn.markup import Page
 from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.nodes.baselines import Outputs
 from tdegnn.nodes.fitted import FittedNodes, NodeTrainer, OnLook, PreparedNodes, Question
@@ -262,7 +264,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
                 folder.settle(config)
             if folder is not None and folder.is_finished:
                 fitted = FittedNodes.read(folder, self._check_config(folder), settings, order_choice)
-                fitted = replace(fitted, nodes=prepared.nodes)
+                fitted = replace(fitted, nodes=prepared.nodes, question=prepared.question)
             else:
                 training = trainer.start(settings, 1 if network is None else network.num_starts)
                 fitted = trainer.train(training, settings, config, order_choice, folder)
@@ -302,6 +304,52 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         evolve.
         """
         return replace(explain(self._checked().coefficients.mean(axis=0)), states="latent")
+
+    def report(
+        self,
+        X: Any = None,  # noqa: N803 # scikit-learn's name
+        y: Any = None,
+        *,
+        graph: Any = None,
+        split: int = 0,
+        train: Any = None,
+        validation: Any = None,
+        test: Any = None,
+    ) -> Page:
+        """Return a page about this estimator: scores, which nodes are wrong, and what c means. See `docs/report.md`.
+
+        After `fit`, it needs no arguments. A loaded estimator has no data: pass what `fit` was given.
+        """
+        data = dict(y=y, graph=graph, split=split, train=train, validation=validation, test=test)
+        fitted = self._checked() if X is None else self.recall(X, **data)
+        if fitted.question is None:
+            raise InputError(
+                "Expected the data of the training, got none. A loaded estimator has no data: pass X and y."
+            )
+        # By name: reports look down on this room.
+        made: Page = import_module("tdegnn.reports.of_nodes").report_nodes(fitted)
+        return made
+
+    def recall(
+        self,
+        X: Any,  # noqa: N803 # scikit-learn's name
+        y: Any = None,
+        *,
+        graph: Any = None,
+        split: int = 0,
+        train: Any = None,
+        validation: Any = None,
+        test: Any = None,
+    ) -> FittedNodes:
+        """Return what was learned, together with the data of the training, which a run folder does not hold.
+
+        Refuse other data. The arguments are those of `fit`.
+        """
+        fitted = self._checked()
+        prepared = self._prepare(X, y, graph, split, (train, validation, test))
+        if prepared.describe({})["data"]["sha256"] != fitted.config["data"]["sha256"]:
+            raise InputError("Expected the nodes, labels and subsets of the training, got others. Pass those.")
+        return replace(fitted, nodes=prepared.nodes, question=prepared.question)
 
     def save(self, path: str | Path) -> None:
         """Write the estimator to a new run folder, which `load` reads.

@@ -132,6 +132,7 @@ class FittedNodes:
         summary: Best step, which score it is, scores at that step, those of baselines, order, notes.
         order_choice: The order, and the reason for it.
         nodes: The nodes of the training, scaled. None after `load`: data are not saved.
+        question: The task at these nodes. None after `load`.
     """
 
     network: StationaryNetwork
@@ -143,6 +144,7 @@ class FittedNodes:
     summary: dict[str, Any]
     order_choice: ChosenOrder
     nodes: NodeDataset | None = None
+    question: Question | None = None
 
     @property
     def learned(self) -> dict[str, Any]:
@@ -409,6 +411,7 @@ class NodeTrainer:
             },
             order_choice,
             self.prepared.nodes,
+            self.prepared.question,
         )
         if folder is not None:
             fitted.write(folder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,10 +38,26 @@ def fit_intervals(
     return kind.fit(residuals, coverage, scale=scale, **with_context(kind.fit, context), **settings)
 
 
+class CheckedIntervals(NamedTuple):
+    """Intervals around the last third of the held-out windows, learned from the others.
+
+    Attributes:
+        windows: The places of these windows.
+        low: Their lower ends.
+        high: Their upper ends.
+        report: How often they contain what was observed.
+    """
+
+    windows: slice
+    low: Residuals
+    high: Residuals
+    report: CoverageReport
+
+
 def check_held_out(
     method: PartLike, residuals: Residuals, coverage: float, scale: Scales, context: Context, nodes: Sequence[str]
-) -> CoverageReport | None:
-    """Return the coverage on the last third of the held-out windows, of intervals learned from the others.
+) -> CheckedIntervals | None:
+    """Return intervals around the last third of the held-out windows, learned from the others, and their coverage.
 
     None if there are too few windows. Intervals do not follow what is observed in between.
 
@@ -62,7 +78,9 @@ def check_held_out(
         return None
     forecasts, known = context.forecasts[checked], context[checked]
     low, high = apply_intervals(intervals, forecasts, known)
-    return report_coverage(low, high, forecasts + residuals[checked], coverage, nodes=nodes, hours=known.hours)
+    observed = forecasts + residuals[checked]
+    report = report_coverage(low, high, observed, coverage, nodes=nodes, hours=known.hours)
+    return CheckedIntervals(checked, low, high, report)
 
 
 def chosen_method(method: PartLike, intervals: Intervals) -> PartLike:

@@ -1,0 +1,1 @@
+"""Reports: one HTML page about one or several runs, which needs no network."""

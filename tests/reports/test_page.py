@@ -1,0 +1,153 @@
+"""Pages as text: what they say, how large they are, and what a user has to give."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tdegnn import Forecaster, InputError, NodeClassifier, explain
+from tdegnn.analysis.plain_words import say_order
+from tdegnn.reports.of_forecaster import describe_forecaster
+from tdegnn.reports.page import render
+from tests.reports.conftest import HOSTILE, make_nodes, make_panel
+from tests.runs.test_old_folders import FIXTURES
+
+
+@pytest.mark.slow
+def test_a_page_says_what_was_fitted_on_what(runs):
+    page = render(runs[:1]).html
+    for text in (
+        "6 nodes, 240 steps of 1 hour",
+        "3 steps ahead",
+        "ridge regression",
+        "the last season",
+        "Forecasts, node by node",
+        "Graph of the nodes, colored by error",
+        "Residuals by hour and steps ahead",
+        "Nodes with the largest errors",
+        "Can the intervals be trusted?",
+        "Weights c by layer",
+        "Roots in the unit disc",
+        "Stability region",
+        "Stencil explorer",
+    ):
+        assert text in page, text
+    assert len(page.encode()) < 1.5e6
+
+
+@pytest.mark.slow
+def test_a_page_of_classes_says_which_are_mixed_up(runs):
+    page = render(runs[1:]).html
+    for text in (
+        "Confusion matrix",
+        "Accuracy by degree",
+        "Accuracy by homophily",
+        "Calibration",
+        "How the network sees the nodes",
+        "logistic regression",
+        "30 test nodes",
+    ):
+        assert text in page, text
+
+
+@pytest.mark.slow
+def test_the_headline_compares_with_naive_and_ridge(runs, forecaster):
+    own = forecaster.summary_["held_out"]["forecaster"]["mae"]
+    assert re.fullmatch(
+        rf"On \d+ held-out forecasts of 3 steps, its mean absolute error is {own:.3g}: \d+ % (below|above) that of the "
+        r"last season and \d+ % (below|above) that of ridge regression\.",
+        runs[0].headline,
+    )
+
+
+@pytest.mark.slow
+def test_nothing_in_a_page_comes_from_the_network_or_from_a_name(runs):
+    page = render(runs).html
+    assert HOSTILE not in page
+    assert "<b>red</b>" not in page
+    assert not re.search(r'(?:src|href)="(?!#|data:)', page)
+    assert "default-src 'none'" in page
+
+
+@pytest.mark.slow
+def test_runs_stand_side_by_side(runs, fitted):
+    page = render(runs).html
+    assert "fitted on different data, so their scores cannot be compared" in page
+    again = replace(runs[0], name="again")
+    assert "All were fitted on the same data" in render([runs[0], again]).html
+    assert 'id="run-1"' in page
+
+
+def test_a_page_needs_a_run():
+    with pytest.raises(InputError, match="Expected at least one run to report on, got none"):
+        render([])
+
+
+@pytest.mark.slow
+def test_a_forecaster_reports_in_python(forecaster, panel, tmp_path):
+    path = forecaster.report(panel, coordinates=None).save(tmp_path / "report.html")
+    assert "ridge regression" in path.read_text()
+    alone = forecaster.report().html
+    assert "The series of the training are not known, so there is no ridge regression" in alone
+    other = forecaster.report(make_panel(seed=1)).html
+    assert "The series have changed since the training" in other
+
+
+@pytest.mark.slow
+def test_coordinates_make_a_map(forecaster, tmp_path):
+    import pandas as pd
+
+    places = {"node": forecaster.fitted_.tail.nodes, "lat": np.linspace(48, 50, 6), "lon": np.linspace(2, 3, 6)}
+    page = forecaster.report(coordinates=pd.DataFrame(places)).html
+    assert "Map of the nodes, colored by error" in page
+
+
+@pytest.mark.slow
+def test_estimators_of_nodes_report_in_python(classifier, regressor, tmp_path):
+    assert "Confusion matrix" in classifier.report().html
+    assert "Predicted against true" in regressor.report().html
+    classifier.save(tmp_path / "run")
+    loaded = NodeClassifier.load(tmp_path / "run")
+    with pytest.raises(InputError, match="Expected the data of the training, got none. .* pass X and y"):
+        loaded.report()
+    features, labels, graph = make_nodes()
+    names = np.array(["<b>red</b>", "green", "blue"])[labels]
+    assert "Confusion matrix" in loaded.report(features, names, graph=graph, test=range(60, 90)).html
+    with pytest.raises(InputError, match="Expected the nodes, labels and subsets of the training, got others"):
+        loaded.report(features, names, graph=graph, test=range(50, 90))
+
+
+@pytest.mark.slow
+def test_runs_of_earlier_versions_have_a_page_without_held_out_forecasts():
+    model = Forecaster.load(FIXTURES / "format_2" / "forecaster")
+    page = render([describe_forecaster("old", model.fitted_, None, None, None)]).html
+    assert "This run was made by an earlier version, which kept no held-out forecasts" in page
+    assert "Weights c by layer" in page
+
+
+@pytest.mark.parametrize(
+    ("c", "states", "words"),
+    [
+        (
+            [1.0],
+            "latent",
+            "newest one alone, as heat does when it spreads: an equation of first order, and small errors do",
+        ),
+        ([0.99, 0.01], "latent", "almost alone, as heat does when it spreads: nearly of first order, and small errors"),
+        (
+            [2.0, -1.0],
+            "physical",
+            "From step to step, the observed values keep the speed they have, as a swinging pendulum",
+        ),
+        ([3.0, -3.0, 1.0], None, "The states keep their speed and its changes: an equation of third order"),
+        ([0.5, 0.5], "latent", "depend on the last 2 of them at once, mostly like an equation of first order, and"),
+        ([0.5, 1.2, -0.7], "latent", "but small errors become 1.12 times as large with each layer."),
+        ([0.0, 2.0, 0.0, -1.0], "physical", "but small errors slowly add up."),
+    ],
+)
+def test_the_order_in_plain_words(c, states, words):
+    sentence = say_order(replace(explain(c), states=states))
+    assert words in sentence
+    assert sentence.count(". ") == 0
+    assert sentence.endswith(".")
