@@ -7,10 +7,10 @@ INSTALLED := $(VENV)/.installed
 TEST_ENVIRONMENT := OMP_NUM_THREADS=1 MPLBACKEND=Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick torch lint types check bench faults fuzz zoo results clean
+.PHONY: help demo test quick torch lowest lint types check docs dist installed bench faults fuzz zoo results clean
 
 help: ## list the commands
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
 
 demo: $(INSTALLED) ## watch TDE-GNN find that a pendulum is a second-order system
 	@$(BIN)/tdegnn demo
@@ -38,6 +38,28 @@ torch: ## all tests under another torch: make torch TORCH=2.15.0
 	@.venv-torch/bin/python -m pip install --quiet --constraint .venv-torch/constraints.txt 'torch==$(TORCH)' --editable '.[dev]'
 	@$(TEST_ENVIRONMENT) .venv-torch/bin/pytest -n auto --dist loadfile --no-loadscope-reorder
 
+# Test tools are not at their lowest: only what users install is.
+lowest: ## all tests with the lowest versions of dependencies that pyproject.toml allows
+	@$(PYTHON) -m venv .venv-lowest
+	@.venv-lowest/bin/python -m pip install --quiet uv
+	@.venv-lowest/bin/uv pip compile --quiet --resolution lowest-direct --output-file .venv-lowest/constraints.txt pyproject.toml
+	@.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --constraint .venv-lowest/constraints.txt --editable '.[dev]'
+	@$(TEST_ENVIRONMENT) .venv-lowest/bin/pytest -n auto --dist loadfile --no-loadscope-reorder
+
+docs: $(INSTALLED) ## build the documentation site into site/; dead links are errors
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo 'Read it: site/index.html'
+
+dist: $(INSTALLED) ## build and check source archive and wheel; writes dist/
+	@rm -rf dist
+	@$(BIN)/python -m tests.distribution dist
+
+installed: ## run the wheel of dist/ from a clean environment: make installed PYTHON=python3.12
+	@rm -rf .venv-installed
+	@$(PYTHON) -m venv .venv-installed
+	@.venv-installed/bin/python -m pip install --quiet dist/tdegnn-*.whl
+	@$(PYTHON) -P tests/smoke.py .venv-installed
+
 bench: $(INSTALLED) ## measure speed; writes benchmarks/latest.json
 	@$(BIN)/python -m benchmarks
 
@@ -64,4 +86,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $@
 
 clean: ## remove the environment and caches
-	rm -rf $(VENV) .venv-torch .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-torch .venv-lowest .venv-installed site dist .mypy_cache .pytest_cache .ruff_cache
