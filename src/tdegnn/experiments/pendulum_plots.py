@@ -104,7 +104,7 @@ def plot_noisy(noisy: NoisyPendulum, step_size: float) -> Figure:
         difference.plot(times[1:-1], np.diff(values[:SHOWN_STEPS], 2), style, color=color, markersize=4, linewidth=1.4)
     difference.set(title="Its second differences", xlabel="time")
     trials = noisy.found.trials
-    shares = [trial.clamped(trial.explained_share or 0.0) for trial in trials]
+    shares = [trial.explained_share or 0.0 for trial in trials]
     orders = [trial.order for trial in trials]
     share.bar(orders, shares, color=[BLUE if order == noisy.found.order else "#bfdbfe" for order in orders], width=0.6)
     share.axhline(EXPLAINED_ENOUGH, color=RED, linestyle="--", linewidth=1.2)
