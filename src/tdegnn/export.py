@@ -11,7 +11,6 @@ import logging
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,14 +69,13 @@ def write_onnx(program: ExportedProgram, path: str | Path) -> Path:
                 verbose=False,
                 custom_translation_table={torch.ops.aten.copysign.Tensor: _copysign_of(opset18)},
             )
-    except Exception as error:  # a part that ONNX has no word for
+        assert exported is not None  # without a file name, the program is returned
+        content = exported.model_proto.SerializeToString()
+    except Exception as error:  # a part that ONNX has no word for, or more than 2 GB
         raise InputError(
             f"Expected parts that ONNX can express, got some that it cannot ({_first_line(error)}). Use other parts."
         ) from error
-    assert exported is not None  # without a file name, the program is returned
-    content = BytesIO()
-    content.write(exported.model_proto.SerializeToString())
-    write_whole(Path(path), content.getvalue())
+    write_whole(Path(path), content)
     return Path(path)
 
 

@@ -66,7 +66,7 @@ class NodeFunction(nn.Module):
     def forward(self, features: Float[Tensor, "nodes features"]) -> Float[Tensor, "nodes outputs"]:
         """Return what the estimator predicts for the nodes."""
         scaled = ((features - self.center) / self.scale).to(self._precision)
-        outputs = self.network(scaled, self._graph).double()
+        outputs: Tensor = self.network(scaled, self._graph).double()
         if self._numbers is None:
             return torch.softmax(outputs, dim=-1)
         center, scale = self._numbers
