@@ -21,6 +21,7 @@ ALLOWED = {
     "sparse": BASE | {"torch_internals"},
     "sparse_checks": BASE,
     "edge_values": {"sparse", "torch_internals"},
+    "export": BASE | {"sparse"},
     "graph": BASE | {"sparse", "sparse_checks"},
     "adjacency": {"graph", "sparse"},
     "training_nodes": {"graph"},

@@ -9,6 +9,9 @@ values (dropout), into the blocks of one large matrix.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,6 +23,22 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from tdegnn.torch_internals import quick_to_call
+
+_is_plain: ContextVar[bool] = ContextVar("_is_plain", default=False)
+
+
+@contextmanager
+def plain_products() -> Iterator[None]:
+    """Inside the `with` block, compute products by gathering and adding rows, which every runtime knows.
+
+    For the export of a network (`tdegnn.export`). It takes memory for each entry and channel.
+    """
+    token = _is_plain.set(True)
+    try:
+        yield
+    finally:
+        _is_plain.reset(token)
+
 
 # How many matrices of copies a matrix keeps: those of training and of evaluation, for two sizes.
 KEPT_COPIES = 4
@@ -152,12 +171,16 @@ class SparseMatrix:
         self, values: Float[Tensor, " entries"], dense: Float[Tensor, "columns channels"]
     ) -> Float[Tensor, "rows channels"]:
         """Return the product of the matrix with these values in place of its own. It has no gradient."""
+        if _is_plain.get():
+            return self._gather_and_add(values, dense)
         return _product(self.row_pointers, self.columns, values, self.shape[1], dense)
 
     def sampled_product(
         self, left: Float[Tensor, "rows channels"], right: Float[Tensor, "columns channels"]
     ) -> Float[Tensor, " entries"]:
         """Return `left_i . right_j` for each entry, without the copies that indexing would make. It has no gradient."""
+        if _is_plain.get():
+            return (left[self.rows] * right[self.columns]).sum(dim=-1)
         zeros = left.new_zeros(self.columns.numel())
         pattern = torch.sparse_csr_tensor(self.row_pointers, self.columns, zeros, self.shape, check_invariants=False)
         scores: Tensor = torch.sparse.sampled_addmm(pattern, left.contiguous(), right.mT, beta=0.0).values()
@@ -177,7 +200,15 @@ class SparseMatrix:
         folded: Tensor = product.unflatten(1, nodes_first.shape[1:])
         return folded.movedim(0, -2)
 
+    def _gather_and_add(
+        self, values: Float[Tensor, " entries"], dense: Float[Tensor, "columns channels"]
+    ) -> Float[Tensor, "rows channels"]:
+        zeros = dense.new_zeros(self.shape[0], dense.shape[1])
+        return zeros.index_add(0, self.rows, values[:, None] * dense[self.columns])
+
     def _multiply(self, dense: Float[Tensor, "columns channels"]) -> Float[Tensor, "rows channels"]:
+        if _is_plain.get():
+            return self._gather_and_add(self.values, dense)
         product: Tensor = _SparseProduct.apply(  # type: ignore[no-untyped-call]
             self.row_pointers,
             self.columns,

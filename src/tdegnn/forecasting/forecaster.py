@@ -65,6 +65,7 @@ LONGEST_EMBEDDED = 48
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from torch.export import ExportedProgram
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -321,6 +322,33 @@ class Forecaster(ForecasterSettings):
     def save_pretrained(self, path: str | Path) -> None:
         """Write the forecaster as a folder of the Hugging Face hub, which is a run folder: the same as `save`."""
         self.save(path)
+
+    def exported_inputs(self, panel: PanelLike | None = None) -> dict[str, np.ndarray]:
+        """Return what an exported forecaster takes to forecast the steps after a panel: `values` and `calendar`.
+
+        Args:
+            panel: The series up to now, as a panel or a frame. Defaults to the panel of the training.
+        """
+        from tdegnn.forecasting.exported import exported_inputs
+
+        fitted = self._check_fitted()
+        seen = fitted.tail if panel is None else check_seen(panel, fitted.tail, fitted.ensemble.maker.window)
+        return exported_inputs(fitted, seen)
+
+    def to_exported_program(self) -> ExportedProgram:
+        """Return a program of `torch.export` from a window to the forecast of the training horizon, without intervals.
+
+        Its inputs, `values` and `calendar`, are those of `exported_inputs`. Graph and scales are parts of the program.
+        """
+        from tdegnn.forecasting.exported import export_forecaster
+
+        return export_forecaster(self._check_fitted(), self._checked_lowest())
+
+    def to_onnx(self, path: str | Path) -> Path:
+        """Write what `to_exported_program` returns as an ONNX file. Needs the packages of the extra `onnx`."""
+        from tdegnn.export import write_onnx
+
+        return write_onnx(self.to_exported_program(), path)
 
     @classmethod
     def from_pretrained(cls, name: str | Path, *, revision: str | None = None, **own: PartLike) -> Self:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -60,6 +60,9 @@ from tdegnn.training.members import GroupDescent, OptimizerName
 from tdegnn.training.network_choice import ChosenNetwork, given_settings, without_given
 from tdegnn.training.node_training import SelectBy
 from tdegnn.training.order_choice import AUTO, USUAL_ORDER, ChosenOrder, Order, order_by_score
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
 
 # Deviation: the paper's maps start at random, without batch norm (docs/deviations.md).
 USUAL_OPERATOR = Part("near-identity", batch_norm=True)
@@ -363,6 +366,24 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     def save_pretrained(self, path: str | Path) -> None:
         """Write the estimator as a folder of the Hugging Face hub, which is a run folder: the same as `save`."""
         self.save(path)
+
+    def to_exported_program(self, graph: Any = None) -> ExportedProgram:
+        """Return a program of `torch.export` from features to what is predicted: probabilities, or numbers.
+
+        Its input `features` is the whole matrix, in float64. The graph is a part of the program.
+
+        Args:
+            graph: The graph, in any form. If None, that of the training, which a loaded estimator does not have.
+        """
+        from tdegnn.nodes.exported import export_nodes
+
+        return export_nodes(self._checked(), graph)
+
+    def to_onnx(self, path: str | Path, graph: Any = None) -> Path:
+        """Write what `to_exported_program` returns as an ONNX file. Needs the packages of the extra `onnx`."""
+        from tdegnn.export import write_onnx
+
+        return write_onnx(self.to_exported_program(graph), path)
 
     @classmethod
     def from_pretrained(cls, name: str | Path, *, revision: str | None = None, **own: PartLike) -> Self:

@@ -142,7 +142,7 @@ def table_of_orders(result: PendulumResult) -> TextTable:
                 [
                     str(order),
                     vector(report.coefficients),
-                    number(model.explained_share),
+                    _share(model.explained_share),
                     f"{report.max_root_modulus:.4f}",
                     f"{report.root_multiplicity}-fold",
                     f"{report.second_derivative_share:.1%}",
@@ -151,6 +151,11 @@ def table_of_orders(result: PendulumResult) -> TextTable:
             )
     header = ["order", "learned c", "explained", "max |root|", "root 1 is", "y'' on a sine", ""]
     return f"What the learned coefficients say (tolerance {LOOSE_TOLERANCE:g})", header, rows
+
+
+def _share(value: float | None) -> str:
+    """Return an explained share. Three digits would show 0.9996 as 1; fits that have not converged need no digits."""
+    return number(value) if value is None or abs(value) >= 1 else f"{value:.4f}"
 
 
 def notes_on_orders(result: PendulumResult) -> list[str]:
