@@ -38,13 +38,14 @@ torch: ## all tests under another torch: make torch TORCH=2.15.0
 	@.venv-torch/bin/python -m pip install --quiet --constraint .venv-torch/constraints.txt 'torch==$(TORCH)' --editable '.[dev]'
 	@$(TEST_ENVIRONMENT) .venv-torch/bin/pytest -n auto --dist loadfile --no-loadscope-reorder
 
-# Test tools are not at their lowest: only what users install is.
+# Test tools are not at their lowest: only what users install is. Old versions of packages warn about each other.
 lowest: ## all tests with the lowest versions of dependencies that pyproject.toml allows
 	@$(PYTHON) -m venv .venv-lowest
 	@.venv-lowest/bin/python -m pip install --quiet uv
 	@.venv-lowest/bin/uv pip compile --quiet --resolution lowest-direct --output-file .venv-lowest/constraints.txt pyproject.toml
 	@.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --constraint .venv-lowest/constraints.txt --editable '.[dev]'
-	@$(TEST_ENVIRONMENT) .venv-lowest/bin/pytest -n auto --dist loadfile --no-loadscope-reorder
+	@$(TEST_ENVIRONMENT) .venv-lowest/bin/pytest -n auto --dist loadfile --no-loadscope-reorder \
+		-W ignore::DeprecationWarning -W ignore::FutureWarning
 
 docs: $(INSTALLED) ## build the documentation site into site/; dead links are errors
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

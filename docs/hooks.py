@@ -1,7 +1,7 @@
 """Files of the repository outside docs/ as pages of the site, without a second copy of them.
 
-Links between files are written as they work in the repository, for example `../results/README.md`. Here they become links
-between pages. A link to a file that the site does not have stays as it is, and the strict build refuses it.
+Links between files are written as they work in the repository, for example `../results/README.md`. Here they become
+links between pages. A link to a file that the site does not have stays as it is, and the strict build refuses it.
 """
 
 from __future__ import annotations

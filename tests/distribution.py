@@ -36,17 +36,18 @@ def install(wheel, folder):
     packages = sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)})
     python = Path(folder) / "bin" / "python"
     _run("pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index", wheel)
-    # Paths in a .pth file come after the packages of the environment itself, so that the installed tdegnn wins. The files
-    # with which this environment finds its editable tdegnn are not read: that happens only in folders of its own.
+    # Paths in a .pth file come after the packages of the environment itself, so the installed tdegnn wins. The .pth
+    # file with which this environment finds its editable tdegnn is not read: Python does not follow them that far.
     others = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     (Path(packages) / "dependencies.pth").write_text("\n".join(sorted(others)) + "\n")
 
 
 def _run(module, *arguments):
     """Run a module. What it prints is shown if it fails."""
-    done = subprocess.run([sys.executable, "-m", module, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"{module} failed:\n{done.stdout.decode()}")
+        raise RuntimeError(f"{module} failed:\n{done.stdout}")
 
 
 if __name__ == "__main__":

@@ -35,7 +35,9 @@ def run_everything(environment):
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with tempfile.TemporaryDirectory() as empty:
         results = [
-            subprocess.run([programs / program, *words], cwd=empty, env=variables, check=True, stdout=subprocess.PIPE, text=True)
+            subprocess.run(
+                [programs / program, *words], cwd=empty, env=variables, check=True, stdout=subprocess.PIPE, text=True
+            )
             for program, *words in COMMANDS
         ]
     return results[0].stdout.strip()

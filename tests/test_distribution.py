@@ -35,7 +35,9 @@ def test_a_wheel_runs_where_nothing_else_of_the_checkout_is(built, tmp_path):
 @pytest.mark.slow
 def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(built):
     package = ROOT / "src" / "tdegnn"
-    files = {path.relative_to(ROOT / "src").as_posix() for path in package.rglob("*.*") if "__pycache__" not in path.parts}
+    files = {
+        path.relative_to(ROOT / "src").as_posix() for path in package.rglob("*.*") if "__pycache__" not in path.parts
+    }
     packed = contents_of(built[1])
     assert {name for name in packed if ".dist-info/" not in name} == files
     assert {"tdegnn/py.typed", "tdegnn/experiments/measured.json", "tdegnn/experiments/recipes/cora.toml"} <= files

@@ -27,7 +27,9 @@ NOT_RUN = {
     "tdegnn fit sales.csv": "needs a table of your own",
 }
 WITH_CODE = [page for page in PAGES if any(block.language in ("python", "bash") for block in blocks_of(page))]
-COMMANDS = [command for page in PAGES for block in blocks_of(page) if block.language == "bash" for command in block.commands]
+COMMANDS = [
+    command for page in PAGES for block in blocks_of(page) if block.language == "bash" for command in block.commands
+]
 
 
 @pytest.fixture
@@ -99,7 +101,8 @@ def test_dead_links_are_found(tmp_path):
     (tmp_path / "other.md").write_text("# A `heading`, twice\n# A heading, twice\n")
     page = tmp_path / "page.md"
     page.write_text(
-        "[a](other.md#a-heading-twice-1) [b](other.md#none) [c](none.md) [d](#none) [e](https://example.org) `f[0](x)`\n"
+        "[a](other.md#a-heading-twice-1) [b](other.md#none) [c](none.md) [d](#none) [e](https://example.org)\n"
+        "`f[0](x)`\n"
         "```\n[g](none.md)\n```\n![h](none.png)\n"
     )
     assert find_dead_links(page) == ["other.md#none", "none.md", "#none", "none.png"]
