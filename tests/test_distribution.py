@@ -51,7 +51,8 @@ def test_the_source_archive_builds_the_same_wheel_as_the_checkout(built, tmp_pat
 def test_the_citation_names_this_version():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == __version__
-    assert citation["license"] == PROJECT["license"]
+    # The other licenses of the project are those of what the package bundles.
+    assert citation["license"] == PROJECT["license"].split(" AND ")[0]
 
 
 def test_versions_are_semantic_and_the_changelog_has_them_newest_first():
@@ -86,7 +87,8 @@ def test_every_dependency_has_a_lower_bound_and_a_tested_version():
     assert [each for each in needed if ">=" not in each] == []
     pinned = re.findall(r"^([\w.-]+)==", (ROOT / "constraints.txt").read_text(), flags=re.MULTILINE)
     assert [each for each in needed if plain(re.match(r"[\w.-]+", each)[0]) not in map(plain, pinned)] == [
-        "statsforecast>=2.0"  # asks for pandas below 3, which is not what is tested
+        "statsforecast>=2.0",  # asks for pandas below 3, which is not what is tested
+        "huggingface_hub>=0.30",  # tests take its place, since they have no network
     ]
 
 

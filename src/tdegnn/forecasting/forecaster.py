@@ -304,7 +304,7 @@ class Forecaster(ForecasterSettings):
         # By name: reports look down on this room.
         make = import_module("tdegnn.reports.of_forecaster").report_forecaster
         with threads_for(fitted.tail):
-            made: Page = make(fitted, self._checked_lowest(), panel, coordinates)
+            made: Page = make(fitted, fitted.lowest_of(self), panel, coordinates)
         return made
 
     def save(self, path: str | Path) -> None:
@@ -342,7 +342,8 @@ class Forecaster(ForecasterSettings):
         """
         from tdegnn.forecasting.exported import export_forecaster
 
-        return export_forecaster(self._check_fitted(), self._checked_lowest())
+        fitted = self._check_fitted()
+        return export_forecaster(fitted, fitted.lowest_of(self))
 
     def to_onnx(self, path: str | Path) -> Path:
         """Write what `to_exported_program` returns as an ONNX file. Needs the packages of the extra `onnx`."""
