@@ -329,13 +329,13 @@ def check_precision(state: Tensor) -> None:
         raise InputError(f"Expected the state to be a tensor in float32 or float64, got {came}. Convert it first.")
 
 
-def _kept(values: Shaped[np.ndarray, ...], dtype: torch.dtype) -> Tensor:
+def _kept(values: Shaped[np.ndarray, "..."], dtype: torch.dtype) -> Tensor:
     """Make a tensor that is kept. Not in inference mode: no gradient could pass through it later."""
     with torch.inference_mode(False):
         return torch.as_tensor(values, dtype=dtype)
 
 
-def _as_numpy(values: Tensor | ArrayLike, name: str) -> Shaped[np.ndarray, ...]:
+def _as_numpy(values: Tensor | ArrayLike, name: str) -> Shaped[np.ndarray, "..."]:
     if isinstance(values, Tensor):
         dense = values.detach().cpu()
         # NumPy does not know bfloat16.

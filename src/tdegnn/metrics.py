@@ -333,7 +333,7 @@ def _average(errors: Float[Tensor, "*shape"], is_observed: Bool[Tensor, "*shape"
     return errors.sum(dim=others) / is_observed.sum(dim=others)
 
 
-def _as_array(values: Tensor | ArrayLike, name: str) -> Shaped[np.ndarray, ...]:
+def _as_array(values: Tensor | ArrayLike, name: str) -> Shaped[np.ndarray, "..."]:
     if isinstance(values, Tensor):
         return np.asarray(values.detach().cpu())
     try:
@@ -342,7 +342,7 @@ def _as_array(values: Tensor | ArrayLike, name: str) -> Shaped[np.ndarray, ...]:
         raise _not_rectangular(values, name) from error
 
 
-def _as_tensor(values: Tensor | ArrayLike, name: str) -> Shaped[Tensor, ...]:
+def _as_tensor(values: Tensor | ArrayLike, name: str) -> Shaped[Tensor, "..."]:
     if isinstance(values, Tensor):
         return values
     try:
@@ -356,7 +356,7 @@ def _not_rectangular(values: object, name: str) -> InputError:
     return InputError(f"Expected {name} to be a rectangular array of numbers, got {type(values).__name__}.")
 
 
-def _as_numbers(values: Tensor | ArrayLike, name: str) -> Float[Tensor, ...]:
+def _as_numbers(values: Tensor | ArrayLike, name: str) -> Float[Tensor, "..."]:
     """Convert to at least float32: a sum of errors soon exceeds the range of half precision."""
     tensor = _as_tensor(values, name)
     if tensor.is_complex():

@@ -58,7 +58,7 @@ def as_coefficients(values: ArrayLike) -> Float[np.ndarray, " order"]:
     return coefficients
 
 
-def as_array(values: ArrayLike) -> Shaped[np.ndarray, ...]:
+def as_array(values: ArrayLike) -> Shaped[np.ndarray, "..."]:
     """Return `values` as a float64 array. A torch tensor may require gradients or live on a GPU."""
     if hasattr(values, "detach"):
         values = values.detach().cpu()

@@ -204,6 +204,16 @@ def extend_panel(panel: Panel, forecast: Float[np.ndarray, "steps nodes targets"
             if name in future.channels and (rows >= 0).all():
                 after[..., channel] = future.values[rows][..., future.channels.index(name)]
     values = np.concatenate([panel.values, after])
-    # Unlike `append`, a union still knows the step.
     graphs = None if panel.graph_steps is None else panel.graph_steps.longer(len(times))
-    return replace(panel, values=values, times=panel.times.union(times), notes=(), graph_steps=graphs)
+    return replace(panel, values=values, times=_join_times(panel.times, times), notes=(), graph_steps=graphs)
+
+
+def _join_times(before: pd.Index, after: pd.Index) -> pd.Index:
+    """Return times and the times that follow them, with the step of the first ones."""
+    step = getattr(before, "freq", None)
+    if step is None:
+        return before.union(after)
+    # In pandas 2, a union of dates with a step loses some of them, unless they are in nanoseconds.
+    joined = before.append(after)
+    joined.freq = step
+    return joined

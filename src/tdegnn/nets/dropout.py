@@ -65,8 +65,8 @@ class DropoutStream:
 
 
 def _mask(
-    values: Float[Tensor, "*shape"], rate: Float[Tensor, ""], flip: Int[Tensor, ...], factor: Int[Tensor, ...]
-) -> Float[Tensor, ...]:
+    values: Float[Tensor, "*shape"], rate: Float[Tensor, ""], flip: Int[Tensor, "..."], factor: Int[Tensor, "..."]
+) -> Float[Tensor, "..."]:
     """Return the factors of `values`: zero, or the scale that keeps the mean."""
     stirred = (_random_bits(values.numel(), values.device).view(values.shape) ^ flip) * factor
     # The shift copies the sign, so this is never negative: a uniform number below 2^31.
