@@ -122,13 +122,13 @@ def _orders_of_resamples(judged: Sequence[Judged]) -> Int[np.ndarray, " resample
     from one resample only, because the change lies in other pieces, this resample is unable to judge.
     """
     found = np.full(len(judged[0].shares), NO_ORDER, dtype=np.int64)
+    are_lower_ruled_out = True
     for entry in judged:
         if not entry.scales.moments:
             break
         is_open = found == NO_ORDER
         found = np.where(is_open & np.isnan(entry.shares), UNABLE, found)
-        if not may_be_smoothness(entry.trial):
+        if are_lower_ruled_out and not may_be_smoothness(entry.trial):
             found = np.where(is_open & (entry.shares >= EXPLAINED_ENOUGH), entry.order, found)
-        if not is_ruled_out(entry.trial):
-            break
+        are_lower_ruled_out &= is_ruled_out(entry.trial)
     return found

@@ -31,7 +31,7 @@ from tdegnn.graph import Graph
 
 NUM_SEEDS = 20
 # The constants of the search were chosen on lower seeds. Seeds from this one on were used only once, for the results.
-FIRST_SEED = 500
+FIRST_SEED = 600
 # Shares of the standard deviation of the states: as in measurements, and then more, to see where the search fails.
 NOISES = (0.0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 # A system counts as found if at least this many of 20 verdicts are right.
