@@ -89,7 +89,7 @@ def test_names_are_found_however_they_are_written():
     assert expand_name("GC-LSTM") == expand_name("gclstm") == expand_name(" gc_lstm ") == ("gc-lstm",)
     assert expand_name("naive") == ("mean", "last", "season", "calendar")
     made = make_contenders(["naive", "last", Part("ridge", per="node"), Part("ridge", per="all")])
-    assert list(made) == ["mean", "last", "season", "ridge", "ridge 2"]
+    assert list(made) == ["mean", "last", "season", "calendar", "ridge", "ridge 2"]
     with pytest.raises(InputError, match="Expected settings of RidgeContender among per, got 'lags'"):
         make_contenders([Part("ridge", lags=3)])
 
