@@ -80,6 +80,7 @@ class NetworkOption(StrEnum):
     LINKS = "links"
     DEEP = "deep"
     ALONE = "alone"
+    LINEAR = "linear"
 
 
 USUAL_OPERATOR = "near-identity"

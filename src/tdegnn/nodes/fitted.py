@@ -25,7 +25,7 @@ from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.nodes.baselines import BaselineTask, Measured, Outputs, measure_baselines, standard_error
 from tdegnn.nodes.inputs import NodeInput
 from tdegnn.nodes.settings import NodeConfig
-from tdegnn.nodes.usual_networks import Trial
+from tdegnn.nodes.usual_networks import WITHOUT_EDGES, Trial
 from tdegnn.parts import parts_must_fit
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import DeviceName, Placement, choose_placement, place, threads_for
@@ -464,7 +464,7 @@ def _notes_of_network(config: dict[str, Any], *, has_edges: bool) -> Iterator[st
     chosen = ChosenNetwork.kept_in(config)
     if chosen is not None and chosen.reason:
         yield chosen.reason
-        if chosen.name == "alone" and has_edges:
+        if chosen.name in WITHOUT_EDGES and has_edges:
             yield "Edges do not help on validation: they are left out."
         if chosen.name == "links":
             text = "This network predicts only the nodes of its training. To predict others, pass "

@@ -15,7 +15,17 @@ from tdegnn.graph import Graph
 from tdegnn.nodes.baselines import MOST_TRAINING
 from tdegnn.training.network_choice import ChosenNetwork
 
-NetworkName: TypeAlias = Literal["auto", "diffusion", "links", "deep", "alone"]
+NetworkName: TypeAlias = Literal["auto", "diffusion", "links", "deep", "alone", "linear"]
+FEATURES_ALONE: dict[str, Any] = {
+    "operator": "alone",
+    "num_layers": 1,
+    "input_map": "affine",
+    "outer_dropout": 0.3,
+    "embedding_weight_decay": 0.01,
+    "spatial_weight_decay": 0.01,
+    "select_by": "loss",
+}
+WITHOUT_EDGES = ("alone", "linear")
 # Settings as JSON keeps them.
 USUAL_NETWORKS: dict[str, dict[str, Any]] = {
     # The defaults of the estimator: two layers of near-identity diffusion.
@@ -31,16 +41,10 @@ USUAL_NETWORKS: dict[str, dict[str, Any]] = {
         "spatial_weight_decay": 0.01,
         "select_by": "loss",
     },
-    # Features without edges, close to a logistic regression: where edges say nothing, layers along them do harm.
-    "alone": {
-        "operator": "alone",
-        "num_layers": 1,
-        "input_map": "affine",
-        "outer_dropout": 0.3,
-        "embedding_weight_decay": 0.01,
-        "spatial_weight_decay": 0.01,
-        "select_by": "loss",
-    },
+    # Features without edges: where edges say nothing, layers along them do harm.
+    "alone": FEATURES_ALONE,
+    # The same with h = 0: a linear map of the features, as in logistic regression, for few nodes.
+    "linear": {**FEATURES_ALONE, "step_size": 0.0},
 }
 # A user who changes one of these settings of an estimator says something about its network.
 NETWORK_SETTINGS = (

@@ -26,8 +26,8 @@ def rounded(seasons):
         (dates(48, "MS"), [(12, 3)]),
         (dates(48, "ME"), [(12, 3)]),
         (dates(40, "QS"), [(4, 1)]),
-        (dates(100, "12h"), [(14, 3)]),  # twice a day tells nothing about its shape
-        (dates(60, "6h"), [(4, 1), (28, 3)]),
+        (dates(100, "12h"), [(14, 6)]),  # twice a day tells nothing about its shape
+        (dates(60, "6h"), [(4, 1), (28, 10)]),
         (dates(40, "YS"), []),
     ],
     ids=lambda value: getattr(value, "freqstr", ""),
