@@ -146,7 +146,7 @@ class RidgeErrors:
     """A ridge regression on the held-out steps of a training.
 
     Attributes:
-        mse: Mean squared error on all held-out windows.
+        mse: Mean squared error on the held-out windows on which the forecaster was measured, the last ones.
         mae: Mean absolute error on them.
         residuals: Observed minus forecast, in the windows that a run folder keeps.
     """
@@ -167,8 +167,8 @@ def measure_ridge(fitted: FittedForecaster, panel: Panel) -> RidgeErrors | None:
     seasons = tuple(Season(*season) for season in maker.seasons)
     task = ContenderTask(panel, maker.horizon, maker.window, seasons, maker.known, features)
     residuals = RidgeContender().fit(task).residuals
-    observed = np.where(np.isnan(residuals), np.nan, 0.0)
-    forecasts = -np.nan_to_num(residuals)
+    judged = residuals[-fitted.summary["held_out"]["steps"] :]
+    observed, forecasts = np.where(np.isnan(judged), np.nan, 0.0), -np.nan_to_num(judged)
     # The kept steps are the last ones of the panel.
     windows = kept.first_steps + panel.num_steps - len(kept.times) - task.held_out_firsts.start
     return RidgeErrors(

@@ -90,13 +90,16 @@ def _facts(fitted: FittedForecaster) -> dict[str, str]:
 
 
 def _scores(fitted: FittedForecaster, ridge: RidgeErrors | None) -> Scores:
-    held_out = {name: errors for name, errors in fitted.summary["held_out"].items() if name != "steps"}
+    facts = fitted.summary["held_out"]
+    held_out = {name: errors for name, errors in facts.items() if name not in ("steps", "chose_nothing")}
     rows = {THIS_RUN: (held_out[OURS]["mae"], held_out[OURS]["mse"])}
     if ridge is not None:
         rows[RIDGE] = (ridge.mae, ridge.mse)
     naive = {name: (errors["mae"], errors["mse"]) for name, errors in held_out.items() if name != OURS}
     rows |= dict(sorted(naive.items(), key=lambda each: each[1][0] or 0.0))
-    measured = "Measured on held-out steps, which also decided when the training of this run stopped."
+    # Folders of earlier versions do not say.
+    role = "chose neither window, network nor step" if facts.get("chose_nothing") else "also ended the training"
+    measured = f"Measured on held-out steps that {role}."
     return Scores(("mean absolute error", "mean squared error"), rows, is_error=True, measured=measured)
 
 
