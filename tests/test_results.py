@@ -1,6 +1,7 @@
 """The committed result lines hold what the project says of them."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -166,6 +167,7 @@ def test_forecasts_of_hourly_counts_are_near_the_true_rate_and_intervals_hold_am
 def test_a_large_fit_shows_itself_and_can_be_killed():
     measured = json.loads((RESULTS / "killed_fit.json").read_text())["lines"]
     assert [line["goal"] for line in measured] == [5.0, 5.0, 0.0]
+    assert int(re.search(r"after (\d+) kills", measured[-1]["name"])[1]) >= 3
     assert all(line["met"] for line in measured)
 
 
