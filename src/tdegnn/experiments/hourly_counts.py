@@ -81,7 +81,7 @@ def try_counts(seed: int, path: Path, device: DeviceName = "auto") -> None:
 def summarize_counts(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the means over seeds of the newest configuration, and the number of seeds."""
     newest = [line for line in lines if line["configuration"] == lines[-1]["configuration"]]
-    return {"seeds": len(newest), **{name: fmean(line[name] for line in newest) for name in NUMBERS}}
+    return {"seeds": float(len(newest)), **{name: fmean(line[name] for line in newest) for name in NUMBERS}}
 
 
 def _windows(series: np.ndarray, firsts: range) -> np.ndarray:
