@@ -128,7 +128,7 @@ def uses(name: str, folder: Path) -> list[Any]:
         if kind is NodeClassifier:
             results.append(model.predict_proba(features, graph=edges).tolist())
             if "/" not in name:
-                predict_nodes(folder, NewNodes(), PLAIN_CSV, out, is_quiet=True, as_json=False)
+                predict_nodes(folder, NewNodes(), None, PLAIN_CSV, out, is_quiet=True, as_json=False)
                 results.append(out.read_text())
     return [*results, model.summary_, model.history_]
 
