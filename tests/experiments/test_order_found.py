@@ -60,6 +60,12 @@ def test_no_verdict_is_wrong_where_there_is_less_noise_than_signal(lines):
     assert all(line["noise"] >= 1.0 for line in wrong)
 
 
+def test_certainty_does_not_grow_with_noise(lines):
+    """An epidemic seen through one of its two states is never called an order, with or without noise."""
+    cells = summarize_orders(line for line in lines if line["system"] == "epidemic, one state")
+    assert cells == {("epidemic, one state", noise): OrderCell(20, 20, 0) for noise in NOISES[:7]}
+
+
 def test_the_first_derivative_tells_the_damped_wave_from_the_other(lines):
     for line in lines:
         if line["noise"] <= 0.01 and line["system"] in ("wave", "damped wave"):
