@@ -55,7 +55,7 @@ def test_the_headline_compares_with_naive_and_ridge(runs, forecaster):
     own = forecaster.summary_["held_out"]["forecaster"]["mae"]
     assert re.fullmatch(
         rf"On \d+ held-out forecasts of 3 steps, its mean absolute error is {own:.3g}: \d+ % (below|above) that of the "
-        r"last season and \d+ % (below|above) that of ridge regression\.",
+        r"(last season|mean by hour) and \d+ % (below|above) that of ridge regression\.",
         runs[0].headline,
     )
 

@@ -165,7 +165,7 @@ def choose_window(
     scaled = Scaler.standard(targets[: split.training.stop]).transform(targets)
     steps = range(panel.num_steps)
     waves = np.concatenate([np.zeros((len(steps), 0)), *(season_waves(steps, *season) for season in seasons)], axis=1)
-    choosing = split.choosing(horizon)
+    choosing = _before_judging(split, panel.num_steps, candidates, horizon)
     judged = range(choosing.start, choosing.stop - horizon + 1)
     # Once lambda is chosen, the ridge learns from its validation steps too. So it is given earlier ones.
     inner = {length: split_for_forecast(split.training.stop, length, horizon) for length in candidates}
@@ -174,6 +174,15 @@ def choose_window(
     graph = panel[: split.training.stop].graph
     errors = measure_windows(scaled, waves, graph, stages, horizon, on_progress)
     return min(errors, key=lambda length: errors[length])
+
+
+def _before_judging(split: ForecastSplit, num_steps: int, lengths: Sequence[int], horizon: int) -> range:
+    """Return the held-out steps that may choose a window: those that judge no window, whichever is chosen."""
+    splits = [split_for_forecast(num_steps, length, horizon) for length in lengths]
+    firsts = [each.judging(horizon).start for each in splits if each.judging(horizon) != each.validation]
+    choosing = split.choosing(horizon)
+    stop = min([choosing.stop, *firsts])
+    return range(choosing.start, stop) if stop - choosing.start >= horizon else choosing
 
 
 class Errors(NamedTuple):
