@@ -61,8 +61,8 @@ class ForecasterSweepSettings:
                 raise InputError(f"Expected no --{option} in a search, {reason}. Leave it out.")
         if self.fixed.get("states") == "physical":
             raise InputError(
-                "Expected windows or latent states to search on, got physical ones, which have little to search. Use: "
-                "tdegnn fit --states physical"
+                "Expected windows or latent states to search on, got physical ones, which have little to search. Train "
+                "them without a search."
             )
 
     def choices(self, panel: Panel) -> dict[str, tuple[Any, ...]]:
