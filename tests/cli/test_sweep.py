@@ -160,7 +160,7 @@ def test_a_study_of_another_table_is_refused(capsys, table):
         (("sales.csv", "--splits", "2"), "Expected no --splits for series, which have one split and one space."),
         (("sales.csv", "--space", "wide"), "Expected no --space for series"),
         (("sales.csv", "--network", "walks"), "Expected no --network in a search"),
-        (("sales.csv", "--states", "physical"), "Use: tdegnn fit --states physical"),
+        (("sales.csv", "--states", "physical"), "Train them without a search."),
     ],
 )
 def test_mistakes_about_tables_are_one_line(capsys, arguments, message):
