@@ -18,6 +18,7 @@ from tdegnn.sparse import SparseMatrix
 from tdegnn.training.loop import fit
 from tdegnn.training.members import GroupDescent
 from tdegnn.training.node_training import NodeTraining
+from tdegnn.training_nodes import TrainingNodes
 from tests.node_datasets import make_dataset
 
 GRAPH = Graph([[0, 1, 2, 3, 4], [1, 2, 3, 4, 0]], 6)
@@ -83,7 +84,7 @@ def test_a_readout_reads_the_states_after_each_layer(name):
     assert {"readout.weight", "readout.bias"} <= set(model.state_dict())
 
 
-def complex_outputs(readout, state):
+def complex_outputs(readout, state, drop=lambda values: values):
     def linear(layer, values):
         parts = [torch.complex(*each.chunk(2)) for each in (layer.weight, layer.bias)]
         return values @ parts[0].T + parts[1]
@@ -92,6 +93,7 @@ def complex_outputs(readout, state):
     if readout.hidden is not None:
         values = linear(readout.hidden, values)
         values = torch.complex(*(torch.nn.functional.leaky_relu(part) for part in (values.real, values.imag)))
+        values = drop(values)
     return linear(readout, values).abs()
 
 
@@ -120,6 +122,22 @@ def test_input_maps_of_published_systems():
     torch.testing.assert_close(residual(features), state)
 
 
+def test_features_are_scaled_to_unit_length_over_all_nodes():
+    features = torch.tensor([[3.0, 0.5, 0.0], [4.0, 0.5, 0.0]], dtype=torch.float64)
+    unit = INPUT_MAPS.make("unit-columns", num_features=3, channels=2).double()
+    torch.testing.assert_close(unit(features), features @ unit.weight.T + unit.bias)
+    graph = Graph([[0], [1]], 2)
+    targets, mask = np.eye(2), np.array([True, False])
+    for given in (features.numpy(), scipy.sparse.csr_array(features.numpy())):
+        unit.see_training_nodes(TrainingNodes(given, graph, targets, mask))
+        # Lengths are 5, below 1 and 0: only the first feature is scaled.
+        scaled = features / torch.tensor([5.0, 1.0, 1.0], dtype=torch.float64)
+        torch.testing.assert_close(unit(features), scaled @ unit.weight.T + unit.bias)
+    again = INPUT_MAPS.make("unit-columns", num_features=3, channels=2).double()
+    again.load_state_dict(unit.state_dict())
+    assert torch.equal(again(features), unit(features))
+
+
 def test_parts_drop_between_their_layers_if_asked():
     def halve(values):
         return values / 2
@@ -133,7 +151,9 @@ def test_parts_drop_between_their_layers_if_asked():
     readout = READOUTS.make(Part("perceptron", dropped=True), **SIZES).double()
     hidden = halve(halve(state) + readout.hidden(halve(state).tanh()))
     torch.testing.assert_close(readout.read(state, halve), halve(hidden.tanh() @ readout.weight.T + readout.bias))
-    for family, name in ((INPUT_MAPS, "residual"), (READOUTS, "perceptron")):
+    readout = READOUTS.make(Part("complex", num_layers=2, dropped=True), **SIZES).double()
+    torch.testing.assert_close(readout.read(state, halve), complex_outputs(readout, state, halve))
+    for family, name in ((INPUT_MAPS, "residual"), (READOUTS, "perceptron"), (READOUTS, Part("complex", num_layers=2))):
         part, given = family.make(name, **SIZES).double(), features if family is INPUT_MAPS else state
         answer = part.embed(given, halve) if family is INPUT_MAPS else part.read(given, halve)
         assert torch.equal(answer, part(given))

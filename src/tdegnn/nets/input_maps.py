@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import scipy.sparse
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -14,6 +16,7 @@ from tdegnn.nets.node_parts import Drop, InputMap, keep_all
 from tdegnn.nets.stationary import LinearInput
 from tdegnn.parts import Family, reset_parts
 from tdegnn.sparse import SparseMatrix
+from tdegnn.training_nodes import TrainingNodes
 
 MOST_LAYERS = 3
 
@@ -123,6 +126,35 @@ class ResidualInput(AffineInput):
         return embedded
 
 
+class UnitColumnsInput(AffineInput):
+    """The embedding `X D W + b`, where D scales each feature to unit length over all nodes, as in FLODE.
+
+    Features that many nodes have then count less. A feature whose length is below one stays as it is. Without nodes to
+    see (`see_training_nodes` was not called), D is the identity.
+
+    Args:
+        num_features: Features of a node.
+        channels: Channels of the embedding.
+    """
+
+    column_scale: Tensor
+
+    def __init__(self, num_features: int, channels: int) -> None:
+        super().__init__(num_features, channels)
+        self.register_buffer("column_scale", torch.ones(num_features))
+
+    def see_training_nodes(self, nodes: TrainingNodes) -> None:
+        """Keep the scale of each feature. It uses the features of all nodes, and no target."""
+        squares = scipy.sparse.csr_array(nodes.features).power(2).sum(axis=0)
+        self.column_scale.copy_(torch.as_tensor(1.0 / np.sqrt(np.maximum(squares, 1.0))))
+
+    def forward(self, features: Features) -> Float[Tensor, "nodes channels"]:
+        """Return the embedding."""
+        # W is scaled rather than X: it is smaller, and X may be sparse.
+        product: Tensor = features @ (self.weight * self.column_scale).T
+        return product + self.bias
+
+
 INPUT_MAPS = Family(
     "input_map",
     InputMap,
@@ -132,5 +164,6 @@ INPUT_MAPS = Family(
         "perceptron": PerceptronInput,
         "elu": EluInput,
         "residual": ResidualInput,
+        "unit-columns": UnitColumnsInput,
     },
 )

@@ -68,7 +68,18 @@ class RectifiedReadout(LastReadout):
         return torch.relu(kept)
 
 
-class PerceptronReadout(LastReadout):
+class DroppingReadout(LastReadout):
+    """A readout of the last state with several layers, between which it drops in training if `dropped` is set."""
+
+    dropped: bool
+
+    def read(self, joined: Float[Tensor, "*batch nodes channels"], drop: Drop) -> Float[Tensor, "*batch nodes outputs"]:
+        """Return the outputs of each node, with dropout between the layers if it was asked for."""
+        outputs: Tensor = self(joined, drop if self.dropped else keep_all)
+        return outputs
+
+
+class PerceptronReadout(DroppingReadout):
     """`Y = Z + tanh(Z) W + b`, then `tanh(Y) W' + b'`, with Z the relu of the last state: the decoder of GREAD.
 
     Args:
@@ -100,11 +111,6 @@ class PerceptronReadout(LastReadout):
         state = drop(joined)
         state = drop(state + self.hidden(torch.tanh(state)))
         return drop(super().forward(torch.tanh(state)))
-
-    def read(self, joined: Float[Tensor, "*batch nodes channels"], drop: Drop) -> Float[Tensor, "*batch nodes outputs"]:
-        """Return the outputs of each node, with dropout between the layers if it was asked for."""
-        outputs: Tensor = self(joined, drop if self.dropped else keep_all)
-        return outputs
 
 
 class TwoLayerReadout(LastReadout):
@@ -149,7 +155,7 @@ class ModulusReadout(LastReadout):
         return _modulus(kept)
 
 
-class ComplexReadout(LastReadout):
+class ComplexReadout(DroppingReadout):
     """The modulus of complex outputs: `|Z W + b|`, or with two layers `|act(Z W + b) W' + b'|`, as in FLODE.
 
     Z is the last state, whose first half of channels is real and second half imaginary. W and b are complex. act is the
@@ -159,13 +165,16 @@ class ComplexReadout(LastReadout):
         channels: Channels of a state, an even number.
         num_outputs: Outputs per node.
         num_layers: 1 or 2. Default: 1.
+        dropped: Whether the hidden layer is dropped in training as well, at the rate of the readout, as released.
+            Default: False.
     """
 
-    def __init__(self, channels: int, num_outputs: int, *, num_layers: int = 1) -> None:
+    def __init__(self, channels: int, num_outputs: int, *, num_layers: int = 1, dropped: bool = False) -> None:
         _check_pairs(channels)
         if num_layers not in (1, 2):
             raise InputError(f"Expected a readout of 1 or 2 layers, got {num_layers}.")
         super().__init__(channels // 2, 2 * num_outputs)
+        self.dropped = dropped
         self.hidden = nn.Linear(channels // 2, channels) if num_layers == 2 else None
 
     def reset_parameters(self) -> None:
@@ -173,10 +182,12 @@ class ComplexReadout(LastReadout):
         super().reset_parameters()
         reset_parts(getattr(self, "hidden", None))  # torch calls this before the hidden layer is there
 
-    def forward(self, joined: Float[Tensor, "*batch nodes channels"]) -> Float[Tensor, "*batch nodes outputs"]:
+    def forward(
+        self, joined: Float[Tensor, "*batch nodes channels"], drop: Drop = keep_all
+    ) -> Float[Tensor, "*batch nodes outputs"]:
         """Return the outputs of each node."""
         if self.hidden is not None:
-            joined = nn.functional.leaky_relu(_complex_linear(self.hidden, joined))
+            joined = drop(nn.functional.leaky_relu(_complex_linear(self.hidden, joined)))
         return _modulus(_complex_linear(self, joined))
 
 
