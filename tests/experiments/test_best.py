@@ -13,6 +13,7 @@ from tdegnn.experiments.best_search import (
     RUNGS,
     Family,
     Runs,
+    fitting_families,
     follow_search,
     most_steps,
     read_families,
@@ -182,6 +183,12 @@ def test_every_family_makes_configurations_of_one_shape(family):
 def test_the_budget_is_the_same_for_all_datasets():
     assert most_steps(SMALL, 10) == 6 * 2 * 150 + 2 * 8 * 3 * 500 + 3 * 10 * 2000
     assert most_steps(read_families(), 10) < 200_000
+
+
+def test_families_with_networks_too_large_for_the_graph_are_left_out():
+    names = {family.name for family in read_families()}
+    assert {family.name for family in fitting_families(read_families(), 10_000)} == names
+    assert names - {family.name for family in fitting_families(read_families(), 20_000)} == {"gcnii, 64 layers"}
 
 
 def test_numbers_near_others_stay_in_their_ranges():

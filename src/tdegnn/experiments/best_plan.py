@@ -29,7 +29,16 @@ from tdegnn.experiments.best_cells import (
     skip_of,
 )
 from tdegnn.experiments.best_rows import ABLATION, ROWS, Row, ablated, best_row, row_configs, trainings_of
-from tdegnn.experiments.best_search import RUNG_3, SYSTEM, Family, Runs, Training, follow_search, read_families
+from tdegnn.experiments.best_search import (
+    RUNG_3,
+    SYSTEM,
+    Family,
+    Runs,
+    Training,
+    fitting_families,
+    follow_search,
+    read_families,
+)
 from tdegnn.experiments.node_systems import PreparedNodes
 from tdegnn.experiments.operator_rules import EULER
 from tdegnn.experiments.records import read_lines
@@ -86,7 +95,7 @@ class Plan:
         bench = self._bench(name)
         splits, runs = bench.splits, _runs_of(name, lines)
         yield from self._if_asked(SCORES, self._all_scores(name))
-        state = follow_search(self._families, len(splits), runs)
+        state = follow_search(self._families_of(name), len(splits), runs)
         if not state.finalists:
             yield from self._if_asked(SEARCH, self._batches(name, state.trainings, runs))
             return
@@ -101,13 +110,16 @@ class Plan:
         ablations = list(trainings_of(ABLATION, removed, splits))
         yield from self._if_asked(ABLATION, self._batches(name, ablations, runs))
 
+    def _families_of(self, name: str) -> Sequence[Family]:
+        return fitting_families(self._families, self._bench(name).dataset.num_nodes)
+
     def _if_asked(self, stage: str, cells: Iterator[AnyCell]) -> Iterator[tuple[int, AnyCell]]:
         if stage in self._stages:
             yield from ((STAGES.index(stage), cell) for cell in cells)
 
     def _all_scores(self, name: str) -> Iterator[AnyCell]:
         """Yield the scores that the search may need."""
-        for family in self._families:
+        for family in self._families_of(name):
             for shape in range(len(family.shapes)):
                 config = family.candidates(shape)[0].config(RUNG_3)
                 for split in self._bench(name).splits:

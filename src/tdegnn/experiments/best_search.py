@@ -3,7 +3,8 @@
 `best_searches.toml` has the families of networks. Rung 1 tries a few configurations of every shape of every family for
 a few steps. The best families go on with their best shape: in rung 2 they are tried near their best configurations, for
 more steps and on more splits. Rung 3 trains the best three on all splits to the end. Each dataset gets the same number
-of trainings and of steps (`most_steps`); a training may end sooner, by its patience. This file decides what is to be
+of trainings and of steps (`most_steps`); a training may end sooner, by its patience. Families whose networks are too
+large for the graph are left out (`fitting_families`). This file decides what is to be
 trained next from what is in the results already. Choices see validation accuracies only. Nothing is trained here.
 """
 
@@ -41,6 +42,8 @@ NUM_FAMILIES, NUM_KEPT, NUM_NEAR, NUM_NEW = 4, 2, 4, 2
 # Standard deviation of "near", as a share of the range.
 WIDTH = 0.15
 NUM_FINALISTS, MOST_OF_A_FAMILY = 3, 2
+# Numbers in the states of one network, after all layers. One training of twice as many takes minutes of an H200.
+MOST_NETWORK_VALUES = 2**26
 
 
 class Rung(NamedTuple):
@@ -220,6 +223,17 @@ def read_families() -> tuple[Family, ...]:
     """Return what is searched."""
     text = resources("tdegnn.experiments").joinpath("best_searches.toml").read_text()
     return tuple(Family(name, **section) for name, section in tomllib.loads(text).items())
+
+
+def fitting_families(families: Sequence[Family], num_nodes: int) -> list[Family]:
+    """Return the families all of whose networks are small enough for a graph of this many nodes."""
+
+    def num_values(family: Family) -> int:
+        settings = [{**family.base, **shape} for shape in family.shapes]
+        largest: int = max(each["num_layers"] * each["hidden_channels"] for each in settings)
+        return num_nodes * largest
+
+    return [family for family in families if num_values(family) <= MOST_NETWORK_VALUES]
 
 
 def most_steps(families: Sequence[Family], num_splits: int) -> int:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tdegnn.experiments.best_cells import BEST_LINES, MEAN_SYSTEM, NUM_SEEDS, WITHOUT_EMPTY
 from tdegnn.experiments.best_rows import NestedGain, Row, ablated, best_row, nested_gain, row_configs
-from tdegnn.experiments.best_search import RUNGS, SYSTEM, Family, Runs, follow_search, read_families, seed_of
+from tdegnn.experiments.best_search import RUNG_1, RUNGS, SYSTEM, Family, Runs, follow_search, read_families, seed_of
 from tdegnn.experiments.gain import Gain
 from tdegnn.experiments.node_results import NODE_LINES, Cell, paired_gain
 from tdegnn.experiments.operator_rules import EULER
@@ -131,7 +131,10 @@ def summarize_best(
     own = [line for line in all_own if line["system"] == SYSTEM]
     splits = range(1 + max((line["split"] for line in own), default=0))
     runs = Runs(own)
-    state = follow_search(read_families() if families is None else families, len(splits), runs)
+    # Families whose networks are too large for the graph have no lines.
+    begun = {line["group"].rpartition(", shape")[0] for line in own if line["stage"] == RUNG_1.name}
+    searched = [family for family in (read_families() if families is None else families) if family.name in begun]
+    state = follow_search(searched, len(splits), runs)
     configs = row_configs(state.finalists[0]) if state.finalists else {}
     rows = {row: found for row, config in configs.items() if (found := _cell(own, config, len(splits))) is not None}
     if not rows or len(rows) < len(configs):

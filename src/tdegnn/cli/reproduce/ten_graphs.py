@@ -25,7 +25,8 @@ def ten_graphs(
     graph: Annotated[
         list[str] | None, typer.Option("--graph", help="Name of a graph. Can be repeated. Default: all.")
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Number of seeds, from 0 on.", min=1)] = 5,
+    seeds: Annotated[int, typer.Option(help="Number of seeds.", min=1)] = 5,
+    first_seed: Annotated[int, typer.Option(help="The first seed. The others follow it.", min=0)] = 0,
     long_seeds: Annotated[int, typer.Option(help="Seeds that are also trained for all 3,000 steps.", min=0)] = 2,
     out: ResultLines = Path("runs/ten_graphs.jsonl"),
     report: Report = False,
@@ -55,7 +56,7 @@ def ten_graphs(
         asked = [
             (name, system, seed, out, device.value)
             for system, count in ((DEFAULT, seeds), (LONG, min(seeds, long_seeds)))
-            for seed in range(count)
+            for seed in range(first_seed, first_seed + count)
             for name in names
         ]
         with progress_bar(len(asked), "ten graphs", is_quiet=quiet or as_json) as tick:
