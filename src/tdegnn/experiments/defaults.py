@@ -13,9 +13,9 @@ from statistics import fmean
 from typing import Any
 
 from tdegnn.data.benchmarks.load import load_nodes
+from tdegnn.experiments import table1
 from tdegnn.experiments.node_results import NODE_LINES, Cell
 from tdegnn.experiments.records import LineKind, append_lines, describe_environment, read_lines
-from tdegnn.experiments.table1 import LEARNED, summarize
 from tdegnn.nodes.classifier import NodeClassifier
 from tdegnn.nodes.settings import FAMILIES
 from tdegnn.parts import parts_to_record
@@ -86,13 +86,10 @@ def compare_defaults(
             by_cell.setdefault((line["dataset"], line["system"]), []).append(line)
     cells = {key: Cell.from_lines(own) for key, own in by_cell.items()}
     for dataset in newest:
-        learned = {
-            system: cell
-            for (name, system), cell in summarize([line for line in table1_lines if line["dataset"] == dataset]).items()
-            if name == dataset and system in LEARNED
-        }
+        own = [line for line in table1_lines if line["dataset"] == dataset]
+        learned = [cell for (_, system), cell in table1.summarize(own).items() if system in table1.TUNED]
         if learned:
-            best = max(learned.values(), key=lambda cell: fmean(cell.validation_accuracies.values()))
+            best = max(learned, key=lambda cell: fmean(cell.validation_accuracies.values()))
             cells[dataset, TUNED] = _on_splits(best, set(cells[dataset, DEFAULT].test_accuracies))
     return cells
 

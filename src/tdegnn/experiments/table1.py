@@ -38,6 +38,8 @@ DATASETS = (
 FIXED, LEARNED = "DE-GNN", ("TDE-GNN_D", "TDE-GNN_A", "TDE-GNN_S")
 # Of the search for the best network: with c = [1], and with a learned rule.
 BEST = BEST_FIXED, BEST_LEARNED = "DE-GNN, best", "TDE-GNN, best"
+# Rows with a learned c. Validation says which of them is our best on a dataset.
+TUNED = (*LEARNED, BEST_LEARNED)
 SOLVED = LINK_RIDGE, KERNEL_RIDGE = "LINK-ridge", "kernel ridge"
 # All rows of the table. Those that are trained need a recipe; two are solved.
 SYSTEMS = tuple(dict.fromkeys((*SOLVED, *NODE_NETWORKS, *read_row_searches(), FIXED, *LEARNED, *BEST)))
