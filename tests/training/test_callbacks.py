@@ -216,6 +216,15 @@ def test_mlflow_is_told_settings_scores_and_coefficients(recorded):
     assert client.status == "FINISHED"
 
 
+def test_a_server_that_is_gone_is_named(recorded, monkeypatch):
+    def fail(*_, **__):
+        raise ConnectionError("nobody answers\nand more")
+
+    monkeypatch.setattr(RecordingClient, "create_run", fail)
+    with pytest.raises(InputError, match=r"MLflow keeps runs, got http://localhost: nobody answers$"):
+        fit_classifier(MLflowCallback("http://localhost"))
+
+
 def test_a_failed_fit_is_a_failed_run_of_mlflow(recorded):
     with pytest.raises(OSError, match="the disk is full"):
         fit_classifier(MLflowCallback(), Broken())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from tdegnn.errors import InputError
@@ -45,17 +46,20 @@ class MLflowCallback(Callback):
             raise InputError("Expected the package mlflow, got none. Run: pip install 'tdegnn[mlflow]'.") from error
         self._metric, self._parameter, self._tag = Metric, Param, RunTag
         self._experiment, self._run_name, self.run_id = experiment, run_name, run_id
-        try:
+        self._uri = uri
+        with self._reached():
             self._client = MlflowClient(uri)
-        except Exception as error:  # of many kinds: MLflow's own, and those of databases
-            raise InputError(f"Expected a place where MLflow keeps runs, got {uri}: {_first_line(error)}") from error
 
     def on_start(self, settings: Mapping[str, Any]) -> None:
         """Begin a run, and log the settings."""
-        if self.run_id is not None:
-            # A parameter cannot be logged twice.
-            self._client.update_run(self.run_id, status="RUNNING")
-            return
+        with self._reached():
+            if self.run_id is None:
+                self._begin(settings)
+            else:
+                # A parameter cannot be logged twice.
+                self._client.update_run(self.run_id, status="RUNNING")
+
+    def _begin(self, settings: Mapping[str, Any]) -> None:
         found = self._client.get_experiment_by_name(self._experiment)
         experiment = self._client.create_experiment(self._experiment) if found is None else found.experiment_id
         self.run_id = str(self._client.create_run(experiment, run_name=self._run_name).info.run_id)
@@ -65,18 +69,32 @@ class MLflowCallback(Callback):
 
     def on_look(self, look: Look) -> None:
         """Log loss and score."""
-        self._log(scores_of(look), look.step)
+        with self._reached():
+            self._log(scores_of(look), look.step)
 
     def on_end(self, outcome: Outcome | None) -> None:
         """Log what was learned, and end the run."""
-        if outcome is not None:
-            self._log(outcome.scores, 0)
-            for layer, vector in enumerate(outcome.coefficients, start=1):
-                self._log({f"coefficients/c{place}": value for place, value in enumerate(vector, start=1)}, layer)
-            texts = {"verdict": outcome.verdict, "notes": "\n".join(outcome.notes)}
-            tags = [self._tag(name, text[:LONGEST_TEXT]) for name, text in texts.items()]
-            self._client.log_batch(self.run_id, tags=tags)
-        self._client.set_terminated(self.run_id, "FAILED" if outcome is None else "FINISHED")
+        with self._reached():
+            if outcome is not None:
+                self._log_outcome(outcome)
+            self._client.set_terminated(self.run_id, "FAILED" if outcome is None else "FINISHED")
+
+    def _log_outcome(self, outcome: Outcome) -> None:
+        self._log(outcome.scores, 0)
+        for layer, vector in enumerate(outcome.coefficients, start=1):
+            self._log({f"coefficients/c{place}": value for place, value in enumerate(vector, start=1)}, layer)
+        texts = {"verdict": outcome.verdict, "notes": "\n".join(outcome.notes)}
+        tags = [self._tag(name, text[:LONGEST_TEXT]) for name, text in texts.items()]
+        self._client.log_batch(self.run_id, tags=tags)
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Raise an `InputError` if MLflow does not take what it is told."""
+        try:
+            yield
+        except Exception as error:  # of many kinds: MLflow's own, and those of databases and of the network
+            place = "as it is configured" if self._uri is None else self._uri
+            raise InputError(f"Expected a place where MLflow keeps runs, got {place}: {_first_line(error)}") from error
 
     def _log(self, values: Mapping[str, float], step: int) -> None:
         now = int(1000 * time.time())
