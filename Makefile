@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 TEST_ENVIRONMENT := OMP_NUM_THREADS=1 MPLBACKEND=Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick torch lowest lint types check docs dist installed bench faults fuzz zoo results clean
+.PHONY: help demo test quick torch lowest lint types check docs dist installed bench faults fuzz zoo results notebooks clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -76,6 +76,9 @@ zoo: $(INSTALLED) ## write our numbers into the package, and the tables of docs/
 
 results: $(INSTALLED) ## write the tables of results/README.md and docs/honest_benchmarks.md
 	@$(BIN)/python -m tests.results_page
+
+notebooks: $(INSTALLED) ## run the notebooks of examples/ and write their outputs
+	@$(BIN)/python -m tests.notebooks
 
 # The environment is made anew whenever what it is made from changes.
 $(INSTALLED): pyproject.toml constraints.txt

@@ -1,4 +1,4 @@
-"""Files of the repository outside docs/ as pages of the site, without a second copy of them.
+"""Files of the repository outside docs/ as pages of the site, and notebooks to download, without a second copy of them.
 
 Links between files are written as they work in the repository, for example `../results/README.md`. Here they become
 links between pages. A link to a file that the site does not have stays as it is, and the strict build refuses it.
@@ -21,6 +21,10 @@ OUTSIDE = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",
+    **{
+        f"examples/{name}.ipynb": f"notebooks/{name}.ipynb"
+        for name in ("my_graph", "my_operator", "my_series", "order_of_my_data")
+    },
 }
 REPOSITORY_PATH = {page: path for path, page in OUTSIDE.items()}
 

@@ -15,6 +15,7 @@ from tests.pages import PAGES, ROOT, Block, anchors_of, blocks_of, find_dead_lin
 # Commands that are shown but not run here, by the beginning of the command, and why.
 NOT_RUN = {
     "make ": "sets up an environment, and runs these tests",
+    "pip install": "has a test of its own, in a new environment: test_five_commands.py",
     ".venv/bin/pre-commit": "changes the checkout",
     "tdegnn demo": "takes a minute; has tests of its own",
     "tdegnn reproduce": "takes minutes, or needs a GPU; has tests of its own",
@@ -117,3 +118,11 @@ def test_commands_of_a_block_are_joined_and_have_no_comments():
 def test_readme_opens_with_the_two_commands():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert readme.index("make demo") < readme.index("make test") < 1200
+
+
+def test_readme_is_short():
+    readme = ROOT / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    assert text.count("![") == 1
+    assert [block.language for block in blocks_of(readme)].count("python") == 3

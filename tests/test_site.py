@@ -68,6 +68,13 @@ def test_pages_outside_the_docs_are_linked_both_ways(site):
     assert 'href="stability.html"' in (site / "results.html").read_text("utf-8")
 
 
+@pytest.mark.slow
+def test_notebooks_can_be_downloaded(site):
+    for notebook in (ROOT / "examples").glob("*.ipynb"):
+        assert (site / "notebooks" / notebook.name).read_bytes() == notebook.read_bytes()
+        assert f'href="../notebooks/{notebook.name}"' in (site / "start" / f"{notebook.stem}.html").read_text("utf-8")
+
+
 @pytest.mark.parametrize(
     ("page", "link", "on_site"),
     [
@@ -75,6 +82,7 @@ def test_pages_outside_the_docs_are_linked_both_ways(site):
         ("start/my_graph.md", "../../CONTRIBUTING.md", "../contributing.md"),
         ("results.md", "../docs/images/depth.png", "images/depth.png"),
         ("changelog.md", "docs/order.md", "order.md"),
+        ("start/my_graph.md", "../../examples/my_graph.ipynb", "../notebooks/my_graph.ipynb"),
         ("parts/skips.md", "../forecaster.md#the-network", "../forecaster.md#the-network"),
         ("order.md", "#how-it-is-found", "#how-it-is-found"),
         ("order.md", "https://example.org/docs/a.md", "https://example.org/docs/a.md"),

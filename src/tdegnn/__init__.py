@@ -59,10 +59,14 @@ if TYPE_CHECKING:
     from tdegnn.operators.hidden_diffusion import HiddenDiffusionOperator
     from tdegnn.operators.rate_of import Backbone, RateOf
     from tdegnn.parts import Part
+    from tdegnn.training.callbacks import Callback, Outcome
+    from tdegnn.training.mlflow import MLflowCallback
+    from tdegnn.training.tensorboard import TensorBoardCallback
 
 __all__ = [
     "AttentionCoefficients",
     "Backbone",
+    "Callback",
     "CoefficientReport",
     "ConvOperator",
     "CsvFormat",
@@ -76,6 +80,7 @@ __all__ = [
     "HiddenDiffusionOperator",
     "InputError",
     "Integration",
+    "MLflowCallback",
     "MixedCoefficients",
     "NearIdentityDiffusion",
     "NodeClassifier",
@@ -83,6 +88,7 @@ __all__ = [
     "NodeRegressor",
     "NotFittedError",
     "OrderFound",
+    "Outcome",
     "Panel",
     "Part",
     "PhysicalNetwork",
@@ -96,6 +102,7 @@ __all__ = [
     "StationaryNetwork",
     "TdegnnError",
     "TemporalCoefficients",
+    "TensorBoardCallback",
     "TrainingError",
     "Transductive",
     "__version__",
@@ -172,6 +179,9 @@ _HOMES = {
     "tdegnn.operators.diffusion": ("DiffusionOperator", "NearIdentityDiffusion"),
     "tdegnn.operators.hidden_diffusion": ("HiddenDiffusionOperator",),
     "tdegnn.operators.rate_of": ("Backbone", "RateOf"),
+    "tdegnn.training.callbacks": ("Callback", "Outcome"),
+    "tdegnn.training.mlflow": ("MLflowCallback",),
+    "tdegnn.training.tensorboard": ("TensorBoardCallback",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 pytestmark = pytest.mark.slow
-README = (Path(__file__).parents[2] / "README.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "demo.md").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -113,9 +113,13 @@ def test_pictures_and_result_lines_are_written(demo):
     assert all(Path(picture).stat().st_size > 20_000 for picture in demo["pictures"])
 
 
-def test_readme_shows_what_the_demo_prints(demo):
-    (shown,) = re.findall(r"`make demo` prints.*?```\n(.*?)```", README, flags=re.DOTALL)
+def test_the_page_shows_what_the_demo_prints(demo):
+    (shown,) = re.findall(r"`make demo` prints.*?```\n(.*?)```", PAGE, flags=re.DOTALL)
     assert " ".join(demo["verdict"].split()) in " ".join(shown.split())
+    # How many resamples agree depends on rounding too.
+    assert demo["noisy"]["verdict"].split(",")[0] in shown
+    (agreement,) = re.findall(r"(\d+) % of the resamples", shown)
+    assert int(agreement) == pytest.approx(100 * demo["noisy"]["agreement"], abs=3)
     rows = {line.split("  ")[0]: line.split() for line in shown.splitlines() if " x  " in line}
     assert set(rows) <= set(demo["models"])
     assert len(rows) >= 5

@@ -48,7 +48,6 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [LoneClassifier(**CHECKED | FEWER_STEPS), LoneRegressor(**CHECKED)],
     expected_failed_checks=expected_failures,
-    xfail_strict=True,
 )
 def test_checks_of_scikit_learn_pass(estimator, check):
     check(estimator)

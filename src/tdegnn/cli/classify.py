@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from tdegnn.cli.log_options import LogTo, make_callbacks
 from tdegnn.cli.network_options import OptimizerOption, ReadoutOption, StateNormOption
 from tdegnn.cli.operator_options import OperatorSettings, operator_option, operator_part
 from tdegnn.cli.options import (
@@ -274,6 +275,7 @@ def classify(
     decimal: Decimal = None,
     encoding: Encoding = None,
     resume: Resume = False,
+    log_to: LogTo = None,
     seed: Seed = 0,
     device: Device = DeviceOption.AUTO,
     quiet: Quiet = False,
@@ -286,6 +288,7 @@ def classify(
 
     with reserved_folder(out, resume=resume):
         model = settings.make(seed, device, direction)
+        callbacks = make_callbacks(log_to) if log_to else ()
         if name is not None:
             data = _load_benchmark(name, split)
         else:
@@ -298,7 +301,7 @@ def classify(
             def show(look: Look) -> None:
                 tick(f"loss {float(look.losses.min()):.3f}, validation {float(look.scores.max()):.3f}")
 
-            model.fit(**data, run=out, resume=resume, on_look=show)
+            model.fit(**data, run=out, resume=resume, on_look=show, callbacks=callbacks)
     if model.order_choice_.reason:
         notes.append(model.order_choice_.reason)
     if model.summary_["is_diverged"]:

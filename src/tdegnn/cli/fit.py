@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tdegnn.cli.forecaster_options import ForecasterOptions
+from tdegnn.cli.log_options import LogTo, make_callbacks
 from tdegnn.cli.options import USUAL_RULE, AsJson, Device, DeviceOption, Quiet, Resume, Seed, reads_files, with_groups
 from tdegnn.cli.output import (
     ShowStage,
@@ -40,6 +41,7 @@ def fit(
         Path, typer.Option("--out", "-o", help="Run folder: settings, metrics, weights, coefficients.", file_okay=False)
     ] = Path("runs/fit"),
     resume: Resume = False,
+    log_to: LogTo = None,
     seed: Seed = 0,
     device: Device = DeviceOption.AUTO,
     quiet: Quiet = False,
@@ -55,6 +57,7 @@ def fit(
         panel = read_series(series, tables)
         show("starting", 0, None)
         model = settings.make(seed, device)
+        callbacks = make_callbacks(log_to) if log_to else ()
         features = read_features(node_features, panel, tables)
         on_look, on_progress = _watchers(show)
         model.fit(
@@ -65,6 +68,7 @@ def fit(
             source=tables.to_source(series, node_features),
             on_look=on_look,
             on_progress=on_progress,
+            callbacks=callbacks,
         )
     if as_json:
         print_json(_facts(model, out))

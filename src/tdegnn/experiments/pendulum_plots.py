@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from tdegnn.analysis.plots import (
     BLUE,
@@ -53,6 +54,8 @@ def plot_prediction(result: PendulumResult) -> Figure:
     )
     error.set(title="Error of these runs", xlabel="time", ylabel="absolute error")
     learning.set(title="Learning", xlabel="training step", ylabel="one-step validation MSE")
+    # In closed form there are few steps.
+    learning.xaxis.set_major_locator(MaxNLocator(integer=True))
     figure.legend(*run.get_legend_handles_labels(), loc="outside lower center", ncols=5)
     return figure
 

@@ -56,6 +56,7 @@ from tdegnn.not_fitted import NotFittedError
 from tdegnn.parts import PartLike
 from tdegnn.runs.hub import find_folder
 from tdegnn.runs.run_folder import RunFolder, begin_run, keep_decisions
+from tdegnn.training.callbacks import Callback, Outcome, following
 from tdegnn.training.loop import Look
 from tdegnn.training.network_choice import ChosenNetwork, choose_network, given_settings, without_given
 from tdegnn.training.order_choice import AUTO, ChosenOrder
@@ -86,6 +87,7 @@ class Forecaster(ForecasterSettings):
         source: Mapping[str, Any] | None = None,
         on_look: Callable[[Look], object] = lambda _: None,
         on_progress: OnProgress = ignore,
+        callbacks: Sequence[Callback] = (),
     ) -> Self:
         """Learn to forecast a panel.
 
@@ -103,34 +105,38 @@ class Forecaster(ForecasterSettings):
             on_progress: Called at the start of each stage of the work and after each of its steps, with the stage (the
                 window search, networks that are tried, the linear forecast, the training, errors and intervals, the
                 second training on all steps), the number of its finished steps and of all of them.
+            callbacks: Told about settings, validations of the training, and the result: see `Callback`.
         """
         panel = as_panel(panel)
         self.check_settings()
         check_to_learn_from(panel, self.lowest)
         budget = None if self.time_budget is None else TimeBudget.start(self.time_budget)
         features = self._read_features(node_features, panel)
+        settings = self.to_record()
         known = {
             "kind": type(self).__name__,
-            "settings": self.to_record(),
+            "settings": settings,
             "data": describe_data(panel, features, copy.deepcopy(dict(source or {}))),
         }
-        # Before any long work: whatever happens from now on, the fit can be resumed.
-        with threads_for(panel), begin_run(run, known, resume=resume) as folder:
-            task = self._prepare(panel, features, known, folder, on_progress)
-            task = self._with_usual_network(task, folder, budget, on_progress)
-            if folder is not None and folder.is_finished:
-                from tdegnn.forecasting.read_back import read_forecaster
-                from tdegnn.forecasting.schema import check_config
+        with following(callbacks, type(self).__name__, settings, on_look) as followers:
+            # Before any long work: whatever happens from now on, the fit can be resumed.
+            with threads_for(panel), begin_run(run, known, resume=resume) as folder:
+                task = self._prepare(panel, features, known, folder, on_progress)
+                task = self._with_usual_network(task, folder, budget, on_progress)
+                if folder is not None and folder.is_finished:
+                    from tdegnn.forecasting.read_back import read_forecaster
+                    from tdegnn.forecasting.schema import check_config
 
-                folder.settle(task.config)
-                fitted = read_forecaster(folder, check_config(folder, type(self)), self)
-            else:
-                training = ForecasterTraining(self.with_network(task.network), task, on_progress)
-                if budget is not None and PLANNED_STEPS not in task.config:
-                    training.plan(budget.steps_of_training(training.time_step().in_all, training.num_steps))
-                keep_decisions(folder, training.config)
-                fitted = training.run(folder, on_look)
-        self.fitted_ = fitted
+                    folder.settle(task.config)
+                    fitted = read_forecaster(folder, check_config(folder, type(self)), self)
+                else:
+                    training = ForecasterTraining(self.with_network(task.network), task, on_progress)
+                    if budget is not None and PLANNED_STEPS not in task.config:
+                        training.plan(budget.steps_of_training(training.time_step().in_all, training.num_steps))
+                    keep_decisions(folder, training.config)
+                    fitted = training.run(folder, followers.on_look)
+            self.fitted_ = fitted
+            followers.outcome = Outcome(self.summary_, self.coefficients_, fitted.explain().verdict)
         return self
 
     def try_out(self, panel: PanelLike, *, node_features: NodeFeaturesSource = None) -> TriedOut:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -55,6 +55,7 @@ from tdegnn.not_fitted import NotFittedError
 from tdegnn.parts import Part, PartLike, parts_from_record, parts_to_record
 from tdegnn.runs.hub import find_folder
 from tdegnn.runs.run_folder import RunFolder, begin_run, keep_decisions
+from tdegnn.training.callbacks import Callback, Outcome, following
 from tdegnn.training.devices import DeviceName, Precision, choose_placement
 from tdegnn.training.members import GroupDescent, OptimizerName
 from tdegnn.training.network_choice import ChosenNetwork, given_settings, without_given
@@ -221,6 +222,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         resume: bool = False,
         source: Mapping[str, Any] | None = None,
         on_look: OnLook | None = None,
+        callbacks: Sequence[Callback] = (),
     ) -> Self:
         """Train on the nodes whose label is known, and keep the best weights by validation.
 
@@ -239,6 +241,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             resume: Whether to continue in `run`, wherever the work was interrupted. If there is none, a new one begins.
             source: Where the data came from, stored in the settings of the run folder.
             on_look: Called with the result of each validation, also while networks or orders are tried.
+            callbacks: Told about settings, validations of the training, and the result: see `Callback`.
         """
         self.check_settings()
         prepared = self._prepare(X, y, graph, split, (train, validation, test))
@@ -249,29 +252,31 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         }
         if run is not None:
             _check_savable(config)
-        # Before any long work: whatever happens from now on, the fit can be resumed.
-        with begin_run(run, config, resume=resume) as folder:
-            kept = {} if folder is None else folder.config
-            placement = choose_placement(self.device, self.precision)
-            trainer = NodeTrainer(prepared, placement, self.seed, self.validate_every, self.baselines, on_look)
-            network = ChosenNetwork.kept_in(kept) or self._choose_network(trainer)
-            config |= {} if network is None else network.to_config()
-            keep_decisions(folder, config)
-            built = self._built(network)
-            kept_order = ChosenOrder.kept_in(kept) if self.order == AUTO else None
-            order_choice = kept_order or built._given_order() or built._search_order(trainer)
-            config |= order_choice.to_config() if self.order == AUTO else {}
-            keep_decisions(folder, config)
-            settings = built._node_config(order_choice.order)
-            if folder is not None:
-                folder.settle(config)
-            if folder is not None and folder.is_finished:
-                fitted = FittedNodes.read(folder, self._check_config(folder), settings, order_choice)
-                fitted = replace(fitted, nodes=prepared.nodes, question=prepared.question)
-            else:
-                training = trainer.start(settings, 1 if network is None else network.num_starts)
-                fitted = trainer.train(training, settings, config, order_choice, folder)
-        self.fitted_ = fitted
+        with following(callbacks, type(self).__name__, config["settings"]) as followers:
+            # Before any long work: whatever happens from now on, the fit can be resumed.
+            with begin_run(run, config, resume=resume) as folder:
+                kept = {} if folder is None else folder.config
+                placement = choose_placement(self.device, self.precision)
+                trainer = NodeTrainer(prepared, placement, self.seed, self.validate_every, self.baselines, on_look)
+                network = ChosenNetwork.kept_in(kept) or self._choose_network(trainer)
+                config |= {} if network is None else network.to_config()
+                keep_decisions(folder, config)
+                built = self._built(network)
+                kept_order = ChosenOrder.kept_in(kept) if self.order == AUTO else None
+                order_choice = kept_order or built._given_order() or built._search_order(trainer)
+                config |= order_choice.to_config() if self.order == AUTO else {}
+                keep_decisions(folder, config)
+                settings = built._node_config(order_choice.order)
+                if folder is not None:
+                    folder.settle(config)
+                if folder is not None and folder.is_finished:
+                    fitted = FittedNodes.read(folder, self._check_config(folder), settings, order_choice)
+                    fitted = replace(fitted, nodes=prepared.nodes, question=prepared.question)
+                else:
+                    training = trainer.start(settings, 1 if network is None else network.num_starts)
+                    fitted = trainer.train(training, settings, config, order_choice, folder, followers.on_look)
+            self.fitted_ = fitted
+            followers.outcome = Outcome(self.summary_, self.coefficients_, self.explain().verdict)
         return self
 
     def __sklearn_tags__(self) -> Tags:

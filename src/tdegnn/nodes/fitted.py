@@ -357,6 +357,7 @@ class NodeTrainer:
         config: dict[str, Any],
         order_choice: ChosenOrder,
         folder: RunFolder | None,
+        on_look: OnLook = lambda _: None,
     ) -> FittedNodes:
         """Train, and return the result.
 
@@ -366,6 +367,7 @@ class NodeTrainer:
             config: The settings of the run folder.
             order_choice: The order of `settings`, and the reason for it.
             folder: The run folder to write to, if any.
+            on_look: Called with the result of each validation of this training.
         """
         history: list[dict[str, Any]] = [] if folder is None else folder.read_history()
 
@@ -373,6 +375,7 @@ class NodeTrainer:
             history.append(look.to_record())
             if self.on_look is not None:
                 self.on_look(look)
+            on_look(look)
 
         result = self._run(training, settings, see, folder)
         best = _best_start(result)

@@ -21,6 +21,9 @@ def find_undecodable(path: Path, encoding: str) -> InputError | None:
         for piece in utf8_pieces(path, encoding):
             line += piece.count(b"\n")
     except UnicodeDecodeError as error:
+        if "BOM" in error.reason:
+            # So from Python 3.13 on. Before, it is a plain UnicodeError.
+            return other_text(path, encoding, f"{encoding.upper()} stream does not start with BOM")
         line += error.object[: error.start].count(b"\n")
         return InputError(
             f"Expected {encoding} text in {path.name}, got the byte 0x{error.object[error.start]:02x} in "
@@ -40,7 +43,7 @@ def utf8_pieces(path: Path, encoding: str) -> Iterator[bytes]:
             yield piece
 
 
-def other_text(path: Path, encoding: str, error: UnicodeError) -> InputError:
+def other_text(path: Path, encoding: str, error: UnicodeError | str) -> InputError:
     """Return the error for text that is not in the stated encoding, if it is not known where."""
     return InputError(
         f"Expected {encoding} text in {path.name}, got other text: {error}. Pass its encoding, for example ",
