@@ -20,6 +20,7 @@ from sklearn.model_selection import train_test_split
 from torch import Tensor
 
 from tdegnn.data.graphs.edges import read_graph
+from tdegnn.data.mapped_features import MappedFeatures, is_mapped
 from tdegnn.data.nodes import PYG_MASKS, SUBSETS, NodeDataset, as_real
 from tdegnn.errors import LARGEST_VALUE, InputError, find_too_large
 from tdegnn.graph import Direction, Graph, is_pyg_data
@@ -72,7 +73,7 @@ def as_node_input(source: Any, graph: Any = None, direction: Direction | None = 
         return NodeInput(bare, source.labels, masks if source.num_splits else None)
     if is_pyg_data(source):
         return _from_pyg(source, graph, direction)
-    features = _as_features(source)
+    features = source if isinstance(source, MappedFeatures) else _as_features(source)
     if graph is None:
         raise InputError("Expected a graph with the features, got none. Pass graph=, for example an adjacency matrix.")
     index = source.index if isinstance(source, pd.DataFrame) else None
@@ -249,7 +250,7 @@ def _as_features(source: Any) -> Any:
         raise InputError(f"Expected a NodeDataset, PyG data or a matrix of numbers, got {what}.") from error
     if features.ndim != 2 or 0 in features.shape:
         raise InputError(f"Expected features of shape (nodes, features), got {features.shape}. Reshape your data.")
-    return np.ascontiguousarray(features)
+    return MappedFeatures(features) if is_mapped(features) else np.ascontiguousarray(features)
 
 
 def _to_numpy(values: Any) -> Any:
