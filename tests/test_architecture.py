@@ -38,7 +38,7 @@ ALLOWED = {
     | {"sparse", "graph", "adjacency", "training_nodes", "node_views", "kernel_ridge", "parts", "core", "operators"}
     | {"subgraph"},
     "analysis": BASE,
-    "data": BASE | {"graph", "sparse_checks"},
+    "data": BASE | {"graph", "subgraph", "sparse_checks"},
     "runs": BASE,
     "training": BASE | {"torch_internals", "sparse", "graph", "subgraph", "training_nodes", "data", "runs", "analysis"},
 }

@@ -1,4 +1,4 @@
-"""Parts of a graph: nodes whose neighbors are there receive what they receive in the whole graph, whatever the matrix."""
+"""Parts of a graph: nodes whose neighbors are there receive what they receive in the whole graph, for any matrix."""
 
 import numpy as np
 import pytest

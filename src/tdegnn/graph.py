@@ -427,13 +427,13 @@ def _as_coordinates(adjacency: Any) -> scipy.sparse.coo_array:
         raise InputError(f"Expected a square adjacency matrix, got shape {given.shape}.")
     if given.dtype.kind not in "biuf":
         raise InputError(f"Expected edge weights to be real numbers, got {given.dtype}.")
-    _check_size(given.shape[0], int(given.nnz if is_sparse else np.count_nonzero(given)))
+    check_size(given.shape[0], int(given.nnz if is_sparse else np.count_nonzero(given)))
     if not is_sparse and given.dtype not in SCIPY_TYPES:
         given = given.astype(np.float64)
     return scipy.sparse.coo_array(given)
 
 
-def _check_size(num_nodes: int, num_edges: int) -> None:
+def check_size(num_nodes: int, num_edges: int) -> None:
     """Raise an `InputError` if a graph takes more memory than an input may take."""
     check_memory(num_nodes * NODE_COST + num_edges * EDGE_COST, f"a graph of {num_nodes:,} nodes")
 
@@ -466,7 +466,7 @@ def _check_num_nodes(num_nodes: int | None, sources: EdgeEnds, targets: EdgeEnds
     check_count(num_nodes=count)
     if largest >= count:
         raise InputError(f"Expected node indices between 0 and {count - 1}, got {largest} in edge_index.")
-    _check_size(int(count), len(sources))
+    check_size(int(count), len(sources))
     return int(count)
 
 

@@ -124,6 +124,7 @@ def test_the_names_of_parts_are_those_of_the_library():
     assert tuple(StateNormOption) == STATE_NORMS.names
     assert tuple(InputMapOption) == INPUT_MAPS.names
     assert tuple(SkipOption) == SKIPS.names
+    assert tuple(BatchesOption) == BATCHES.names
     assert tuple(OptimizerOption) == get_args(OptimizerName)
     assert tuple(SelectByOption) == get_args(SelectBy)
     assert tuple(NetworkOption) == get_args(NetworkName)

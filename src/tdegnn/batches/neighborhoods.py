@@ -1,7 +1,7 @@
 """Batches of neighborhoods: some training nodes, and for each of them drawn neighbors, neighbors of these, and so on.
 
 Hamilton et al. (2017), GraphSAGE. Deviation: a batch has all edges among its nodes, not only those along which they
-were drawn, and neighbors that are there stand for those that are not (`tdegnn.subgraph`). So every operator can be used.
+were drawn, and neighbors that are there stand for those that are not (`tdegnn.subgraph`): every operator can be used.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def map_tensor(path: str | Path, name: str) -> Shaped[np.ndarray, "..."]:
         raise InputError(f"Expected a safetensors file, got {path}, which cannot be read as one: {error}.") from error
     entry = header.get(name)
     if not isinstance(entry, dict) or entry.get("dtype") not in TENSOR_TYPES:
-        found = ", ".join(key for key in header if key != "__metadata__") or "none"
+        found = ", ".join(sorted({*header} - {"__metadata__"})) or "none"
         raise InputError(f"Expected a tensor of numbers {name!r} in {path}, got {found}. Pass the name of one of them.")
     shape, (start, end) = tuple(entry["shape"]), entry["data_offsets"]
     kind = np.dtype(TENSOR_TYPES[entry["dtype"]])
