@@ -11,6 +11,8 @@ import pytest
 import scipy.sparse
 
 from tdegnn import Part, cli
+from tdegnn.batches.registry import BATCHES
+from tdegnn.cli.batch_options import BatchesOption
 from tdegnn.cli.classify import (
     USUAL_OPERATOR,
     InputMapOption,
@@ -147,6 +149,7 @@ def test_other_parts_come_through(monkeypatch, run):
         "optimizer": "adamw",
         "select_by": "loss",
         "readout_dropout": 0.25,
+        "batches": "neighborhoods",
     }
     options = [word for name, value in said.items() for word in (f"--{name.replace('_', '-')}", value)]
     assert run("classify", "cora", *options, "--self-loops")[0] == 0
@@ -155,6 +158,28 @@ def test_other_parts_come_through(monkeypatch, run):
 
 def test_the_usual_operator_is_that_of_the_classifier():
     assert Part(USUAL_OPERATOR, batch_norm=True) == estimator.USUAL_OPERATOR
+
+
+def test_batches_have_settings(monkeypatch, run):
+    made = []
+
+    def stop(model, **_):
+        made.append(model.batches)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(NodeClassifier, "fit", stop)
+    monkeypatch.setattr(sys.modules["tdegnn.cli.classify"], "_load_benchmark", lambda *_: {"X": None, "notes": []})
+    options = ("--batches-set", "num_parts=8", "--batches-set", "halo=2")
+    assert run("classify", "cora", "--batches", "ranges", *options)[0] == 0
+    assert made == [Part("ranges", num_parts=8, halo=2)]
+    for wrong, complaint in {
+        options: "Expected --batches with --batches-set, got none. Add it.",
+        ("--batches", "ranges", "--batches-set", "parts=8"): "Expected settings of ranges among num_parts",
+        ("--batches", "ranges", "--batches-set", "8"): "Expected --batches-set NAME=VALUE",
+    }.items():
+        code, _, printed = run("classify", "cora", *wrong)
+        assert code == 2
+        assert complaint in printed
 
 
 @pytest.fixture
