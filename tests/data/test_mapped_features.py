@@ -6,8 +6,8 @@ from safetensors.numpy import save_file
 
 from tdegnn import Graph, InputError, NodeClassifier, StoredGraph, map_tensor
 from tdegnn.data import mapped_features
-from tdegnn.data.mapped_features import MappedFeatures, is_mapped
-from tdegnn.data.nodes import FeatureScaling, NodeDataset
+from tdegnn.data.mapped_features import MappedFeatures
+from tdegnn.data.nodes import FeatureScaling, NodeDataset, is_mapped
 from tdegnn.nodes.inputs import as_node_input
 
 NODES = 50

@@ -22,7 +22,9 @@ def test_lines_are_written_once_and_compared(tmp_path, capsys, monkeypatch):
     assert (code, err) == (0, "")
     assert "within one deviation" in out
     lines = read_lines(path, BATCH_LINES)
-    assert [(line["system"], line["split"]) for line in lines] == [(name, split) for split in (0, 1) for name in BATCHES]
+    assert [(line["system"], line["split"]) for line in lines] == [
+        (name, split) for split in (0, 1) for name in BATCHES
+    ]
     assert {line["system"]: line["configuration"]["num_steps"] for line in lines} == {
         WHOLE: 3,
         PARTITIONS: 12,

@@ -220,7 +220,7 @@ class ClassifierOptions:
             num_steps=self.steps,
             patience=self.patience,
             baselines=self.baselines,
-            batches=batches_part(self.batches, self.batches_set),
+            batches=batches_part(self.batches, self.batches_set) if self.batches or self.batches_set else None,
             seed=seed,
             device=device.value,
             direction=None if direction is None else direction.value,

@@ -7,7 +7,6 @@ rows does so in chunks, so that no copy of the features is made.
 from __future__ import annotations
 
 import json
-import mmap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,15 +67,6 @@ class MappedFeatures:
 
     def __repr__(self) -> str:
         return f"MappedFeatures(nodes={self.shape[0]}, features={self.shape[1]}, {self.dtype})"
-
-
-def is_mapped(array: Any) -> bool:
-    """Return whether an array is a view of a file."""
-    while isinstance(array, np.ndarray):
-        if isinstance(array, np.memmap):
-            return True
-        array = array.base
-    return isinstance(array, mmap.mmap)
 
 
 def map_tensor(path: str | Path, name: str) -> Shaped[np.ndarray, "..."]:

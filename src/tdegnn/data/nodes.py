@@ -8,6 +8,7 @@ points), so it is never left open.
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -226,6 +227,15 @@ def as_real(numbers: Any) -> Any:
     # float32 holds integers of up to 16 bits. A network does not need more precision than float64.
     is_short = numbers.dtype.kind in "biuf" and np.result_type(numbers.dtype, np.float32) == np.float32
     return numbers.astype(np.float32 if is_short else np.float64, copy=False)
+
+
+def is_mapped(array: Any) -> bool:
+    """Return whether an array is a view of a file."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            return True
+        array = array.base
+    return isinstance(array, mmap.mmap)
 
 
 def _features_of_pyg(features: Tensor) -> Features:

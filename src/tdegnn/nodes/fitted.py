@@ -29,8 +29,8 @@ from tdegnn.nets.in_blocks import check_has_blocks
 from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.nodes.baselines import BaselineTask, Measured, Outputs, measure_baselines, standard_error
 from tdegnn.nodes.batch_training import BatchTraining
+from tdegnn.nodes.block_run import run_network
 from tdegnn.nodes.inputs import NodeInput
-from tdegnn.nodes.network_run import compute_coefficients, compute_outputs
 from tdegnn.nodes.settings import NodeConfig
 from tdegnn.nodes.usual_networks import WITHOUT_EDGES, Trial
 from tdegnn.parts import PartLike, parts_must_fit
@@ -290,7 +290,7 @@ class FittedNodes:
         placement = choose_placement(device, self.config["settings"]["precision"])
         place(self.network, placement).eval()
         batches = self.config["settings"].get("batches")
-        found = compute_outputs(self.network, self.settings.prepare(nodes), placement, batches)
+        found = _outputs_of(self.network, self.settings.prepare(nodes), placement, batches)
         if not np.isfinite(found).all():
             raise TrainingError(
                 "Expected numbers as outputs of the network, got some that are none. Predict other features, or train "
@@ -415,7 +415,7 @@ class NodeTrainer:
             {name: tensor[best : best + 1].cpu() for name, tensor in training.best_weights().items()},
             settings,
             config,
-            compute_coefficients(network, nodes, self.placement, self.batches),
+            _coefficients_of(network, nodes, self.placement, self.batches),
             _history_of(history, best),
             {
                 "best_step": int(result.best_steps[best]),
@@ -455,7 +455,7 @@ class NodeTrainer:
     def _outputs(self, network: nn.Module, settings: NodeConfig) -> Outputs:
         """Return the outputs of a network for all nodes."""
         assert isinstance(network, StationaryNetwork)
-        return compute_outputs(network, settings.prepare(self.prepared.nodes), self.placement, self.batches)
+        return _outputs_of(network, settings.prepare(self.prepared.nodes), self.placement, self.batches)
 
     def _run(
         self, training: TaskTraining, settings: NodeConfig, on_look: OnLook | None, folder: RunFolder | None
@@ -507,3 +507,24 @@ def _notes_of_end(result: FitResult, start: int, settings: NodeConfig) -> Iterat
     if last == settings.num_steps and not bool(result.is_diverged[start]) and (is_late or has_patience_left):
         text = f"The training ended after {last} steps while it might still improve: its best step was {best}. Pass "
         yield Message(text, Argument("num_steps", option="steps"), " for more steps.")
+
+
+def _outputs_of(network: StationaryNetwork, nodes: NodeDataset, placement: Placement, batches: PartLike) -> Outputs:
+    """Return the outputs of all nodes. A network that was trained in batches computes them in blocks."""
+    with torch.no_grad(), threads_for(nodes.num_nodes * network.hidden_channels):
+        if batches is None:
+            outputs = network(as_input(nodes, placement), nodes.graph)
+        else:
+            outputs = run_network(network, nodes, placement).outputs
+    return np.asarray(outputs.double().cpu().numpy())
+
+
+def _coefficients_of(
+    network: StationaryNetwork, nodes: NodeDataset, placement: Placement, batches: PartLike
+) -> Float[np.ndarray, "layers order"]:
+    with torch.no_grad(), threads_for(nodes.num_nodes * network.hidden_channels):
+        if batches is None:
+            coefficients = network.integrate(as_input(nodes, placement), nodes.graph).coefficients
+        else:
+            coefficients = run_network(network, nodes, placement).integration.coefficients
+    return np.asarray(coefficients.double().cpu().numpy())

@@ -20,8 +20,8 @@ from sklearn.model_selection import train_test_split
 from torch import Tensor
 
 from tdegnn.data.graphs.edges import read_graph
-from tdegnn.data.mapped_features import MappedFeatures, is_mapped
-from tdegnn.data.nodes import PYG_MASKS, SUBSETS, NodeDataset, as_real
+from tdegnn.data.mapped_features import MappedFeatures
+from tdegnn.data.nodes import PYG_MASKS, SUBSETS, NodeDataset, as_real, is_mapped
 from tdegnn.errors import LARGEST_VALUE, InputError, find_too_large
 from tdegnn.graph import Direction, Graph, is_pyg_data
 from tdegnn.sparse_checks import check_sparse

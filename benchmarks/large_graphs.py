@@ -1,0 +1,169 @@
+"""Measure how trainings by partitions grow with the graph: time, memory, and one graph that is larger than both.
+
+Graphs are drawn: edges go from a node to one of the nearest numbers, one in twenty to any node. They are in files, edges
+as a `StoredGraph`, features as `.npy`. Each size runs in a process of its own with two threads, and the system reports
+the peak memory of that process. Slopes are those of a straight line through logarithms: 1 means in proportion.
+
+`python -m benchmarks large_graphs` goes from 10 thousand to 10 million edges. The graph of 10 million nodes and 100
+million edges takes some 10 GB of disk and half an hour: `python -m benchmarks.large_graphs 10_000_000 100_000_000
+FOLDER [DEVICE]` runs it, and prints JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
+EDGES_PER_NODE = 10
+NUM_FEATURES, NUM_CLASSES, CHANNELS = 32, 8, 32
+# A part has this many nodes, and a batch this many parts.
+PART_SIZE, PARTS_PER_BATCH = 5_000, 4
+NUM_STEPS = 5
+CHUNK = 2**22
+
+
+def measure() -> Iterator[tuple[str, float, str] | tuple[str, float, str, float]]:
+    found = []
+    for num_edges in SIZES:
+        with tempfile.TemporaryDirectory() as folder:
+            found.append(_in_a_process(num_edges // EDGES_PER_NODE, num_edges, folder))
+    for num_edges, numbers in zip(SIZES, found, strict=True):
+        yield f"{num_edges:,} edges: graph and features to files", numbers["write_seconds"], "s"
+        yield f"{num_edges:,} edges: a step by partitions", numbers["step_seconds"], "s"
+        yield f"{num_edges:,} edges: an epoch", numbers["epoch_seconds"], "s"
+        yield f"{num_edges:,} edges: an epoch of the whole graph at once", numbers["whole_seconds"], "s"
+        yield f"{num_edges:,} edges: memory of steps and blocks, beside the imports", numbers["extra_mb"], "MB"
+    for name, entry in {"an epoch": "epoch_seconds", "a prediction in blocks": "blocks_seconds"}.items():
+        yield f"slope of the time of {name}", _slope([each[entry] for each in found]), "", 1.05
+    yield "slope of the memory", _slope([each["extra_mb"] for each in found]), "", 1.05
+
+
+def _slope(values: list[float]) -> float:
+    """Return the slope in logarithms, from the second size on: the first one takes a few milliseconds."""
+    return float(np.polyfit(np.log(SIZES[1:]), np.log(values[1:]), 1)[0])
+
+
+def _in_a_process(num_nodes: int, num_edges: int, folder: str, device: str = "cpu") -> dict[str, float]:
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "2")
+    command = [sys.executable, "-m", "benchmarks.large_graphs", str(num_nodes), str(num_edges), folder, device]
+    result = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | threads)
+    numbers: dict[str, float] = json.loads(result.stdout.splitlines()[-1])
+    return numbers
+
+
+def draw_edges(path: Path, num_nodes: int, num_edges: int) -> None:
+    """Write edges to a `.npy` file, most of them between near numbers."""
+    edges = np.lib.format.open_memmap(path, "w+", np.int32, (2, num_edges))
+    draw = np.random.default_rng(0)
+    for first in range(0, num_edges, CHUNK):
+        count = min(CHUNK, num_edges - first)
+        sources = draw.integers(0, num_nodes, count)
+        near = np.clip(sources + draw.integers(-50, 51, count), 0, num_nodes - 1)
+        targets = np.where(draw.random(count) < 0.05, draw.integers(0, num_nodes, count), near)
+        edges[0, first : first + count], edges[1, first : first + count] = sources, targets
+    edges.flush()
+
+
+def draw_features(path: Path, num_nodes: int) -> np.ndarray:
+    """Write features to a `.npy` file, and return the class of each node."""
+    features = np.lib.format.open_memmap(path, "w+", np.float32, (num_nodes, NUM_FEATURES))
+    draw = np.random.default_rng(1)
+    labels = np.arange(num_nodes) * NUM_CLASSES // num_nodes
+    for first in range(0, num_nodes, CHUNK // NUM_FEATURES):
+        rows = slice(first, first + CHUNK // NUM_FEATURES)
+        noise = draw.standard_normal((len(labels[rows]), NUM_FEATURES), dtype=np.float32)
+        features[rows] = noise + np.eye(NUM_CLASSES, NUM_FEATURES, dtype=np.float32)[labels[rows]]
+    features.flush()
+    return labels
+
+
+def _memory(kind: str) -> float:
+    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(lines[kind].split()[0]) * 1024 / 1e6
+
+
+def run(num_nodes: int, num_edges: int, folder: Path, device: Any) -> dict[str, float]:
+    """Write a graph to files, and train and predict by partitions of consecutive nodes."""
+    import torch
+
+    from tdegnn.batches.partitions import Ranges
+    from tdegnn.data.graphs.stored_graph import StoredGraph
+    from tdegnn.data.mapped_features import MappedFeatures
+    from tdegnn.nodes.batch_training import BatchTraining
+    from tdegnn.nodes.settings import NodeConfig
+    from tdegnn.training.devices import choose_placement
+    from tdegnn.training.node_rows import NodeRows
+    from tdegnn.training.node_training import Classification, NodeSubsets, TaskTraining
+
+    before = _memory("VmRSS")
+    folder.mkdir(parents=True, exist_ok=True)
+    started = time.perf_counter()
+    if not (folder / "graph" / "graph.json").exists():
+        draw_edges(folder / "edges.npy", num_nodes, num_edges)
+        StoredGraph.write(folder / "graph", folder / "edges.npy", num_nodes)
+        np.save(folder / "labels.npy", draw_features(folder / "features.npy", num_nodes))
+    write_seconds = time.perf_counter() - started
+    graph = StoredGraph(folder / "graph")
+    features = MappedFeatures(np.load(folder / "features.npy", mmap_mode="r"))
+    labels = np.load(folder / "labels.npy")
+    placement = choose_placement(device)
+    config = NodeConfig(hidden_channels=CHANNELS, num_layers=2, order=2)
+    parts = np.random.default_rng(2).integers(0, 3, num_nodes)
+    subsets = NodeSubsets(*((parts == part)[None] for part in range(3)))
+    task = Classification(torch.as_tensor(labels))
+    network = config.build_network(NUM_FEATURES, NUM_CLASSES, 0)
+    num_parts = max(2, num_nodes // PART_SIZE)
+    batches = Ranges(num_parts=num_parts, parts_per_batch=min(PARTS_PER_BATCH, num_parts))
+    plan = batches.plan(graph, np.flatnonzero(subsets.training[0]), 0)
+    rows = NodeRows(features, placement)
+    training = BatchTraining([network], [config.descent], rows, graph, plan, task, subsets, placement, block_size=2**20)
+    training.step()  # degrees are computed once
+    if placement.device.type == "cuda":
+        torch.cuda.synchronize()
+    started = time.perf_counter()
+    is_large = num_edges > SIZES[-1] and placement.device.type == "cpu"
+    num_steps = NUM_STEPS if is_large else max(NUM_STEPS, training.num_batches)
+    for _ in range(num_steps):
+        training.step()
+    if placement.device.type == "cuda":
+        torch.cuda.synchronize()
+    step_seconds = (time.perf_counter() - started) / num_steps
+    after_steps = _memory("VmHWM")
+    found = {
+        "write_seconds": write_seconds,
+        "num_batches": training.num_batches,
+        "step_seconds": step_seconds,
+        "epoch_seconds": step_seconds * training.num_batches,
+        "peak_of_steps_mb": after_steps,
+    }
+    if not is_large:
+        started = time.perf_counter()
+        training.validate()
+        found["blocks_seconds"] = time.perf_counter() - started
+        found["peak_mb"] = _memory("VmHWM")
+        found["extra_mb"] = _memory("VmHWM") - before
+        if num_edges <= SIZES[-1]:
+            everything = np.arange(num_nodes)
+            whole = TaskTraining([network], [config.descent], (rows.take(everything), graph), task, subsets, placement)
+            whole.step()
+            started = time.perf_counter()
+            whole.step()
+            found["whole_seconds"] = time.perf_counter() - started
+    if placement.device.type == "cuda":
+        found["peak_gpu_mb"] = torch.cuda.max_memory_allocated() / 1e6
+    return found
+
+
+if __name__ == "__main__":
+    nodes, edges, place, *devices = sys.argv[1:]
+    print(json.dumps(run(int(nodes), int(edges), Path(place), devices[0] if devices else "cpu")))
