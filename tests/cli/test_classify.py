@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from tdegnn import Part, cli
+from tdegnn import Part, StoredGraph, cli
 from tdegnn.batches.registry import BATCHES
 from tdegnn.cli.batch_options import BatchesOption
 from tdegnn.cli.classify import (
@@ -195,6 +195,26 @@ def files(tmp_path):
     edges = [(NAMES[node], NAMES[(node + 3) % NODES]) for node in range(NODES)]
     pd.DataFrame(edges, columns=["source", "target"]).to_csv(tmp_path / "edges.csv", index=False)
     return [part for name in ("features", "labels", "edges") for part in (f"--{name}", tmp_path / f"{name}.csv")]
+
+
+@pytest.mark.slow
+def test_features_and_edges_may_stay_in_files(run, tmp_path):
+    codes = np.arange(NODES) % 3
+    np.save(tmp_path / "x.npy", (np.eye(3)[codes] + 0.1).astype(np.float32))
+    StoredGraph.write(tmp_path / "graph", np.stack([np.arange(NODES), (np.arange(NODES) + 3) % NODES]), NODES)
+    pd.DataFrame({"node": np.arange(NODES), "label": KINDS[codes]}).to_csv(tmp_path / "labels.csv", index=False)
+    files = ["--features", tmp_path / "x.npy", "--edges", tmp_path / "graph" / "graph.json"]
+    options = ["--labels", tmp_path / "labels.csv", "--batches", "neighborhoods", "--out", tmp_path / "run"]
+    assert run("classify", *files, *options, *SMALL)[0] == 0
+    assert run("predict", tmp_path / "run", "--out", tmp_path / "p.csv", "--device", "cpu")[0] == 0
+    assert len(read_predictions(tmp_path / "p.csv")) == NODES
+    np.save(tmp_path / "y.npy", np.ones((4, 3), dtype=np.float32))
+    wrong = ["--features", tmp_path / "y.npy", *files[2:], *options[:-1], tmp_path / "other"]
+    code, _, complaint = run("classify", *wrong)
+    assert code == 2
+    assert "Expected a graph of 4 nodes" in complaint
+    np.save(tmp_path / "y.npy", np.ones(4))
+    assert "Expected one row of numbers per node in y.npy" in run("classify", *wrong)[2]
 
 
 def read_predictions(path):

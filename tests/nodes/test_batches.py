@@ -139,6 +139,25 @@ def test_a_classifier_in_batches_is_fitted_saved_and_loaded(batches, tmp_path, m
     np.testing.assert_allclose(again.predict_proba(), model.predict_proba(), atol=1e-6)
 
 
+class StoppedError(Exception):
+    pass
+
+
+def test_a_fit_that_was_stopped_is_resumed_to_the_same_end(tmp_path):
+    settings = SMALL | {"batches": Part("neighborhoods", batch_size=8), "num_steps": 24}
+    whole = NodeClassifier(**settings).fit(FEATURES, LABELS, graph=GRAPH)
+
+    def stop(look):
+        if look.step > 10:
+            raise StoppedError
+
+    data = dict(X=FEATURES, y=LABELS, graph=GRAPH, run=tmp_path / "run")
+    with pytest.raises(StoppedError):
+        NodeClassifier(**settings).fit(**data, on_look=stop)
+    resumed = NodeClassifier(**settings).fit(**data, resume=True)
+    assert np.array_equal(resumed.predict_proba(), whole.predict_proba())
+
+
 def test_a_regressor_and_many_starts_in_batches():
     model = NodeRegressor(**SMALL | {"network": "auto", "num_steps": 6}, batches=Part("partitions", num_parts=5))
     targets = FEATURES.sum(axis=1)

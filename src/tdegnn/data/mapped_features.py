@@ -69,6 +69,19 @@ class MappedFeatures:
         return f"MappedFeatures(nodes={self.shape[0]}, features={self.shape[1]}, {self.dtype})"
 
 
+def map_matrix(path: Path) -> Float[np.ndarray, "nodes features"]:
+    """Map the matrix in a `.npy` file into memory, without reading it. Whole numbers are read and converted."""
+    try:
+        matrix = np.load(path, mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise InputError(f"Expected a matrix in {path.name}, got a file that cannot be read: {error}.") from error
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf" or 0 in matrix.shape:
+        raise InputError(
+            f"Expected one row of numbers per node in {path.name}, got {matrix.dtype} of shape {matrix.shape}."
+        )
+    return matrix if matrix.dtype in (np.float32, np.float64) else np.asarray(matrix, dtype=np.float32)
+
+
 def map_tensor(path: str | Path, name: str) -> Shaped[np.ndarray, "..."]:
     """Map a tensor of a safetensors file into memory, without reading it.
 

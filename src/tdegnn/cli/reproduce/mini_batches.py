@@ -25,7 +25,7 @@ from tdegnn.cli.reproduce.operators import Workers
 def mini_batches(
     dataset: Datasets = None,
     splits: Annotated[int, typer.Option(help="Number of splits, from the first on.", min=1, max=10)] = 10,
-    epochs: Annotated[int, typer.Option(help="How often each training node is seen.", min=1)] = 300,
+    epochs: Annotated[int, typer.Option(help="How often each training node is seen.", min=1)] = 400,
     out: ResultLines = Path("runs/mini_batches.jsonl"),
     report: Report = False,
     workers: Workers = 1,
