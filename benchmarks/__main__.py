@@ -22,6 +22,7 @@ MODULES = (
     "command_line",
     "data_loading",
     "killed_fit",
+    "large_graphs",
     "large_panels",
     "node_training",
     "operators",

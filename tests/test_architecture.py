@@ -23,6 +23,8 @@ ALLOWED = {
     "edge_values": {"sparse", "torch_internals"},
     "export": BASE | {"sparse"},
     "graph": BASE | {"sparse", "sparse_checks"},
+    "subgraph": {"graph"},
+    "batches": BASE | {"graph", "subgraph", "parts"},
     "adjacency": {"graph", "sparse"},
     "training_nodes": {"graph"},
     "parts": BASE,
@@ -33,11 +35,12 @@ ALLOWED = {
     "core": BASE | {"torch_internals", "graph", "parts"},
     "operators": BASE | {"sparse", "edge_values", "graph", "adjacency", "training_nodes", "core", "parts"},
     "nets": BASE
-    | {"sparse", "graph", "adjacency", "training_nodes", "node_views", "kernel_ridge", "parts", "core", "operators"},
+    | {"sparse", "graph", "adjacency", "training_nodes", "node_views", "kernel_ridge", "parts", "core", "operators"}
+    | {"subgraph"},
     "analysis": BASE,
-    "data": BASE | {"graph", "sparse_checks"},
+    "data": BASE | {"graph", "subgraph", "sparse_checks"},
     "runs": BASE,
-    "training": BASE | {"torch_internals", "sparse", "graph", "training_nodes", "data", "runs", "analysis"},
+    "training": BASE | {"torch_internals", "sparse", "graph", "subgraph", "training_nodes", "data", "runs", "analysis"},
 }
 PRODUCT = {*ALLOWED} - {"torch_internals"}
 ALLOWED |= {

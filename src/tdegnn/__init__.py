@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from tdegnn.data.benchmarks.load import load_nodes, load_panel
     from tdegnn.data.graphs.edges import read_graph, write_edges
     from tdegnn.data.graphs.neighbors import correlation_graph, neighbor_graph, read_coordinates
+    from tdegnn.data.graphs.stored_graph import StoredGraph
+    from tdegnn.data.mapped_features import map_tensor
     from tdegnn.data.nodes import NodeDataset
     from tdegnn.data.panel import Panel
     from tdegnn.data.scalers import Scaler
@@ -100,6 +102,7 @@ __all__ = [
     "StableAttention",
     "StableCoefficients",
     "StationaryNetwork",
+    "StoredGraph",
     "TdegnnError",
     "TemporalCoefficients",
     "TensorBoardCallback",
@@ -112,6 +115,7 @@ __all__ = [
     "integrate",
     "load_nodes",
     "load_panel",
+    "map_tensor",
     "neighbor_graph",
     "panel_to_frame",
     "read_coordinates",
@@ -149,6 +153,8 @@ _HOMES = {
     "tdegnn.data.tables.csv_files": ("CsvFormat",),
     "tdegnn.data.graphs.edges": ("read_graph", "write_edges"),
     "tdegnn.data.graphs.neighbors": ("correlation_graph", "neighbor_graph", "read_coordinates"),
+    "tdegnn.data.graphs.stored_graph": ("StoredGraph",),
+    "tdegnn.data.mapped_features": ("map_tensor",),
     "tdegnn.data.benchmarks.load": ("load_nodes", "load_panel"),
     "tdegnn.data.nodes": ("NodeDataset",),
     "tdegnn.data.panel": ("Panel",),

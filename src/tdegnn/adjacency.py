@@ -78,17 +78,15 @@ def scaled_array(
 ) -> scipy.sparse.csr_array:
     """Return the matrix of `scaled_matrix` for SciPy, in float64. It is not kept."""
     matrix = _with_self_loops(graph) if self_loops else graph.received.tocsr()
-    scales = (
-        scipy.sparse.diags_array(_power(matrix.sum(axis=axis), exponent))
-        for axis, exponent in ((1, row_exponent), (0, column_exponent))
-    )
-    return (next(scales) @ matrix @ next(scales)).tocsr()
+    rows = scipy.sparse.diags_array(_power(graph.sums(matrix, 1), row_exponent))
+    columns = scipy.sparse.diags_array(_power(graph.sums(matrix, 0), column_exponent))
+    return (rows @ matrix @ columns).tocsr()
 
 
 def convolution_array(graph: Graph) -> scipy.sparse.csr_array:
     """Return P for SciPy, in float64. It is not kept."""
     looped = _with_self_loops(graph)
-    return _scale(looped, looped.sum(axis=1) ** -0.5)
+    return _scale(looped, graph.sums(looped, 1) ** -0.5)
 
 
 def pattern_of(graph: Graph, like: Tensor, *, self_loops: bool = False) -> SparseMatrix:

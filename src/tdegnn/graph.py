@@ -8,8 +8,9 @@ operators `P = D_r^-1/2 A' D_c^-1/2` and `L = I - P` are built once per graph an
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeGuard, get_args
 
 import numpy as np
 import scipy.sparse
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 State: TypeAlias = Float[Tensor, "*batch nodes channels"]
 Direction = Literal["out", "in", "both"]
+Axis = Literal[0, 1]
 EdgeEnds: TypeAlias = Int[np.ndarray, " edges"]
 EdgeWeights: TypeAlias = Float[np.ndarray, " edges"]
 
@@ -41,6 +43,18 @@ SCIPY_TYPES = [np.dtype(name) for name in ("?", "i1", "i2", "i4", "i8", "u1", "u
 # Bytes that a graph takes per node and per edge while it is made, measured.
 NODE_COST = 100
 EDGE_COST = 100
+
+
+class NeighborLists(NamedTuple):
+    """Neighbors of each node, one list after another.
+
+    Attributes:
+        starts: Where the list of each node starts in `nodes`, and where the last one ends.
+        nodes: The neighbors.
+    """
+
+    starts: Int[np.ndarray, " nodes_plus_one"]
+    nodes: Int[np.ndarray, " entries"]
 
 
 class Graph:
@@ -79,8 +93,13 @@ class Graph:
         self.is_weighted = edge_weight is not None
         weights = None if edge_weight is None else _check_weights(edge_weight, len(sources))
         self._adjacency = _assemble(sources, targets, weights, self.num_nodes, keep_self_loops=keep_self_loops)
+        self._start_keeping()
+
+    def _start_keeping(self) -> None:
+        """Prepare to keep what is made from the edges later. Called by every constructor."""
         self._matrices: dict[tuple[str, torch.device, torch.dtype], SparseMatrix | Tensor] = {}
         self._copied_messages: tuple[tuple[int, torch.device, torch.dtype], Tensor, Tensor] | None = None
+        self._received_sums: dict[tuple[Axis, Direction], Float[np.ndarray, " nodes"]] = {}
 
     @classmethod
     def from_scipy(
@@ -177,6 +196,11 @@ class Graph:
             and torch.equal(self.edge_weight, other.edge_weight)
         )
 
+    def arrays(self) -> Iterator[Shaped[np.ndarray, "..."]]:
+        """Yield the edges and their weights as arrays, for a checksum."""
+        yield self.edge_index.numpy()
+        yield self.edge_weight.numpy()
+
     @property
     def num_edges(self) -> int:
         """Number of edges, each direction counted, after merging duplicates."""
@@ -208,11 +232,51 @@ class Graph:
 
     @cached_property
     def _received_by_row(self) -> scipy.sparse.csr_array:
+        return self._assemble_received()
+
+    def _assemble_received(self) -> scipy.sparse.csr_array:
         if self.direction == "out":
             return self._adjacency
         # The transposed matrix is made once: `maximum` would make it again.
         turned = self._adjacency.T.tocsr()
         return turned if self.direction == "in" else self._adjacency.maximum(turned)
+
+    @property
+    def num_whole_nodes(self) -> int:
+        """Number of nodes of the graph that this one was cut from (`Subgraph`). Of a whole graph, its own."""
+        return self.num_nodes
+
+    def of_its_nodes(self, values: Shaped[Tensor, "whole ..."]) -> Shaped[Tensor, "nodes ..."]:
+        """Return the rows of this graph's nodes, given one row per node of the whole graph."""
+        return values
+
+    def sums(self, matrix: scipy.sparse.csr_array, axis: Axis) -> Float[np.ndarray, " nodes"]:
+        """Return the row sums (axis 1) or column sums (axis 0) of A', or of A' with self-loops.
+
+        A `Subgraph` returns those of the whole graph, so that a node has the same degree in all of them.
+        """
+        return np.asarray(matrix.sum(axis=axis))
+
+    def received_sums(self, axis: Axis, direction: Direction) -> Float[np.ndarray, " nodes"]:
+        """Return the row sums (axis 1) or column sums (axis 0) of A' along a direction. They are kept."""
+        if (axis, direction) not in self._received_sums:
+            received = (self if direction == self.direction else self.with_direction(direction))._received_by_row
+            for each in (0, 1):
+                self._received_sums[each, direction] = np.asarray(received.sum(axis=each))
+        return self._received_sums[axis, direction]
+
+    def rows_of(self, nodes: Int[np.ndarray, " some"]) -> scipy.sparse.csr_array:
+        """Return some rows of A."""
+        return self._adjacency[nodes]
+
+    @cached_property
+    def neighbor_lists(self) -> tuple[NeighborLists, ...]:
+        """The neighbors of each node, along the edges and against them, in one list or in two."""
+        if self.direction == "both":
+            matrices = [self._received_by_row]
+        else:
+            matrices = [self._adjacency] if self.is_symmetric else [self._adjacency, self._adjacency.T.tocsr()]
+        return tuple(NeighborLists(matrix.indptr, matrix.indices) for matrix in matrices)
 
     @cached_property
     def messages(self) -> tuple[Int[Tensor, "2 messages"], Float[Tensor, " messages"]]:
@@ -228,8 +292,8 @@ class Graph:
         A node that receives nothing, or that no node receives, has zeros: nothing is divided by 0.
         """
         received = self._received_by_row
-        row_scale = _inverse_square_root(received.sum(axis=1))
-        column_scale = _inverse_square_root(received.sum(axis=0))
+        row_scale = _inverse_square_root(self.sums(received, 1))
+        column_scale = _inverse_square_root(self.sums(received, 0))
         # Values are scaled where they are, because a product of sparse matrices takes several copies of them.
         values = np.repeat(row_scale, np.diff(received.indptr))
         values *= received.data
@@ -239,7 +303,7 @@ class Graph:
     @property
     def _relaxed(self) -> scipy.sparse.csr_array:
         """I - L: equal to P, but a node that receives nothing keeps its own state. It is not kept either."""
-        receives_nothing = self._received_by_row.sum(axis=1) == 0
+        receives_nothing = self.sums(self._received_by_row, 1) == 0
         if not receives_nothing.any():
             return self._normalized
         return (self._normalized + scipy.sparse.diags_array(receives_nothing.astype(float))).tocsr()
@@ -363,13 +427,13 @@ def _as_coordinates(adjacency: Any) -> scipy.sparse.coo_array:
         raise InputError(f"Expected a square adjacency matrix, got shape {given.shape}.")
     if given.dtype.kind not in "biuf":
         raise InputError(f"Expected edge weights to be real numbers, got {given.dtype}.")
-    _check_size(given.shape[0], int(given.nnz if is_sparse else np.count_nonzero(given)))
+    check_size(given.shape[0], int(given.nnz if is_sparse else np.count_nonzero(given)))
     if not is_sparse and given.dtype not in SCIPY_TYPES:
         given = given.astype(np.float64)
     return scipy.sparse.coo_array(given)
 
 
-def _check_size(num_nodes: int, num_edges: int) -> None:
+def check_size(num_nodes: int, num_edges: int) -> None:
     """Raise an `InputError` if a graph takes more memory than an input may take."""
     check_memory(num_nodes * NODE_COST + num_edges * EDGE_COST, f"a graph of {num_nodes:,} nodes")
 
@@ -402,7 +466,7 @@ def _check_num_nodes(num_nodes: int | None, sources: EdgeEnds, targets: EdgeEnds
     check_count(num_nodes=count)
     if largest >= count:
         raise InputError(f"Expected node indices between 0 and {count - 1}, got {largest} in edge_index.")
-    _check_size(int(count), len(sources))
+    check_size(int(count), len(sources))
     return int(count)
 
 

@@ -10,7 +10,9 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from tdegnn import Part, cli
+from tdegnn import Part, StoredGraph, cli
+from tdegnn.batches.registry import BATCHES
+from tdegnn.cli.batch_options import BatchesOption
 from tdegnn.cli.classify import (
     USUAL_OPERATOR,
     InputMapOption,
@@ -124,6 +126,7 @@ def test_the_names_of_parts_are_those_of_the_library():
     assert tuple(StateNormOption) == STATE_NORMS.names
     assert tuple(InputMapOption) == INPUT_MAPS.names
     assert tuple(SkipOption) == SKIPS.names
+    assert tuple(BatchesOption) == BATCHES.names
     assert tuple(OptimizerOption) == get_args(OptimizerName)
     assert tuple(SelectByOption) == get_args(SelectBy)
     assert tuple(NetworkOption) == get_args(NetworkName)
@@ -146,6 +149,7 @@ def test_other_parts_come_through(monkeypatch, run):
         "optimizer": "adamw",
         "select_by": "loss",
         "readout_dropout": 0.25,
+        "batches": "neighborhoods",
     }
     options = [word for name, value in said.items() for word in (f"--{name.replace('_', '-')}", value)]
     assert run("classify", "cora", *options, "--self-loops")[0] == 0
@@ -154,6 +158,28 @@ def test_other_parts_come_through(monkeypatch, run):
 
 def test_the_usual_operator_is_that_of_the_classifier():
     assert Part(USUAL_OPERATOR, batch_norm=True) == estimator.USUAL_OPERATOR
+
+
+def test_batches_have_settings(monkeypatch, run):
+    made = []
+
+    def stop(model, **_):
+        made.append(model.batches)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(NodeClassifier, "fit", stop)
+    monkeypatch.setattr(sys.modules["tdegnn.cli.classify"], "_load_benchmark", lambda *_: {"X": None, "notes": []})
+    options = ("--batches-set", "num_parts=8", "--batches-set", "halo=2")
+    assert run("classify", "cora", "--batches", "ranges", *options)[0] == 0
+    assert made == [Part("ranges", num_parts=8, halo=2)]
+    for wrong, complaint in {
+        options: "Expected --batches with --batches-set, got none. Add it.",
+        ("--batches", "ranges", "--batches-set", "parts=8"): "Expected settings of ranges among num_parts",
+        ("--batches", "ranges", "--batches-set", "8"): "Expected --batches-set NAME=VALUE",
+    }.items():
+        code, _, printed = run("classify", "cora", *wrong)
+        assert code == 2
+        assert complaint in printed
 
 
 @pytest.fixture
@@ -169,6 +195,26 @@ def files(tmp_path):
     edges = [(NAMES[node], NAMES[(node + 3) % NODES]) for node in range(NODES)]
     pd.DataFrame(edges, columns=["source", "target"]).to_csv(tmp_path / "edges.csv", index=False)
     return [part for name in ("features", "labels", "edges") for part in (f"--{name}", tmp_path / f"{name}.csv")]
+
+
+@pytest.mark.slow
+def test_features_and_edges_may_stay_in_files(run, tmp_path):
+    codes = np.arange(NODES) % 3
+    np.save(tmp_path / "x.npy", (np.eye(3)[codes] + 0.1).astype(np.float32))
+    StoredGraph.write(tmp_path / "graph", np.stack([np.arange(NODES), (np.arange(NODES) + 3) % NODES]), NODES)
+    pd.DataFrame({"node": np.arange(NODES), "label": KINDS[codes]}).to_csv(tmp_path / "labels.csv", index=False)
+    files = ["--features", tmp_path / "x.npy", "--edges", tmp_path / "graph" / "graph.json"]
+    options = ["--labels", tmp_path / "labels.csv", "--batches", "neighborhoods", "--out", tmp_path / "run"]
+    assert run("classify", *files, *options, *SMALL)[0] == 0
+    assert run("predict", tmp_path / "run", "--out", tmp_path / "p.csv", "--device", "cpu")[0] == 0
+    assert len(read_predictions(tmp_path / "p.csv")) == NODES
+    np.save(tmp_path / "y.npy", np.ones((4, 3), dtype=np.float32))
+    wrong = ["--features", tmp_path / "y.npy", *files[2:], *options[:-1], tmp_path / "other"]
+    code, _, complaint = run("classify", *wrong)
+    assert code == 2
+    assert "Expected a graph of 4 nodes" in complaint
+    np.save(tmp_path / "y.npy", np.ones(4))
+    assert "Expected one row of numbers per node in y.npy" in run("classify", *wrong)[2]
 
 
 def read_predictions(path):

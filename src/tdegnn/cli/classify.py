@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from tdegnn.cli.batch_options import BatchesChoice, BatchesSettings, batches_part
 from tdegnn.cli.log_options import LogTo, make_callbacks
 from tdegnn.cli.network_options import OptimizerOption, ReadoutOption, StateNormOption
 from tdegnn.cli.operator_options import OperatorSettings, operator_option, operator_part
@@ -177,6 +178,8 @@ class ClassifierOptions:
     baselines: Annotated[
         bool, typer.Option(help="Compare with answers from the features alone, and from the links alone.")
     ] = True
+    batches: BatchesChoice = None
+    batches_set: BatchesSettings = None
 
     def make(self, seed: int, device: DeviceOption, direction: DirectionOption | None) -> NodeClassifier:
         """Return a classifier with these settings, not trained yet.
@@ -218,6 +221,7 @@ class ClassifierOptions:
             num_steps=self.steps,
             patience=self.patience,
             baselines=self.baselines,
+            batches=batches_part(self.batches, self.batches_set) if self.batches or self.batches_set else None,
             seed=seed,
             device=device.value,
             direction=None if direction is None else direction.value,

@@ -54,13 +54,18 @@ def operator_part(name: str | None, settings: Sequence[str] | None, **usual: Any
     return part if part.settings else name
 
 
-def parse_settings(words: Sequence[str]) -> dict[str, Any]:
-    """Return settings, given as `NAME=VALUE`. A value is a number, true, false or null as in JSON; all else is text."""
+def parse_settings(words: Sequence[str], option: str = "--set") -> dict[str, Any]:
+    """Return settings, given as `NAME=VALUE`. A value is a number, true, false or null as in JSON; all else is text.
+
+    Args:
+        words: What was given.
+        option: The option that takes them, for messages.
+    """
     settings = {}
     for word in words:
         name, sign, text = word.partition("=")
         if not (sign and name.isidentifier()):
-            raise InputError(f"Expected --set NAME=VALUE, as in batch_norm=true, got {word!r}.")
+            raise InputError(f"Expected {option} NAME=VALUE, as in batch_norm=true, got {word!r}.")
         settings[name] = _parse_value(text)
     return settings
 

@@ -121,7 +121,7 @@ FeaturesFile = Annotated[
     Path | None,
     typer.Option(
         "--features",
-        help="CSV or Parquet: the node's name, then numbers; or npz with an array `features` (and `nodes`).",
+        help="CSV or Parquet: the node's name, then numbers; or npz with an array `features` (and `nodes`); or npy.",
         readable=False,
         callback=check_given,
     ),
@@ -130,7 +130,8 @@ EdgesFile = Annotated[
     Path | None,
     typer.Option(
         "--edges",
-        help="CSV or Parquet: source, target[, weight][, time]; or an adjacency matrix (CSV, npz, npy).",
+        help="CSV or Parquet: source, target[, weight][, time]; or an adjacency matrix (CSV, npz, npy); or, for "
+        "nodes, graph.json of a stored graph.",
         readable=False,
         callback=check_given,
     ),

@@ -24,12 +24,15 @@ class SpatialOperator(nn.Module, ABC):
             (`operators/past_diffusion.py`). A network for series adds them to the rate of an operator that does not.
         is_bound_to_nodes: Whether the operator keeps something for each node, such as an embedding: it works on graphs
             with the same nodes in the same order only, and takes their number as `num_nodes`.
+        reach: How many hops away the nodes are that decide the rate of a node, for predictions in blocks. If None, all
+            nodes decide it at once, and the operator cannot be used with batches. Default: 1.
         equation: The rate in one line of plain text, for `tdegnn zoo`.
         citation: Where it was published, for `tdegnn zoo`.
     """
 
     takes_past_features: ClassVar[bool] = False
     is_bound_to_nodes: ClassVar[bool] = False
+    reach: int | None = 1
     equation: ClassVar[str] = ""
     citation: ClassVar[str] = ""
 

@@ -8,6 +8,7 @@ points), so it is never left open.
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,6 +18,7 @@ import torch
 from jaxtyping import Bool, Float, Float32, Float64, Int64
 from torch import Tensor
 
+from tdegnn.data.mapped_features import MappedFeatures
 from tdegnn.errors import LARGEST_VALUE, InputError, find_too_large
 from tdegnn.graph import Direction, Graph
 from tdegnn.sparse_checks import check_sparse
@@ -26,7 +28,10 @@ if TYPE_CHECKING:
 
 
 Features: TypeAlias = (
-    scipy.sparse.csr_array | Float32[np.ndarray, "nodes features"] | Float64[np.ndarray, "nodes features"]
+    scipy.sparse.csr_array
+    | Float32[np.ndarray, "nodes features"]
+    | Float64[np.ndarray, "nodes features"]
+    | MappedFeatures
 )
 Masks: TypeAlias = Bool[np.ndarray, "splits nodes"]
 
@@ -40,7 +45,7 @@ class NodeDataset:
 
     Attributes:
         name: Name of the data in tables and plots.
-        features: One row per node, in float32 or float64: a SciPy CSR array or a NumPy array.
+        features: One row per node, in float32 or float64: a SciPy CSR array, a NumPy array, or features in a file.
         graph: The graph, with its direction.
         labels: The class of each node, from 0 on. -1 means unknown.
         training_masks: The nodes to train on, one row per split.
@@ -79,6 +84,13 @@ class NodeDataset:
         return int(self.labels.max(initial=-1)) + 1
 
     @property
+    def has_negative_features(self) -> bool:
+        """Whether any feature is negative."""
+        if isinstance(self.features, MappedFeatures):
+            return any(bool((chunk < 0).any()) for chunk in self.features.chunks())
+        return bool((self.features < 0).sum())
+
+    @property
     def num_splits(self) -> int:
         """Number of splits. 0 if the dataset has none."""
         return len(self.training_masks)
@@ -89,7 +101,9 @@ class NodeDataset:
 
     def with_normalized_features(self) -> NodeDataset:
         """Return the dataset with features that sum to one at each node. A node with zeros only keeps them."""
-        if (self.features < 0).sum():
+        if isinstance(self.features, MappedFeatures):
+            raise InputError("Expected features in memory, to scale their sums to one, got a file. Scale it before.")
+        if self.has_negative_features:
             raise InputError("Expected features that are not negative, to scale their sums to one, got negative ones.")
         sums = np.asarray(self.features.sum(axis=1, dtype=np.float64))
         scale = np.divide(1.0, sums, out=np.zeros_like(sums), where=sums > 0)
@@ -100,6 +114,8 @@ class NodeDataset:
 
         The features become sparse: most nodes receive from few others.
         """
+        if isinstance(self.features, MappedFeatures):
+            raise InputError("Expected features in memory, for adjacency features, got a file. Load it first.")
         joined = scipy.sparse.hstack([scipy.sparse.csr_array(self.features), self.graph.received])
         return replace(self, features=scipy.sparse.csr_array(joined))
 
@@ -113,7 +129,8 @@ class NodeDataset:
         PyG has no direction: its layers receive along the edges, `"in"`. See `Graph.messages` for the others.
         """
         data = self.graph.to_pyg()
-        data.x = torch.tensor(self.features if isinstance(self.features, np.ndarray) else self.features.toarray())
+        features = self.features[:] if isinstance(self.features, MappedFeatures) else self.features
+        data.x = torch.tensor(features if isinstance(features, np.ndarray) else features.toarray())
         data.y = torch.tensor(self.labels)
         if self.num_splits:
             for key, masks in zip(PYG_MASKS, self._masks, strict=True):
@@ -151,7 +168,7 @@ def _describe(value: Any) -> str:
 
 def _check_features(features: Any, num_nodes: int) -> None:
     is_sparse = isinstance(features, scipy.sparse.csr_array)
-    is_matrix = (is_sparse or isinstance(features, np.ndarray)) and features.ndim == 2
+    is_matrix = (is_sparse or isinstance(features, np.ndarray | MappedFeatures)) and features.ndim == 2
     if not is_matrix or features.dtype not in (np.float32, np.float64):
         raise InputError(
             "Expected features to be a SciPy csr_array or a NumPy array of float32 or float64 and shape "
@@ -162,15 +179,19 @@ def _check_features(features: Any, num_nodes: int) -> None:
         raise InputError(f"Expected features of {num_nodes} nodes, as in the graph, got {features.shape[0]} rows.")
     if is_sparse:
         check_sparse(features, "features")
-    entries = features.data if is_sparse else features
-    if not np.isfinite(entries).all():
-        raise InputError("Expected finite features, got some that are infinite or not a number.")
-    place = find_too_large(entries)
-    if place is not None:
-        where = "" if is_sparse else f" for node {place[0]}, feature {place[1]}"
-        raise InputError(
-            f"Expected features of at most {LARGEST_VALUE:g} in size, got {entries[place]:g}{where}. Use a larger unit."
-        )
+    num_before = 0
+    for entries in features.chunks() if isinstance(features, MappedFeatures) else (features,):
+        numbers: Any = entries.data if is_sparse else entries
+        if not np.isfinite(numbers).all():
+            raise InputError("Expected finite features, got some that are infinite or not a number.")
+        place = find_too_large(numbers)
+        if place is not None:
+            where = "" if is_sparse else f" for node {num_before + place[0]}, feature {place[1]}"
+            raise InputError(
+                f"Expected features of at most {LARGEST_VALUE:g} in size, got {numbers[place]:g}{where}. Use a larger "
+                "unit."
+            )
+        num_before += entries.shape[0]
 
 
 def _check_labels(labels: Any, num_nodes: int) -> None:
@@ -206,6 +227,15 @@ def as_real(numbers: Any) -> Any:
     # float32 holds integers of up to 16 bits. A network does not need more precision than float64.
     is_short = numbers.dtype.kind in "biuf" and np.result_type(numbers.dtype, np.float32) == np.float32
     return numbers.astype(np.float32 if is_short else np.float64, copy=False)
+
+
+def is_mapped(array: Any) -> bool:
+    """Return whether an array is a view of a file."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            return True
+        array = array.base
+    return isinstance(array, mmap.mmap)
 
 
 def _features_of_pyg(features: Tensor) -> Features:
@@ -253,6 +283,8 @@ class FeatureScaling:
     @staticmethod
     def of(features: Any) -> FeatureScaling | None:
         """Return the scaling of a matrix of features. None if it is sparse, or nearly so."""
+        if isinstance(features, MappedFeatures):
+            return _scaling_of_file(features)
         if not isinstance(features, np.ndarray) or (features == 0).mean() > MOST_ZEROS:
             return None
         numbers = features.astype(np.float64, copy=False)
@@ -261,8 +293,10 @@ class FeatureScaling:
         is_left = is_indicator | (spread <= 1e-12 * np.abs(center))
         return FeatureScaling(np.where(is_left, 0.0, center), np.where(is_left, 1.0, spread))
 
-    def apply(self, features: Any) -> Float64[np.ndarray, "nodes features"]:
-        """Return scaled features, in float64."""
+    def apply(self, features: Any) -> Any:
+        """Return scaled features, in float64. Those of a file stay there, and are scaled when they are read."""
+        if isinstance(features, MappedFeatures):
+            return MappedFeatures(features.numbers, self)
         dense = features.toarray() if scipy.sparse.issparse(features) else features
         return np.asarray((np.asarray(dense, dtype=np.float64) - self.center) / self.scale)
 
@@ -274,3 +308,28 @@ class FeatureScaling:
     def from_record(record: dict[str, list[float]] | None) -> FeatureScaling | None:
         """Return the scaling of a record of `to_record`."""
         return None if record is None else FeatureScaling(*(np.array(record[name]) for name in ("center", "scale")))
+
+
+def _scaling_of_file(features: MappedFeatures) -> FeatureScaling | None:
+    """Return the scaling of features in a file, from two passes over it."""
+    num_nodes, num_features = features.shape
+    first = np.asarray(features.numbers[0], dtype=np.float64)
+    sums, num_zeros = np.zeros(num_features), 0
+    # A feature with two values is an indicator: the first one, and the first other one.
+    others, is_indicator = np.full(num_features, np.nan), np.ones(num_features, dtype=bool)
+    for chunk in features.chunks():
+        sums += chunk.sum(axis=0, dtype=np.float64)
+        num_zeros += int((chunk == 0).sum())
+        is_other = chunk != first
+        is_new = np.isnan(others) & is_other.any(axis=0)
+        others[is_new] = chunk[is_other.argmax(axis=0), np.arange(num_features)][is_new]
+        is_indicator &= ~(is_other & (chunk != others)).any(axis=0)
+    if num_zeros > MOST_ZEROS * num_nodes * num_features:
+        return None
+    center = sums / num_nodes
+    squares = np.zeros(num_features)
+    for chunk in features.chunks():
+        squares += np.square(chunk - center).sum(axis=0)
+    spread = np.sqrt(squares / num_nodes)
+    is_left = is_indicator | (spread <= 1e-12 * np.abs(center))
+    return FeatureScaling(np.where(is_left, 0.0, center), np.where(is_left, 1.0, spread))

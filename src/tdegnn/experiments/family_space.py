@@ -43,7 +43,7 @@ def family_ranges() -> dict[str, Range]:
 
 def family_shapes(dataset: NodeDataset) -> dict[str, tuple[Any, ...]]:
     """Return the choices that determine the shape of a network."""
-    is_negative = bool((dataset.features < 0).sum())  # such features cannot be scaled to sum to one
+    is_negative = dataset.has_negative_features  # such features cannot be scaled to sum to one
     groups = [
         group
         for group, candidate in _groups().items()

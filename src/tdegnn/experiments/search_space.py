@@ -108,7 +108,7 @@ class SweepSettings:
             fixed.add("batch_norm")  # it is a setting of the operator
         if self.system != "TDE-GNN_A":
             fixed.add("coefficients")  # the other systems have one rule
-        if (dataset.features < 0).sum():
+        if dataset.has_negative_features:
             fixed.add("normalized_features")  # they cannot be scaled to sum to one
         return {name: choices for name, choices in SHAPES[self.space].items() if name not in fixed}
 

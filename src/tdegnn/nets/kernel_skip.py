@@ -161,12 +161,12 @@ class KernelRidgeSkip(NodeSkip):
 
     def forward(self, graph: Graph) -> Float[Tensor, "nodes outputs"]:
         """Return the scores of each node, scaled."""
-        if graph.num_nodes != len(self.scores):
+        if graph.num_whole_nodes != len(self.scores):
             raise InputError(
                 f"Expected the graph of the training, of {len(self.scores)} nodes, since a kernel ridge scores only "
-                f"these, got {graph.num_nodes} nodes."
+                f"these, got {graph.num_whole_nodes} nodes."
             )
-        return self.scale * self.scores
+        return self.scale * graph.of_its_nodes(self.scores)
 
     def extra_repr(self) -> str:
         """Return the settings shown by `repr`."""

@@ -191,7 +191,7 @@ class ComplexReadout(DroppingReadout):
         return _modulus(_complex_linear(self, joined))
 
 
-def _complex_linear(linear: nn.Linear, state: State) -> State:
+def _complex_linear(linear: nn.Linear, state: State) -> Float[Tensor, "*batch nodes mapped"]:
     """Return `Z W + b`. The first half of the outputs of `linear` is the real part of W and b."""
     real, imaginary = state.chunk(2, dim=-1)
     weight = linear.weight.mT

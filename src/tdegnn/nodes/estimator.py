@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
 from tdegnn.analysis.report import CoefficientReport, explain
+from tdegnn.batches.registry import BATCHES
 from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, System
 from tdegnn.data.nodes import FeatureScaling
 from tdegnn.errors import (
@@ -36,7 +37,7 @@ from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.nodes.baselines import Outputs
 from tdegnn.nodes.fitted import FittedNodes, NodeTrainer, OnLook, PreparedNodes, Question
 from tdegnn.nodes.inputs import NodeInput, align, as_node_input
-from tdegnn.nodes.settings import FAMILIES, NodeConfig, rule_of, upgrade_settings
+from tdegnn.nodes.settings import ESTIMATOR_FAMILIES, FAMILIES, NodeConfig, rule_of, upgrade_settings
 from tdegnn.nodes.usual_networks import (
     FEW_NODES,
     FEW_TRIAL_STEPS,
@@ -156,6 +157,12 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             kept. If any setting of the network is given, that is used instead. Or the name of one: `"diffusion"`;
             `"links"`, which is for graphs with a direction and predicts only the nodes of the training; `"deep"`. If
             None, the settings as they are.
+        batches: How to train on a part of the graph at a time: `Part("partitions", num_parts=32, parts_per_batch=4,
+            halo=1)`, parts with few edges between them, found by METIS, several per step, with all nodes that are up to
+            `halo` hops away; `Part("ranges", ...)`, the same with parts of consecutive nodes;
+            `Part("neighborhoods", batch_size=512, num_neighbors=10)`, training nodes with drawn neighbors; or a
+            `Batches`. Predictions are then computed in blocks, and validation is at most once per epoch. If None, each
+            step sees the whole graph. See `docs/large_graphs.md`.
     """
 
     system: System | None = None
@@ -197,6 +204,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     precision: Precision = "32-true"
     direction: Direction | None = None
     network: NetworkName | None = "auto"
+    batches: PartLike = None
 
     fitted_: FittedNodes = field(init=False)
     # An entry of what is learned before training, by which a run folder is known to be one of this class.
@@ -257,7 +265,9 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             with begin_run(run, config, resume=resume) as folder:
                 kept = {} if folder is None else folder.config
                 placement = choose_placement(self.device, self.precision)
-                trainer = NodeTrainer(prepared, placement, self.seed, self.validate_every, self.baselines, on_look)
+                trainer = NodeTrainer(
+                    prepared, placement, self.seed, self.validate_every, self.baselines, on_look, self.batches
+                )
                 network = ChosenNetwork.kept_in(kept) or self._choose_network(trainer)
                 config |= {} if network is None else network.to_config()
                 keep_decisions(folder, config)
@@ -290,6 +300,8 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         check_choice(get_args(SelectBy), select_by=self.select_by)
         if self.network is not None:
             check_choice(get_args(NetworkName), network=self.network)
+        if self.batches is not None:
+            BATCHES.check_settings(self.batches)
         check_count(minimum=0, seed=self.seed)
         check_truth(
             standardized_features=self.standardized_features,
@@ -413,6 +425,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         state_norm: PartLike = None,
         readout: PartLike = None,
         skip: PartLike = None,
+        batches: PartLike = None,
     ) -> Self:
         """Read an estimator that `save`, or `fit` with a run folder, wrote. `predict` needs the data again.
 
@@ -425,6 +438,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             state_norm: The class of the state norm, if it is your own.
             readout: The class of the readout, if it is your own.
             skip: The class of the skip, if it is your own.
+            batches: The class of the batches, if it is your own.
         """
         folder = RunFolder.open_finished(Path(path), kind=cls.__name__)
         own = {
@@ -435,6 +449,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             "state_norm": state_norm,
             "readout": readout,
             "skip": skip,
+            "batches": batches,
         }
         config = cls._check_config(folder)
         loaded = cls(**cls._settings_of(config["settings"], own))
@@ -523,12 +538,12 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
     def _settings(self) -> dict[str, Any]:
         """Return the settings in types that JSON supports."""
-        return parts_to_record(FAMILIES, self.get_params(deep=False))
+        return parts_to_record(ESTIMATOR_FAMILIES, self.get_params(deep=False))
 
     @classmethod
     def _settings_of(cls, record: Mapping[str, Any], own: Mapping[str, PartLike]) -> dict[str, Any]:
         """Return the settings that `_settings` of this or an earlier version gave."""
-        settings = parts_from_record(FAMILIES, upgrade_settings(record, RULE_OF_SYSTEM), own)
+        settings = parts_from_record(ESTIMATOR_FAMILIES, upgrade_settings(record, RULE_OF_SYSTEM), own)
         # An earlier version could say both.
         return settings | ({} if settings.get("coefficients") is None else {"system": None})
 

@@ -7,8 +7,9 @@ a prediction needs: settings that the user changes after `fit` do not change wha
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -18,19 +19,26 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
-from tdegnn.data.nodes import FeatureScaling, NodeDataset
+from tdegnn.batches.base import Batches
+from tdegnn.batches.registry import BATCHES
+from tdegnn.data.mapped_features import MappedFeatures
+from tdegnn.data.nodes import Features, FeatureScaling, NodeDataset
 from tdegnn.errors import LARGEST_SCALED, Argument, InputError, Message, TrainingError, find_too_large
 from tdegnn.files import finite_or_null
+from tdegnn.nets.in_blocks import check_has_blocks
 from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.nodes.baselines import BaselineTask, Measured, Outputs, measure_baselines, standard_error
+from tdegnn.nodes.batch_training import BatchTraining
+from tdegnn.nodes.block_run import run_network
 from tdegnn.nodes.inputs import NodeInput
 from tdegnn.nodes.settings import NodeConfig
 from tdegnn.nodes.usual_networks import WITHOUT_EDGES, Trial
-from tdegnn.parts import parts_must_fit
+from tdegnn.parts import PartLike, parts_must_fit
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import DeviceName, Placement, choose_placement, place, threads_for
 from tdegnn.training.loop import FitResult, Look, fit
 from tdegnn.training.network_choice import ChosenNetwork
+from tdegnn.training.node_rows import NodeRows
 from tdegnn.training.node_training import (
     ClassScore,
     NodeSubsets,
@@ -109,13 +117,19 @@ class PreparedNodes:
 
     def _checksum(self) -> str:
         """SHA-256 of everything that was given, except the names of classes."""
-        matrix, graph = scipy.sparse.csr_array(self.nodes.features), self.nodes.graph
-        arrays = [matrix.indptr, matrix.indices, matrix.data, graph.edge_index.numpy(), graph.edge_weight.numpy()]
-        arrays += [] if self.scaling is None else [self.scaling.center, self.scaling.scale]
+        arrays = [] if self.scaling is None else [self.scaling.center, self.scaling.scale]
         digest = hashlib.sha256()
-        for array in (*arrays, self.question.answers, *self.question.subsets):
+        for array in chain(
+            self._features(), self.nodes.graph.arrays(), arrays, [self.question.answers], self.question.subsets
+        ):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
+
+    def _features(self) -> Iterable[Shaped[np.ndarray, "..."]]:
+        if isinstance(self.nodes.features, MappedFeatures):
+            return self.nodes.features.chunks()
+        matrix = scipy.sparse.csr_array(self.nodes.features)
+        return [matrix.indptr, matrix.indices, matrix.data]
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,12 +244,16 @@ class FittedNodes:
         self._check_near(nodes.features)
         return nodes
 
-    def _check_near(self, features: scipy.sparse.csr_array | Float[np.ndarray, "nodes features"]) -> None:
+    def _check_near(self, features: Features) -> None:
         """Raise an `InputError` for features, scaled, that numbers of 32 bits cannot be computed with."""
-        entries: Any = features.data if scipy.sparse.issparse(features) else features
-        place = find_too_large(entries, LARGEST_SCALED)
-        if place is not None:
-            where = f" for node {place[0]}, feature {place[1]}" if len(place) == 2 else ""
+        num_before = 0
+        for rows in features.chunks() if isinstance(features, MappedFeatures) else (features,):
+            entries: Any = rows.data if scipy.sparse.issparse(rows) else rows
+            place = find_too_large(entries, LARGEST_SCALED)
+            if place is None:
+                num_before += rows.shape[0]
+                continue
+            where = f" for node {num_before + place[0]}, feature {place[1]}" if len(place) == 2 else ""
             units = "" if self.scaling is None else " standard deviations of those of the training"
             raise InputError(
                 f"Expected features within {LARGEST_SCALED:g}{units}, got {entries[place]:g}{where}. Correct it, or "
@@ -270,10 +288,9 @@ class FittedNodes:
         if nodes.num_nodes != num_nodes:
             self._check_may_be_others(num_nodes, nodes.num_nodes)
         placement = choose_placement(device, self.config["settings"]["precision"])
-        nodes = self.settings.prepare(nodes)
-        with torch.no_grad(), threads_for(nodes.num_nodes * self.settings.hidden_channels):
-            outputs = place(self.network, placement).eval()(as_input(nodes, placement), nodes.graph)
-        found = np.asarray(outputs.double().cpu().numpy())
+        place(self.network, placement).eval()
+        batches = self.config["settings"].get("batches")
+        found = _outputs_of(self.network, self.settings.prepare(nodes), placement, batches)
         if not np.isfinite(found).all():
             raise TrainingError(
                 "Expected numbers as outputs of the network, got some that are none. Predict other features, or train "
@@ -293,6 +310,7 @@ class NodeTrainer:
         validate_every: Steps between two validations.
         has_baselines: Whether the result is compared with baselines.
         on_look: Called with the result of each validation.
+        batches: How to train on a part of the graph at a time. If None, a step sees the whole graph.
     """
 
     prepared: PreparedNodes
@@ -301,6 +319,7 @@ class NodeTrainer:
     validate_every: int
     has_baselines: bool = True
     on_look: OnLook | None = None
+    batches: PartLike = None
 
     def start(self, settings: NodeConfig, num_starts: int = 1) -> TaskTraining:
         """Return a training before its first step. Raise an `InputError` if a part does not fit.
@@ -310,21 +329,25 @@ class NodeTrainer:
             num_starts: Number of networks with other first weights, as members of the training.
         """
         nodes, question = settings.prepare(self.prepared.nodes), self.prepared.question
-        inputs = as_input(nodes, self.placement), nodes.graph
         subsets = NodeSubsets(*(np.tile(mask, (num_starts, 1)) for mask in question.subsets))
         networks = [
             settings.build_network(nodes.num_features, question.num_outputs, self.seed + start, nodes.num_nodes)
             for start in range(num_starts)
         ]
-        training = TaskTraining(
-            show_training_nodes(networks, nodes, question.task, subsets),
-            [settings.descent] * num_starts,
-            inputs,
-            question.task,
-            subsets,
-            self.placement,
-            settings.select_by,
-        )
+        descents = [settings.descent] * num_starts
+        seen = show_training_nodes(networks, nodes, question.task, subsets)
+        shared = (question.task, subsets, self.placement, settings.select_by)
+        if self.batches is not None:
+            check_has_blocks(networks[0].operator)
+            made: Batches = BATCHES.make(self.batches, num_layers=settings.num_layers)
+            plan = made.plan(nodes.graph, np.flatnonzero(question.subsets[0]), self.seed)
+            rows = NodeRows(nodes.features, self.placement)
+            in_batches = BatchTraining(seen, descents, rows, nodes.graph, plan, *shared)
+            with parts_must_fit():
+                in_batches.try_first_batch()
+            return in_batches
+        inputs = as_input(nodes, self.placement), nodes.graph
+        training = TaskTraining(seen, descents, inputs, *shared)
         with parts_must_fit():
             training.members.evaluate(*inputs)
         return training
@@ -389,12 +412,13 @@ class NodeTrainer:
         network = training.members.network(best)
         assert isinstance(network, StationaryNetwork)
         measured = self._measure_baselines(network, settings) if self.has_baselines else Measured({}, ())
+        nodes = settings.prepare(self.prepared.nodes)
         fitted = FittedNodes(
             network,
             {name: tensor[best : best + 1].cpu() for name, tensor in training.best_weights().items()},
             settings,
             config,
-            _coefficients_of(network, settings.prepare(self.prepared.nodes), self.placement),
+            _coefficients_of(network, nodes, self.placement, self.batches),
             _history_of(history, best),
             {
                 "best_step": int(result.best_steps[best]),
@@ -421,6 +445,8 @@ class NodeTrainer:
         return fitted
 
     def _measure_baselines(self, network: StationaryNetwork, settings: NodeConfig) -> Measured:
+        if isinstance(self.prepared.nodes.features, MappedFeatures):
+            return Measured({}, ("The features are in a file, too large to compare with baselines in a few seconds.",))
         question, outputs = self.prepared.question, self._outputs(network, settings)
         # Without the features and edges that only the network gets.
         plain = replace(settings, adjacency_features=False, self_loops=False).prepare(self.prepared.nodes)
@@ -431,19 +457,21 @@ class NodeTrainer:
 
     def _outputs(self, network: nn.Module, settings: NodeConfig) -> Outputs:
         """Return the outputs of a network for all nodes."""
-        nodes = settings.prepare(self.prepared.nodes)
-        with torch.no_grad(), threads_for(nodes.num_nodes * settings.hidden_channels):
-            outputs = network(as_input(nodes, self.placement), nodes.graph).double().cpu().numpy()
-        return np.asarray(outputs)
+        assert isinstance(network, StationaryNetwork)
+        return _outputs_of(network, settings.prepare(self.prepared.nodes), self.placement, self.batches)
 
     def _run(
         self, training: TaskTraining, settings: NodeConfig, on_look: OnLook | None, folder: RunFolder | None
     ) -> FitResult:
+        validate_every = self.validate_every
+        if isinstance(training, BatchTraining):
+            # All nodes are validated: that takes as long as an epoch.
+            validate_every = max(validate_every, training.num_batches)
         with threads_for(self.prepared.nodes.num_nodes * settings.hidden_channels):
             return fit(
                 training,
                 num_steps=settings.num_steps,
-                validate_every=self.validate_every,
+                validate_every=validate_every,
                 patience=settings.patience,
                 on_look=on_look,
                 run=folder,
@@ -484,9 +512,22 @@ def _notes_of_end(result: FitResult, start: int, settings: NodeConfig) -> Iterat
         yield Message(text, Argument("num_steps", option="steps"), " for more steps.")
 
 
+def _outputs_of(network: StationaryNetwork, nodes: NodeDataset, placement: Placement, batches: PartLike) -> Outputs:
+    """Return the outputs of all nodes. A network that was trained in batches computes them in blocks."""
+    with torch.no_grad(), threads_for(nodes.num_nodes * network.hidden_channels):
+        if batches is None:
+            outputs = network(as_input(nodes, placement), nodes.graph)
+        else:
+            outputs = run_network(network, nodes, placement).outputs
+    return np.asarray(outputs.double().cpu().numpy())
+
+
 def _coefficients_of(
-    network: StationaryNetwork, nodes: NodeDataset, placement: Placement
+    network: StationaryNetwork, nodes: NodeDataset, placement: Placement, batches: PartLike
 ) -> Float[np.ndarray, "layers order"]:
     with torch.no_grad(), threads_for(nodes.num_nodes * network.hidden_channels):
-        coefficients = network.integrate(as_input(nodes, placement), nodes.graph).coefficients
+        if batches is None:
+            coefficients = network.integrate(as_input(nodes, placement), nodes.graph).coefficients
+        else:
+            coefficients = run_network(network, nodes, placement).integration.coefficients
     return np.asarray(coefficients.double().cpu().numpy())

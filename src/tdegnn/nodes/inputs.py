@@ -20,7 +20,8 @@ from sklearn.model_selection import train_test_split
 from torch import Tensor
 
 from tdegnn.data.graphs.edges import read_graph
-from tdegnn.data.nodes import PYG_MASKS, SUBSETS, NodeDataset, as_real
+from tdegnn.data.mapped_features import MappedFeatures
+from tdegnn.data.nodes import PYG_MASKS, SUBSETS, NodeDataset, as_real, is_mapped
 from tdegnn.errors import LARGEST_VALUE, InputError, find_too_large
 from tdegnn.graph import Direction, Graph, is_pyg_data
 from tdegnn.sparse_checks import check_sparse
@@ -72,7 +73,7 @@ def as_node_input(source: Any, graph: Any = None, direction: Direction | None = 
         return NodeInput(bare, source.labels, masks if source.num_splits else None)
     if is_pyg_data(source):
         return _from_pyg(source, graph, direction)
-    features = _as_features(source)
+    features = source if isinstance(source, MappedFeatures) else _as_features(source)
     if graph is None:
         raise InputError("Expected a graph with the features, got none. Pass graph=, for example an adjacency matrix.")
     index = source.index if isinstance(source, pd.DataFrame) else None
@@ -99,7 +100,14 @@ def encode_classes(labels: Any, num_nodes: int) -> tuple[Int64[np.ndarray, " nod
 
     None, NaN and the number -1 mean unknown. Classes are sorted if they can be, else kept in the order they come.
     """
-    values = _one_per_node(labels, num_nodes, "labels").tolist()
+    given = _one_per_node(labels, num_nodes, "labels")
+    if given.dtype.kind in "iu" and given.size and given.min() >= -1:
+        # The same as below, without an object per node.
+        numbered, codes = np.unique(given, return_inverse=True)
+        num_unknown = int(numbered[0] == -1)
+        if len(numbered) - num_unknown > 1:
+            return codes.astype(np.int64) - num_unknown, numbered[num_unknown:]
+    values = given.tolist()
     is_known = np.array([not _is_unknown(value) for value in values], dtype=bool)
     known = [value for value, is_kept in zip(values, is_known, strict=True) if is_kept]
     if any(isinstance(value, float) and not value.is_integer() for value in known):
@@ -206,8 +214,7 @@ def _from_pyg(data: Data, graph: Any, direction: Direction | None) -> NodeInput:
 
 
 def _as_graph(graph: Any, num_nodes: int, direction: Direction | None, index: pd.Index | None = None) -> Graph:
-    names = tuple(map(str, range(num_nodes) if index is None else index))
-    made = _make_graph(graph, names, direction or "both")
+    made = _make_graph(graph, range(num_nodes) if index is None else index, direction or "both")
     if made.num_nodes != num_nodes:
         raise InputError(
             f"Expected a graph of {num_nodes} nodes, one per row of the features, got {made.num_nodes}. For folds of "
@@ -216,11 +223,11 @@ def _as_graph(graph: Any, num_nodes: int, direction: Direction | None, index: pd
     return made if direction is None or made.direction == direction else made.with_direction(direction)
 
 
-def _make_graph(graph: Any, names: tuple[str, ...], direction: Direction) -> Graph:
+def _make_graph(graph: Any, names: pd.Index | range, direction: Direction) -> Graph:
     if isinstance(graph, Graph):
         return graph
     if isinstance(graph, networkx.Graph | pd.DataFrame):
-        return read_graph(graph, names, direction=direction)[0]
+        return read_graph(graph, tuple(map(str, names)), direction=direction)[0]
     if scipy.sparse.issparse(graph):
         return Graph.from_scipy(graph, direction)
     try:
@@ -249,7 +256,7 @@ def _as_features(source: Any) -> Any:
         raise InputError(f"Expected a NodeDataset, PyG data or a matrix of numbers, got {what}.") from error
     if features.ndim != 2 or 0 in features.shape:
         raise InputError(f"Expected features of shape (nodes, features), got {features.shape}. Reshape your data.")
-    return np.ascontiguousarray(features)
+    return MappedFeatures(features) if is_mapped(features) else np.ascontiguousarray(features)
 
 
 def _to_numpy(values: Any) -> Any:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from tdegnn.core.rules import RULE_OF_SYSTEM
 from tdegnn.graph import Direction
-from tdegnn.nodes.settings import FAMILIES, upgrade_settings
+from tdegnn.nodes.settings import ESTIMATOR_FAMILIES, upgrade_settings
 from tdegnn.runs.run_folder import CONFIG, SUMMARY, RunFolder
 from tdegnn.runs.schema import (
     Digest,
@@ -29,7 +29,7 @@ from tdegnn.runs.schema import (
 )
 
 # Settings that folders of any format may lack: they were added later. Each then has its default, or what was done.
-ADDED_SETTINGS = ("input_map", "state_norm", "readout", "skip", "readout_dropout", "self_loops", "optimizer")
+ADDED_SETTINGS = ("input_map", "state_norm", "readout", "skip", "readout_dropout", "self_loops", "optimizer", "batches")
 AS_IT_WAS: dict[str, Any] = {"select_by": "accuracy", "baselines": False, "network": None}
 Label = str | bool | int | float
 ClassWeights = None | Literal["balanced"] | list[Annotated[list[Label], Field(min_length=2, max_length=2)]]
@@ -125,7 +125,7 @@ def check_config(folder: RunFolder, kind: type[BaseEstimator], learned: str) -> 
         checked(_OldConfig, config, file)
         settings = kind()._settings() | AS_IT_WAS | upgrade_settings(settings, RULE_OF_SYSTEM)
     settings = {name: getattr(kind, name) for name in ADDED_SETTINGS} | AS_IT_WAS | settings
-    checked(config_schema(kind, tuple(FAMILIES), class_weight=ClassWeights), {"settings": settings}, file)
+    checked(config_schema(kind, tuple(ESTIMATOR_FAMILIES), class_weight=ClassWeights), {"settings": settings}, file)
     num_features, values = found.data.features, config["learned"]
     lengths = [
         ("learned", [values.get(name) for name in ("classes", "center", "scale") if name in values], found.num_outputs),
@@ -139,7 +139,7 @@ def check_config(folder: RunFolder, kind: type[BaseEstimator], learned: str) -> 
     check_chosen_order(found, settings, file)
     if found.chosen_network is not None:
         chosen = settings | found.chosen_network.settings
-        checked(config_schema(kind, tuple(FAMILIES), class_weight=ClassWeights), {"settings": chosen}, file)
+        checked(config_schema(kind, tuple(ESTIMATOR_FAMILIES), class_weight=ClassWeights), {"settings": chosen}, file)
     expected = [
         ("learned", learned in values, f"an entry {learned}", values),
         ("learned.classes", len(set(classes)) == len(classes), "distinct classes", classes),

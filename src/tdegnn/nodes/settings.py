@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from tdegnn.batches.registry import BATCHES
 from tdegnn.core.operator import SpatialOperator
 from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, System
 from tdegnn.data.nodes import NodeDataset
@@ -33,6 +34,8 @@ FAMILIES: dict[str, Family] = {
     "readout": READOUTS,
     "skip": SKIPS,
 }
+# The settings of an estimator that are parts: those of its network, and how it is trained.
+ESTIMATOR_FAMILIES = FAMILIES | {"batches": BATCHES}
 # Paper: the attention of TDE-GNN_A has no gate.
 PAPER_RULES: dict[System, str] = {**RULE_OF_SYSTEM, "TDE-GNN_A": "attention"}
 

@@ -26,6 +26,7 @@ class AloneOperator(SpatialOperator):
 
     equation: ClassVar[str] = "relu(F W_l + b_l)"
     citation: ClassVar[str] = "A perceptron per node, without edges"
+    reach = 0
 
     def __init__(self, channels: int, num_layers: int) -> None:
         super().__init__()

@@ -30,6 +30,8 @@ class ConvOperator(SpatialOperator):
             For a nonlinearity behind it, use `torch_geometric.nn.Sequential`.
     """
 
+    reach = 2  # some scale by the degrees of neighbors, which they count themselves
+
     def __init__(self, convs: nn.Module | Sequence[nn.Module]) -> None:
         super().__init__()
         if not isinstance(convs, nn.Module | Sequence):

@@ -62,6 +62,7 @@ class DirectedDiffusion(SpatialOperator):
         check_finite(row_exponent=row_exponent, column_exponent=column_exponent)
         check_choice(ACTIVATIONS, activation=activation)
         self.channels, self.num_layers, self.num_hops = channels, num_layers, num_hops
+        self.reach = num_hops
         self.row_exponent, self.column_exponent, self.activation = row_exponent, column_exponent, activation
         # W_self, W_out,1 ... W_out,K, W_in,1 ... W_in,K side by side: one product for all.
         num_terms = 1 + 2 * num_hops

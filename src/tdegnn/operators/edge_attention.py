@@ -43,6 +43,11 @@ class EdgeMixing(nn.Module, ABC):
     def reset_parameters(self) -> None:
         """Draw the weights anew, if there are any."""
 
+    @property
+    def is_local(self) -> bool:
+        """Whether what a node receives depends on its neighbors only."""
+        return True
+
     @abstractmethod
     def weigh(self, state: State, graph: Graph) -> EdgeWeights | None:
         """Return G for this state, one number per edge. None if it does not depend on the state."""
@@ -116,6 +121,11 @@ class AttentionMixing(EdgeMixing):
         for linear in (self.query_map, self.key_map):
             linear.reset_parameters()
             nn.init.constant_(linear.weight, FIRST_WEIGHT)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the weights of a row depend on that row only. Those of squareplus count from the largest of all."""
+        return self.normalization != "squareplus"
 
     def weigh(self, state: State, graph: Graph) -> EdgeWeights:
         """Return the attention of each node to those that it receives from, the mean of all heads."""

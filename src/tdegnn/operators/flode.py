@@ -56,6 +56,7 @@ class FlodeOperator(SpatialOperator):
 
     equation = "-i a U S^p V^T F W, U S V^T = D_r^-1/2 A' D_c^-1/2"
     citation = "Maskey, Paolino, Bacho, Kutyniok, 2023, A Fractional Graph Laplacian Approach to Oversmoothing"
+    reach = None  # singular vectors have a number for each node
 
     def __init__(
         self, channels: int, *, kind: Equation = "schroedinger", rank: int | None = None, self_loops: bool = False

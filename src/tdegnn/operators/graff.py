@@ -66,6 +66,7 @@ class GraffOperator(SpatialOperator):
             raise InputError(f"Expected activation to be 'relu' or None, got {activation!r}.")
         self.channels, self.mixing, self.activation = channels, mixing, activation
         self.own_terms, self.standardized = own_terms, standardized
+        self.reach = None if standardized else 1  # mean and variance are those over all nodes
         if own_terms:
             self.decay = nn.Parameter(torch.empty(channels))  # Om
             self.source = nn.Parameter(torch.empty(()))  # b

@@ -73,6 +73,7 @@ class GrandPlusPlusOperator(GrandOperator):
         check_finite(step_size=step_size)
         check_choice(("rate", "start"), source=source)
         self.num_nodes, self.source = num_nodes, source
+        self.reach = None  # the source is relative to the mean over all training nodes
         self.register_buffer("step_size", torch.tensor(step_size, dtype=torch.float64), persistent=False)
         self.register_buffer("is_training", torch.zeros(num_nodes))
 

@@ -71,6 +71,8 @@ class GreadOperator(MixingOperator):
         super().__init__(channels, mixing=mixing, self_loops=self_loops)
         check_choice(REACTIONS, reaction=reaction)
         self.reaction = reaction
+        if reaction == "bs" and self.reach is not None:
+            self.reach = 2  # G of what G returns
         # Each reaction is a system of its own in `tdegnn zoo`.
         self.equation = f"sg(a) (G F - F) + b ({REACTIONS[reaction].equation}), G = attention of F0"  # type: ignore[misc]
         self.citation = "Choi et al., 2023, GREAD: Graph Neural Reaction-Diffusion Networks"  # type: ignore[misc]

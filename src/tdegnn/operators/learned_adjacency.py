@@ -45,6 +45,7 @@ class LearnedAdjacencyOperator(SpatialOperator):
     """
 
     is_bound_to_nodes: ClassVar[bool] = True
+    reach = None
     equation: ClassVar[str] = "relu(F U_l + (G F) W_l + b_l), G = softmax(relu(E1 E2^T)), E learned"
     citation: ClassVar[str] = "Wu et al., 2019, Graph WaveNet for Deep Spatial-Temporal Graph Modeling"
 

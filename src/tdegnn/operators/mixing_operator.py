@@ -47,6 +47,7 @@ class MixingOperator(SpatialOperator):
         check_count(channels=channels)
         self.channels = channels
         self.mixing = make_mixing(mixing, channels, self_loops)
+        self.reach = 1 if self.mixing.is_local else None
         # sigmoid(0) = 1/2
         self.raw_rate = nn.Parameter(torch.zeros(()))
 

@@ -48,6 +48,7 @@ class PDEGCNOperator(SpatialOperator):
         "Eliasof, Haber, Treister, 2021, PDE-GCN: Novel Architectures for Graph Neural Networks Motivated by Partial "
         "Differential Equations"
     )
+    reach = 2  # the weight of an entry in the row of a neighbor depends on the degree of that neighbor
 
     def __init__(self, channels: int, num_layers: int) -> None:
         super().__init__()

@@ -28,11 +28,13 @@ class Backbone(nn.Module, ABC):
         equation: B(F) in one line of plain text, for `tdegnn zoo`.
         citation: Where it was published, for `tdegnn zoo`.
         is_bound_to_nodes: Whether weights belong to nodes, see `SpatialOperator`.
+        reach: How many hops away it looks, see `SpatialOperator`.
     """
 
     equation: ClassVar[str] = ""
     citation: ClassVar[str] = ""
     is_bound_to_nodes: ClassVar[bool] = False
+    reach: int | None = 1
 
     def reset_parameters(self) -> None:
         """Draw the weights of all modules inside anew. A backbone with parameters of its own draws them too."""
@@ -68,6 +70,7 @@ class RateOf(SpatialOperator):
             "equation": f"B(F) - F, B(F) = {layer}" if layer else "B(F) - F",
             "citation": self.backbone.citation,
             "is_bound_to_nodes": self.backbone.is_bound_to_nodes,
+            "reach": self.backbone.reach,
             "takes_past_features": getattr(self.backbone, "takes_past_features", False),
         }
         for name, value in inherited.items():

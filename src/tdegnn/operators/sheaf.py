@@ -49,6 +49,7 @@ class SheafDiffusion(SpatialOperator):
     """
 
     _least_channels: ClassVar[int] = 1
+    reach = 2  # N of a neighbor depends on all its edges
     citation = (
         "Bodnar, Di Giovanni, Chamberlain, Lio, Bronstein, 2022, Neural Sheaf Diffusion: A Topological Perspective on "
         "Heterophily and Oversmoothing in GNNs"

@@ -35,6 +35,8 @@ class TogetherOperator(SpatialOperator):
             if term.takes_past_features:
                 raise InputError(f"Expected terms that need no past features, got {type(term).__name__}.")
         self.terms = nn.ModuleList(terms)
+        reaches = [term.reach for term in terms]
+        self.reach = None if None in reaches else max(reach for reach in reaches if reach is not None)
         self.is_bound_to_nodes = any(term.is_bound_to_nodes for term in terms)  # type: ignore[misc] # by its terms
 
     def reset_parameters(self) -> None:

@@ -211,9 +211,16 @@ class Members:
 
     def network(self, member: int) -> nn.Module:
         """Return a network with the weights of one member."""
+        return self._network(member, self.weights, self.buffers)
+
+    def averaged_network(self, member: int) -> nn.Module:
+        """Return a network with the weights of one member that predictions are made with."""
+        return self._network(member, self.averaged_weights, self.averaged_buffers)
+
+    def _network(self, member: int, weights: Tensor, stacked_buffers: Mapping[str, Tensor]) -> nn.Module:
         chosen = copy.deepcopy(self._template)
-        state = {name: view[member] for name, view in self.parameters().items()}
-        buffers = {name: stacked[member] for name, stacked in self.buffers.items()}
+        state = {name: view[member] for name, view in self.parameters(weights).items()}
+        buffers = {name: stacked[member] for name, stacked in stacked_buffers.items()}
         with torch.no_grad():
             for name, tensor in [*chosen.named_parameters(), *chosen.named_buffers()]:
                 tensor.copy_((state | buffers)[name])

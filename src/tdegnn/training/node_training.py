@@ -16,9 +16,10 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
+from tdegnn.data.mapped_features import MappedFeatures
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import check_choice, check_count
 from tdegnn.graph import Direction, Graph
@@ -100,10 +101,24 @@ class NodeTask(ABC):
         """Return the task on another device, with its numbers in another type."""
 
     @abstractmethod
+    def at(self, nodes: Int[Tensor, " some"]) -> NodeTask:
+        """Return the task at some of the nodes."""
+
+    @abstractmethod
+    def sums(
+        self, outputs: Float[Tensor, "members nodes outputs"], mask: Bool[Tensor, "members nodes"]
+    ) -> Float[Tensor, " members"]:
+        """Return the sum of the losses of the nodes that count, of each member."""
+
+    @abstractmethod
+    def weights(self, mask: Bool[Tensor, "members nodes"]) -> Float[Tensor, " members"] | Int[Tensor, " members"]:
+        """Return how much these nodes count together, by which their sum is divided."""
+
     def losses(
         self, outputs: Float[Tensor, "members nodes outputs"], mask: Bool[Tensor, "members nodes"]
     ) -> Float[Tensor, " members"]:
-        """Return the loss of each member."""
+        """Return the loss of each member, a mean."""
+        return self.sums(outputs, mask) / self.weights(mask)
 
     @abstractmethod
     def scores(
@@ -140,14 +155,24 @@ class Classification(NodeTask):
         """Return one-hot classes."""
         return np.asarray(np.eye(num_outputs)[self._known.cpu().numpy()])
 
-    def losses(
+    def at(self, nodes: Int[Tensor, " some"]) -> Classification:
+        """Return the task at some of the nodes."""
+        return Classification(self._labels[nodes], self._class_weights, self._score)
+
+    def sums(
         self, outputs: Float[Tensor, "members nodes classes"], mask: Bool[Tensor, "members nodes"]
     ) -> Float[Tensor, " members"]:
-        """Return the mean cross-entropy, weighted by class if there are weights."""
+        """Return the sum of cross-entropies, weighted by class if there are weights."""
         labels = self._known[None, :, None].expand(len(outputs), -1, 1)
         likelihood = torch.log_softmax(outputs, dim=-1).gather(-1, labels)[..., 0]
-        counts = mask if self._class_weights is None else mask * self._class_weights[self._known]
-        return -(likelihood * counts).sum(dim=1) / counts.sum(dim=1)
+        return -(likelihood * self._counts(mask)).sum(dim=1)
+
+    def weights(self, mask: Bool[Tensor, "members nodes"]) -> Float[Tensor, " members"] | Int[Tensor, " members"]:
+        """Return the number of nodes, weighted by class if there are weights."""
+        return self._counts(mask).sum(dim=1)
+
+    def _counts(self, mask: Bool[Tensor, "members nodes"]) -> Shaped[Tensor, "members nodes"]:
+        return mask if self._class_weights is None else mask * self._class_weights[self._known]
 
     def scores(
         self, outputs: Float[Tensor, "members nodes classes"], mask: Bool[Tensor, "members nodes"]
@@ -201,12 +226,20 @@ class Regression(NodeTask):
         """Return the numbers."""
         return np.asarray(self._targets.double().cpu().numpy())
 
-    def losses(
+    def at(self, nodes: Int[Tensor, " some"]) -> Regression:
+        """Return the task at some of the nodes."""
+        return Regression(self._targets[nodes])
+
+    def sums(
         self, outputs: Float[Tensor, "members nodes targets"], mask: Bool[Tensor, "members nodes"]
     ) -> Float[Tensor, " members"]:
-        """Return the mean squared error."""
+        """Return the sum of squared errors, each the mean over the targets of a node."""
         errors = (outputs - self._targets).square().mean(dim=-1)
-        return (errors * mask).sum(dim=1) / mask.sum(dim=1)
+        return (errors * mask).sum(dim=1)
+
+    def weights(self, mask: Bool[Tensor, "members nodes"]) -> Int[Tensor, " members"]:
+        """Return the number of nodes."""
+        return mask.sum(dim=1)
 
     def scores(
         self, outputs: Float[Tensor, "members nodes targets"], mask: Bool[Tensor, "members nodes"]
@@ -242,7 +275,7 @@ class TaskTraining(MembersTraining):
         self,
         networks: Sequence[nn.Module],
         descents: Sequence[GroupedAdam],
-        inputs: tuple[SparseMatrix | Float[Tensor, "nodes features"], Graph],
+        inputs: tuple[SparseMatrix | Float[Tensor, "nodes features"], Graph] | tuple[()],
         task: NodeTask,
         subsets: NodeSubsets,
         placement: Placement | None = None,
@@ -269,9 +302,13 @@ class TaskTraining(MembersTraining):
         """Make one step for each active member."""
         self._step()
 
+    def measure(self) -> None:
+        """Measure the scores of all members."""
+        self._look()
+
     def validate(self) -> Float[Tensor, " members"]:
         """Return the scores on the validation nodes, or minus the losses. NaN if the outputs are not finite."""
-        self._look()
+        self.measure()
         chosen_by = self._negative_losses if self._select_by == "loss" else self._scores
         assert chosen_by is not None
         return chosen_by.clone()
@@ -295,8 +332,11 @@ class TaskTraining(MembersTraining):
     def _training_losses(self, outputs: Float[Tensor, "members nodes outputs"]) -> Float[Tensor, " members"]:
         return self._task.losses(outputs, self._training)
 
+    def _evaluate(self) -> Float[Tensor, "members nodes outputs"]:
+        return self.members.evaluate(*self._inputs)
+
     def _measure(self) -> None:
-        outputs = self.members.evaluate(*self._inputs)
+        outputs = self._evaluate()
         is_finite = outputs.isfinite().flatten(1).all(dim=1)
         self._scores.copy_(torch.where(is_finite, self._task.scores(outputs, self._validation), torch.nan))
         self._test_scores.copy_(self._task.scores(outputs, self._test))
@@ -378,11 +418,13 @@ def show_training_nodes(
 def as_seen(dataset: NodeDataset, task: NodeTask, mask: Bool[np.ndarray, " nodes"], num_outputs: int) -> TrainingNodes:
     """Return the nodes as a member sees them that is trained on those of the mask."""
     targets = np.where(mask[:, None], task.targets(num_outputs), 0.0)
-    return TrainingNodes(dataset.features, dataset.graph, targets, mask)
+    features = dataset.features[:] if isinstance(dataset.features, MappedFeatures) else dataset.features
+    return TrainingNodes(features, dataset.graph, targets, mask)
 
 
 def as_input(dataset: NodeDataset, placement: Placement) -> SparseMatrix | Float[Tensor, "nodes features"]:
     """Return features as networks take them, in the precision of the placement. Sparse ones stay sparse."""
-    if isinstance(dataset.features, np.ndarray):
-        return torch.as_tensor(dataset.features, dtype=placement.dtype, device=placement.device)
-    return SparseMatrix.from_scipy(dataset.features).to(placement.device, placement.dtype)
+    features = dataset.features[:] if isinstance(dataset.features, MappedFeatures) else dataset.features
+    if isinstance(features, np.ndarray):
+        return torch.as_tensor(features, dtype=placement.dtype, device=placement.device)
+    return SparseMatrix.from_scipy(features).to(placement.device, placement.dtype)

@@ -13,6 +13,7 @@ from tdegnn.cli.reproduce.defaults import defaults
 from tdegnn.cli.reproduce.direction import direction
 from tdegnn.cli.reproduce.hourly_counts import hourly_counts
 from tdegnn.cli.reproduce.known_orders import known_orders
+from tdegnn.cli.reproduce.mini_batches import mini_batches
 from tdegnn.cli.reproduce.operators import operators, rows
 from tdegnn.cli.reproduce.order_found import order_found
 from tdegnn.cli.reproduce.pendulum import pendulum
@@ -35,6 +36,7 @@ for command in (
     best,
     defaults,
     ten_graphs,
+    mini_batches,
     table2,
     series_rows,
     traffic,

@@ -17,6 +17,8 @@ import scipy.sparse
 
 from tdegnn.data.array_files import FORMAT, list_arrays, read_arrays, read_sparse
 from tdegnn.data.graphs.edges import read_graph
+from tdegnn.data.graphs.stored_graph import FACTS, StoredGraph
+from tdegnn.data.mapped_features import map_matrix
 from tdegnn.data.nodes import Features, as_real
 from tdegnn.data.tables.csv_files import CsvFormat, Kind, TableStart, check_file
 from tdegnn.data.tables.table import NODE_NAMES, PLAIN_CSV, Table, find_named, read_table
@@ -85,21 +87,39 @@ def read_node_tables(
 
     Args:
         features: CSV or Parquet: the node's name, then numbers. Or npz: an array `features` and perhaps `nodes`, or
-            a matrix saved by SciPy. Nodes without names are called 0, 1, ...
-        edges: Anything that `read_graph` takes.
+            a matrix saved by SciPy. Or npy: a matrix, which is mapped into memory. Nodes without names are called 0, 1,
+            ...
+        edges: Anything that `read_graph` takes, or `graph.json` in a folder that `StoredGraph.write` wrote.
         direction: Whose states a node receives, see `Graph`.
         csv_format: Separator, decimal sign and encoding of CSV files.
     """
     path = check_file(features)
-    is_npz = path.suffix == ".npz"
-    names, matrix, feature_names = (*_read_npz(path), None) if is_npz else _read_features(path, csv_format)
+    names, matrix, feature_names = _read_any_features(path, csv_format)
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise InputError(
             f"Expected each node once in {path.name}, got {repeated[0]!r} several times. Remove all but one."
         )
+    if Path(edges).name == FACTS:
+        return NodeTables(names, matrix, _open_graph(Path(edges).parent, len(names), direction), (), feature_names)
     graph, notes = read_graph(edges, names, direction=direction, csv_format=csv_format)
     return NodeTables(names, matrix, graph, notes, feature_names)
+
+
+def _read_any_features(path: Path, csv_format: CsvFormat) -> tuple[tuple[str, ...], Any, tuple[str, ...] | None]:
+    """Return the names of the nodes, their features, and the names of these if they have any."""
+    if path.suffix == ".npy":
+        matrix = map_matrix(path)
+        check_memory(len(matrix) * NAME_COST, path.name)
+        return tuple(map(str, range(len(matrix)))), matrix, None
+    return (*_read_npz(path), None) if path.suffix == ".npz" else _read_features(path, csv_format)
+
+
+def _open_graph(folder: Path, num_nodes: int, direction: Direction | None) -> Graph:
+    graph = StoredGraph(folder)
+    if graph.num_nodes != num_nodes:
+        raise InputError(f"Expected a graph of {num_nodes} nodes in {folder}, one per row, got {graph.num_nodes}.")
+    return graph if direction is None else graph.with_direction(direction)
 
 
 def read_labels(source: Path, names: Sequence[str], csv_format: CsvFormat = PLAIN_CSV) -> NodeLabels:

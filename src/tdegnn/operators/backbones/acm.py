@@ -159,8 +159,8 @@ class AcmPlusBackbone(AcmBackbone):
 
     def _parts(self, state: State, graph: Graph, layer: int) -> list[State]:
         """Return H_L, H_H, H_I and H_S."""
-        check_num_nodes(graph.num_nodes, self.num_nodes)
-        structure = torch.relu(received_matrix(graph, state) @ self.structure_weight[layer])
+        check_num_nodes(graph.num_whole_nodes, self.num_nodes)
+        structure = torch.relu(received_matrix(graph, state) @ graph.of_its_nodes(self.structure_weight[layer]))
         return [*super()._parts(state, graph, layer), structure.expand_as(state)]
 
 

@@ -1,0 +1,1 @@
+"""Batches of a graph: which nodes a step of a training sees."""

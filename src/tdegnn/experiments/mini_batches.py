@@ -1,0 +1,137 @@
+"""What batches cost in accuracy: one recipe, trained on the whole graph, by partitions and by neighborhoods.
+
+PubMed and Squirrel, ten splits each. All three see each training node once per epoch, for the same number of epochs.
+The step is chosen on validation, and scores are those of all nodes at once, whatever the batches of the training.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tdegnn.data.benchmarks.load import load_nodes
+from tdegnn.experiments.node_results import NODE_LINES, Cell
+from tdegnn.experiments.records import LineKind, append_lines, describe_environment, read_lines
+from tdegnn.nodes.classifier import NodeClassifier
+from tdegnn.nodes.settings import ESTIMATOR_FAMILIES
+from tdegnn.parts import Part, parts_to_record
+from tdegnn.training.devices import DeviceName, choose_placement
+
+DATASETS = ("pubmed", "squirrel")
+WHOLE, PARTITIONS, NEIGHBORHOODS = "whole graph", "partitions", "neighborhoods"
+NUM_BATCHES = 4
+# The settings of each way to train. Batches of neighborhoods have a quarter of the training nodes, too.
+BATCHES: dict[str, dict[str, Any]] = {
+    WHOLE: {},
+    PARTITIONS: {"num_parts": 64, "parts_per_batch": 64 // NUM_BATCHES, "halo": 1},
+    NEIGHBORHOODS: {"num_neighbors": 20},
+}
+NUM_EPOCHS = 400
+# The usual network of `NodeClassifier`, trained by AdamW: a decay inside the gradient of Adam is weaker the noisier the
+# gradient is, and with batches Squirrel is overfitted.
+RECIPE: dict[str, Any] = {
+    "network": "diffusion",
+    "optimizer": "adamw",
+    "embedding_weight_decay": 1.0,
+    "spatial_weight_decay": 1.0,
+    "averaging": 0.95,
+    "patience": None,
+    "baselines": False,
+    "validate_every": NUM_BATCHES,
+}
+BATCH_LINES = LineKind(
+    "mini-batches",
+    {**NODE_LINES.entries, "epochs": int, "seconds": float},
+    identity=("dataset", "system", "split", "seed", "epochs", "configuration"),
+)
+
+
+class Comparison(NamedTuple):
+    """A way to train on one dataset.
+
+    Attributes:
+        cell: Its accuracies.
+        seconds: Mean time of a training.
+        difference: How many points its mean is ahead of the whole graph, on the splits that both have.
+        is_within: Whether it is within one standard deviation (over the splits) of the whole graph.
+    """
+
+    cell: Cell
+    seconds: float
+    difference: float | None
+    is_within: bool | None
+
+
+def try_batches(
+    dataset_name: str, system: str, split: int, path: Path, device: DeviceName = "auto", num_epochs: int = NUM_EPOCHS
+) -> None:
+    """Fit a classifier to one split, unless `path` has its line, and add it.
+
+    Args:
+        dataset_name: The dataset.
+        system: How to train: a name of `BATCHES`.
+        split: Which of its splits.
+        path: The results file.
+        device: Where to compute.
+        num_epochs: How often each training node is seen.
+    """
+    nodes = load_nodes(dataset_name)
+    model = _make_model(system, int(nodes.training_masks[split].sum()), device, num_epochs)
+    # The device is no setting of the result.
+    configuration = parts_to_record(ESTIMATOR_FAMILIES, model.get_params(deep=False) | {"device": "auto"})
+    known = read_lines(path, BATCH_LINES, dataset=[dataset_name], split=[split], system=[system])
+    if any(line["configuration"] == configuration for line in known):
+        return
+    began = time.perf_counter()
+    model.fit(nodes, split=split)
+    summary = model.summary_
+    line = {
+        "dataset": dataset_name,
+        "system": system,
+        "split": split,
+        "seed": model.seed,
+        "validation_accuracy": summary["validation_score"],
+        "test_accuracy": summary["test_score"],
+        "best_step": summary["best_step"],
+        "epochs": num_epochs,
+        "seconds": time.perf_counter() - began,
+        "configuration": configuration,
+        **describe_environment(choose_placement(device).device),
+    }
+    append_lines(path, [line], BATCH_LINES)
+
+
+def _make_model(system: str, num_training: int, device: DeviceName, num_epochs: int) -> NodeClassifier:
+    settings = BATCHES[system]
+    if system == NEIGHBORHOODS:
+        settings = settings | {"batch_size": -(-num_training // NUM_BATCHES)}
+    batches = None if system == WHOLE else Part(system, **settings)
+    num_steps = num_epochs if batches is None else num_epochs * NUM_BATCHES
+    return NodeClassifier(**RECIPE, num_steps=num_steps, batches=batches, device=device)
+
+
+def compare_batches(lines: Sequence[Mapping[str, Any]], dataset_name: str) -> dict[str, Comparison]:
+    """Return the ways to train that have lines, by name.
+
+    Args:
+        lines: The lines of this experiment. If a split has several, the last one counts.
+        dataset_name: The dataset.
+    """
+    own = [line for line in lines if line["dataset"] == dataset_name]
+    found = {}
+    for system in BATCHES:
+        rows = [line for line in own if line["system"] == system]
+        if rows:
+            found[system] = Cell.from_lines(rows), sum(line["seconds"] for line in rows) / len(rows)
+    whole = found[WHOLE][0] if WHOLE in found else None
+    return {system: _compare(cell, seconds, whole) for system, (cell, seconds) in found.items()}
+
+
+def _compare(cell: Cell, seconds: float, whole: Cell | None) -> Comparison:
+    shared = set() if whole is None else set(cell.test_accuracies) & set(whole.test_accuracies)
+    if whole is None or not shared:
+        return Comparison(cell, seconds, None, None)
+    difference = sum(cell.test_accuracies[split] - whole.test_accuracies[split] for split in shared) / len(shared)
+    return Comparison(cell, seconds, difference, abs(difference) <= whole.deviation)

@@ -1,0 +1,61 @@
+"""A network in blocks returns what it returns on the whole graph, for every operator, rule, norm and readout."""
+
+import numpy as np
+import pytest
+import torch
+
+from tdegnn import InputError, Part
+from tdegnn.core.rules import COEFFICIENTS
+from tdegnn.nets.in_blocks import cut_into_blocks, run_in_blocks
+from tdegnn.nets.readouts import READOUTS
+from tdegnn.nodes.settings import NodeConfig
+from tests.test_subgraph import LOCAL, NODES, make_graph
+
+FEATURES = np.random.default_rng(3).random((NODES, 5))
+
+
+def check(**settings):
+    graph = make_graph("both", is_weighted=False)
+    config = NodeConfig(hidden_channels=8, num_layers=3, order=3, step_size=0.5, **settings)
+    network = config.build_network(5, 2, 0, NODES).double().eval()
+    features = torch.as_tensor(FEATURES)
+    blocks = cut_into_blocks(graph, 100)
+    assert len(blocks) > 3
+    found = run_in_blocks(network, lambda nodes: features[nodes], graph, blocks)
+    with torch.no_grad():
+        torch.testing.assert_close(found.outputs, network(features, graph), rtol=1e-9, atol=1e-9)
+        whole = network.integrate(features, graph)
+    torch.testing.assert_close(found.integration.coefficients, whole.coefficients, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("operator", LOCAL)
+def test_every_local_operator(operator):
+    check(operator=operator)
+
+
+@pytest.mark.parametrize("rule", COEFFICIENTS.names)
+def test_every_rule(rule):
+    check(coefficients=rule)
+
+
+@pytest.mark.parametrize("readout", READOUTS.names)
+def test_every_readout(readout):
+    check(readout=readout, state_norm="layer-norm", input_map="perceptron")
+
+
+def test_blocks_are_all_nodes_once():
+    graph = make_graph("in")
+    for size in (1, 30, 10**6):
+        blocks = cut_into_blocks(graph, size)
+        assert np.array_equal(np.concatenate(blocks), np.arange(NODES))
+    assert len(blocks) == 1
+
+
+@pytest.mark.parametrize(
+    "operator",
+    ["flode", "learned-adjacency", "grand++", "together", Part("graff", standardized=True),
+     Part("grand", mixing={"name": "attention", "settings": {"normalization": "squareplus"}})],
+)  # fmt: skip
+def test_operators_that_look_at_all_nodes_are_refused(operator):
+    with pytest.raises(InputError, match="which looks at all nodes at once. Train without batches"):
+        check(operator=operator)
