@@ -74,9 +74,6 @@ def fit(
             on_look=on_look,
             on_progress=on_progress,
         )
-        from tdegnn.training.processes import leave_processes
-
-        leave_processes()
     if not is_first:
         return
     if as_json:

@@ -8,6 +8,8 @@ of a search work without each other.
 
 from __future__ import annotations
 
+import atexit
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,6 +25,8 @@ from tdegnn.torchrun import Launch, read_launch
 
 # Seconds that a process waits for the others before it gives up. Writing a large checkpoint takes less.
 LONGEST_WAIT = 600.0
+# Seconds until the threads of a process have freed what they sent last.
+SECONDS_TO_LEAVE = 0.1
 
 Value = TypeVar("Value")
 _is_alone: ContextVar[bool] = ContextVar("is_alone", default=False)
@@ -122,12 +126,6 @@ def join_processes(longest_wait: float = LONGEST_WAIT) -> Processes:
     return Processes(distributed.get_rank(), distributed.get_world_size())
 
 
-def leave_processes() -> None:
-    """End the connections to other processes, after the last training."""
-    if distributed.is_available() and distributed.is_initialized():
-        distributed.destroy_process_group()
-
-
 @contextmanager
 def each_alone() -> Iterator[None]:
     """Train without other processes inside the `with` block, as workers of a search do: each has its own trainings."""
@@ -147,6 +145,15 @@ def _connect(launch: Launch, longest_wait: float) -> None:
         )
     except (RuntimeError, ValueError) as error:
         raise _lost(launch.size) from error
+    atexit.register(_leave)
+
+
+def _leave() -> None:
+    """End the connections before Python ends: the threads of gloo would crash it."""
+    if distributed.is_initialized():
+        # Such a thread may still have to free the tensor of the last message, and needs Python for that.
+        time.sleep(SECONDS_TO_LEAVE)
+        distributed.destroy_process_group()
 
 
 def _lost(size: int) -> TrainingError:
