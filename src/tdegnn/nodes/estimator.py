@@ -60,6 +60,7 @@ from tdegnn.training.members import GroupDescent, OptimizerName
 from tdegnn.training.network_choice import ChosenNetwork, given_settings, without_given
 from tdegnn.training.node_training import SelectBy
 from tdegnn.training.order_choice import AUTO, USUAL_ORDER, ChosenOrder, Order, order_by_score
+from tdegnn.training.processes import check_alone
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -240,6 +241,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             source: Where the data came from, stored in the settings of the run folder.
             on_look: Called with the result of each validation, also while networks or orders are tried.
         """
+        check_alone("a training on the whole graph")
         self.check_settings()
         prepared = self._prepare(X, y, graph, split, (train, validation, test))
         config = {

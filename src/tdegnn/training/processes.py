@@ -136,6 +136,18 @@ def each_alone() -> Iterator[None]:
         _is_alone.reset(before)
 
 
+def check_alone(what: str) -> None:
+    """Raise an `InputError` if several processes want to share what they cannot."""
+    if _is_alone.get() or not distributed.is_available():
+        return
+    size = distributed.get_world_size() if distributed.is_initialized() else read_launch().size
+    if size > 1:
+        raise InputError(
+            f"Expected one process for {what}, got {size}. Start one, or give each process its own training inside "
+            "`with each_alone():` of tdegnn.training.processes."
+        )
+
+
 def _connect(launch: Launch, longest_wait: float) -> None:
     # Processes that share a GPU cannot talk by NCCL.
     has_nccl = torch.cuda.device_count() >= launch.local_size and distributed.is_nccl_available()
