@@ -94,11 +94,11 @@ def test_processes_share_a_study_in_postgresql(database):
 @pytest.mark.slow
 @pytest.mark.parametrize("are_machines", [False, True], ids=["one machine", "four machines"])
 def test_of_four_workers_one_is_killed_and_no_trial_is_lost_or_counted_twice(database, are_machines):
-    num_trials, storage = 24, database.get_uri()
+    num_trials, storage = 16, database.get_uri()
     study = open_study(storage, "shared", "tiny", SweepSettings(num_splits=2, num_steps=3))
     machines = [f"machine {number}" if are_machines else "" for number in range(4)]
     workers = [start_worker(storage, num_trials, 2, machine, seconds=0.4) for machine in machines]
-    victim, taken = None, []
+    victim = None
     while victim is None:
         assert all(worker.poll() is None for worker in workers)
         time.sleep(0.05)
@@ -107,7 +107,8 @@ def test_of_four_workers_one_is_killed_and_no_trial_is_lost_or_counted_twice(dat
         is_in_the_middle = sum(t.state.is_finished() for t in trials) >= 4 and len(running) == len(workers)
         victim = next((worker for worker in workers if is_in_the_middle and worker.pid in running), None)
     os.kill(victim.pid, signal.SIGKILL)
-    assert victim.wait() == -signal.SIGKILL
+    victim.communicate()
+    assert victim.returncode == -signal.SIGKILL
     taken = [
         t.number for t in study.trials if t.state is TrialState.RUNNING and t.user_attrs["worker"][1] == victim.pid
     ]
