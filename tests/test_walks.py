@@ -15,8 +15,8 @@ GUIDE = (ROOT / "CONTRIBUTING.md").read_text()
 # parts, one says how parts drop, one writes the model card. The walk to a forecast crosses 24 more, since a default fit
 # does more: seven methods of intervals, of which one is chosen, six parts of a network (losses, schedules, norms,
 # readouts, skips, vectors of nodes), networks that are tried, a window search in bounded memory, progress, a time
-# budget, calendars, forecasts that are kept for a report, and the model card. Each is a file of its own. Both ask whether
-# there are other processes, in two files, and a forecast has a run folder that these share, in a third.
+# budget, calendars, forecasts that are kept for a report, and the model card. Each is a file of its own. Both walks
+# ask whether there are other processes, in two files, and a forecast has a run folder that these share, in a third.
 MOST = {"csv_to_forecast": 76, "graph_to_labels": 50, "one_layer": 5}
 CHANGES = (
     "operator",
