@@ -26,6 +26,7 @@ MODULES = (
     "large_panels",
     "node_training",
     "operators",
+    "processes",
     "recorded_step",
     "series_training",
 )

@@ -16,6 +16,7 @@ ALLOWED = {
     "files": {"errors"},
     "markup": {"files"},
     "not_fitted": {"errors"},
+    "torchrun": set(),
     "torch_internals": set(),
     "metrics": BASE,
     "sparse": BASE | {"torch_internals"},
@@ -40,7 +41,8 @@ ALLOWED = {
     "analysis": BASE,
     "data": BASE | {"graph", "subgraph", "sparse_checks"},
     "runs": BASE,
-    "training": BASE | {"torch_internals", "sparse", "graph", "subgraph", "training_nodes", "data", "runs", "analysis"},
+    "training": BASE
+    | {"torch_internals", "torchrun", "sparse", "graph", "subgraph", "training_nodes", "data", "runs", "analysis"},
 }
 PRODUCT = {*ALLOWED} - {"torch_internals"}
 ALLOWED |= {

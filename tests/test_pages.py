@@ -26,6 +26,9 @@ NOT_RUN = {
     "tdegnn backtest": "trains for half a minute or more; docs/backtests.md has a quick one in Python",
     "tdegnn fit examples/cases.csv --edges examples/borders.csv --operator": "trains for half a minute",
     "tdegnn fit sales.csv": "needs a table of your own",
+    "torchrun ": "starts processes; has tests of its own",
+    "createdb ": "needs a PostgreSQL server",
+    "createuser ": "needs a PostgreSQL server, and asks for a password",
 }
 WITH_CODE = [page for page in PAGES if any(block.language in ("python", "bash") for block in blocks_of(page))]
 COMMANDS = [

@@ -293,7 +293,10 @@ def test_other_settings_do_not_join_a_study(tmp_path):
     [
         ("http://somewhere", "a URL of sqlite, postgresql, mysql, got http://..."),
         ("sqlite:////nowhere/at/all.db", "a sqlite database that answers, got: .*unable to open database file"),
-        ("postgresql+nosuchdriver://me:secret@localhost/x", "Check the URL|Install one"),
+        ("postgresql+nosuchdriver://me@localhost/x", "Check the URL|Install one"),
+        ("postgresql://me:secret@localhost/x", "a URL without a password, .* Set PGPASSWORD, or .*PGSERVICEFILE"),
+        ("postgresql://me@localhost/x?passwor%64=secret", "a URL without a password"),
+        ("mysql://me:secret@localhost/x", "Keep it in an option file, mysql://USER@HOST/DATABASE.read_default_file"),
     ],
 )
 def test_a_wrong_storage_is_one_line(storage, message):

@@ -151,7 +151,7 @@ def test_secrets_in_urls_are_never_repeated(tmp_path):
 @pytest.mark.parametrize("storage", ["postgresql:/me:Geheim7@host", "postgresql://me:Geh@eim7@localhost:1/x"])
 def test_a_url_with_a_mistake_is_refused_and_makes_no_file(tmp_path, monkeypatch, storage):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="not repeated here because it may hold a password. Write special") as caught:
+    with pytest.raises(InputError, match="not repeated here because it may hold a password. Keep") as caught:
         open_study(storage, "tiny", "tiny", SETTINGS)
     assert "eim7" not in str(caught.value)
     assert not list(tmp_path.iterdir())

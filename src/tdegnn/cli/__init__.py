@@ -18,9 +18,13 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from tdegnn.torchrun import read_launch, takes_the_word
+
 if TYPE_CHECKING:
     import typer
 
+# Commands that processes of `torchrun` share: they train together, or work on one search.
+SHARED = ("fit", "sweep")
 # Removes an unfinished line of a progress bar, and shows the cursor that it hid.
 CLEAR_LINE = b"\r\x1b[2K\x1b[?25h"
 
@@ -38,9 +42,10 @@ def main(arguments: list[str] | None = None) -> None:
     stop = _Stop(words)
     if arguments is None:
         stop.handle_signals()
-    with _any_text_printed(), _notes_printed(is_quiet=not {"--quiet", "-q"}.isdisjoint(words)):
+    is_quiet = not {"--quiet", "-q"}.isdisjoint(words) or not read_launch().is_first
+    with _any_text_printed(), _notes_printed(is_quiet=is_quiet):
         code, message = _run(words)
-        if message:
+        if message and takes_the_word():
             _print_error(f"Error: {_on_one_line(message)}")
     stop.final_code = code
     sys.exit(code)
@@ -54,6 +59,7 @@ def _run(words: list[str]) -> tuple[int, str]:
     from tdegnn.errors import InputError, TdegnnError
 
     try:
+        _check_processes(words)
         code = app(args=words, prog_name="tdegnn", standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -77,6 +83,18 @@ def _run(words: list[str]) -> tuple[int, str]:
         code = 130
     # Typer catches KeyboardInterrupt too.
     return (code if isinstance(code, int) else 0), ("Interrupted." if code == 130 else "")
+
+
+def _check_processes(words: list[str]) -> None:
+    """Raise an `InputError` for a command that several processes cannot share."""
+    from tdegnn.errors import InputError
+
+    launch = read_launch()
+    if launch.are_several and words and words[0] not in SHARED and "--help" not in words:
+        raise InputError(
+            f"Expected one process for tdegnn {words[0]}, got {launch.size} of torchrun. Start it without torchrun, "
+            f"which is for {' and '.join(SHARED)}."
+        )
 
 
 def _describe_usage(error: typer.TyperException) -> str:
@@ -135,6 +153,8 @@ class _Stop:
                 happened = "Interrupted." if number == signal.SIGINT else "Terminated."
                 line = f"{happened} {self._advise()}".strip()
                 self._flush()
+                if not takes_the_word():
+                    return
                 # Not by a stream, which may be in the middle of a line.
                 os.write(2, (CLEAR_LINE if os.isatty(2) else b"") + f"{line}\n".encode(errors="backslashreplace"))
         except OSError:
@@ -158,7 +178,9 @@ class _Stop:
         words = self._words.copy()
         if "--resume" not in words:
             words.insert(words.index("--") if "--" in words else len(words), "--resume")
-        return " ".join(["tdegnn", *map(_quote, words)])
+        launch = read_launch()
+        by = ["torchrun", "--nproc-per-node", str(launch.local_size), "-m"] if launch.are_several else []
+        return " ".join([*by, "tdegnn", *map(_quote, words)])
 
     def _has_begun(self) -> bool:
         """Return whether there is something to continue with `--resume`."""

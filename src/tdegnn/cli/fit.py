@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,7 @@ from tdegnn.cli.output import (
     vector,
 )
 from tdegnn.cli.series import NodeFeaturesFile, SeriesFile, TableOptions, read_features, read_series
+from tdegnn.torchrun import read_launch
 
 if TYPE_CHECKING:
     from tdegnn.forecasting.forecaster import Forecaster
@@ -47,11 +49,17 @@ def fit(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Learn to forecast series on a graph: your own tables, or a benchmark. Then run `tdegnn predict`."""
+    """Learn to forecast series on a graph: your own tables, or a benchmark. Then run `tdegnn predict`.
+
+    Several processes train together: torchrun --nproc-per-node 2 -m tdegnn fit TABLE ...
+    """
     settings.check(tables.given | {"node_features": node_features})
     from tdegnn.runs.run_folder import reserved_folder
 
-    with progress_stages(is_quiet=quiet or as_json) as show, reserved_folder(out, resume=resume):
+    is_first = read_launch().is_first
+    # Of several processes, the first one writes.
+    reserved = reserved_folder(out, resume=resume) if is_first else nullcontext()
+    with progress_stages(is_quiet=quiet or as_json or not is_first) as show, reserved:
         show("reading tables", 0, None)
         # Read tables first: importing the forecaster takes seconds.
         panel = read_series(series, tables)
@@ -70,6 +78,8 @@ def fit(
             on_progress=on_progress,
             callbacks=callbacks,
         )
+    if not is_first:
+        return
     if as_json:
         print_json(_facts(model, out))
         return

@@ -31,7 +31,8 @@ class SearchOptions:
     storage: Annotated[
         str | None,
         typer.Option(
-            help="Where the study is stored: a file, or postgresql://... or sqlite://...",
+            help="Where the study is stored: a file, or postgresql://USER@HOST/DATABASE or sqlite:///FILE. A password "
+            "comes from PGPASSWORD, PGPASSFILE or PGSERVICEFILE, not from the URL.",
             show_default=f"{FOLDER}/STUDY.journal",
         ),
     ] = None
@@ -39,6 +40,13 @@ class SearchOptions:
     finalists: Annotated[
         int, typer.Option(help="Number of best trials that are trained on all splits, or in full.", min=1)
     ] = 4
+    wait: Annotated[
+        bool,
+        typer.Option(
+            "--wait",
+            help="Stay until the trials of other processes are finished, and take over those of a process that ends.",
+        ),
+    ] = False
     recipe: Annotated[
         Path | None, typer.Option(help="File for the best settings.", show_default=f"{FOLDER}/STUDY.toml")
     ] = None

@@ -74,7 +74,7 @@ def sweep(
     """Search settings by validation: on your own series, or on a benchmark. Run it again to continue.
 
     The last fifth of the series chooses nothing: on it the best settings, the default ones and naive forecasts are
-    measured. Processes may share a study.
+    measured. Processes may share a study, on one machine or, with --storage postgresql://..., on several.
     """
     from tdegnn.data.benchmarks.catalogue import CATALOGUE
 

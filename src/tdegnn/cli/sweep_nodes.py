@@ -13,6 +13,7 @@ from tdegnn.cli.operator_options import operator_part
 from tdegnn.cli.options import DeviceOption
 from tdegnn.cli.output import number, print_json, print_table, progress_bar
 from tdegnn.cli.searched_options import SearchedOptions, SearchOptions, not_finished
+from tdegnn.torchrun import read_launch
 
 if TYPE_CHECKING:
     from tdegnn.experiments.sweep import SweepResult
@@ -45,7 +46,9 @@ def sweep_nodes(
     from tdegnn.experiments.studies import count_finished, open_study
     from tdegnn.experiments.sweep import run_sweep
     from tdegnn.training.devices import choose_placement
+    from tdegnn.training.processes import each_alone
 
+    is_first = read_launch().is_first
     part = operator_part(settings.operator, settings.operator_setting)
     name = search.name_of(dataset, settings)
     searched = SweepSettings(operator=part, **others)
@@ -53,8 +56,9 @@ def sweep_nodes(
     nodes = load_nodes(dataset)
     searched.check_splits(nodes)
     with (
+        each_alone(),
         closing(open_study(search.place_of(name), name, dataset, searched)) as opened,
-        progress_bar(search.trials, f"sweep of {dataset}", is_quiet=is_quiet or as_json) as tick,
+        progress_bar(search.trials, f"sweep of {dataset}", is_quiet=is_quiet or as_json or not is_first) as tick,
     ):
         for _ in range(min(count_finished(opened), search.trials)):
             tick()
@@ -65,9 +69,12 @@ def sweep_nodes(
             num_trials=search.trials,
             batch_size=search.batch,
             num_finalists=search.finalists,
+            is_waiting=search.wait,
             placement=placement,
             on_trial=tick,
         )
+    if not (result.finalists or is_first):  # another process of torchrun says so
+        return
     written = None
     if result.finalists:
         written = search.recipe_of(name)

@@ -14,6 +14,7 @@ from tdegnn.cli.options import DeviceOption
 from tdegnn.cli.output import OURS, number, print_json, print_notes, print_table, progress_stages, share
 from tdegnn.cli.searched_options import SearchedOptions, SearchOptions, as_options, not_finished, words_of
 from tdegnn.cli.series import TableOptions, read_features, read_series
+from tdegnn.torchrun import read_launch
 
 if TYPE_CHECKING:
     from tdegnn.experiments.forecaster_sweep import SeriesFinalist, SeriesSweepResult, SeriesTest
@@ -55,7 +56,8 @@ def sweep_series(
         is_quiet: Whether to print only the verdict.
         as_json: Whether to print the result as JSON.
     """
-    with progress_stages(is_quiet=is_quiet or as_json) as show:
+    is_first = read_launch().is_first
+    with progress_stages(is_quiet=is_quiet or as_json or not is_first) as show:
         show("reading tables", 0, None)
         panel = read_series(series, tables)
         show("starting", 0, None)
@@ -63,13 +65,14 @@ def sweep_series(
         from tdegnn.experiments.forecaster_sweep import run_forecaster_sweep
         from tdegnn.experiments.recipe_files import write_sections
         from tdegnn.experiments.studies import open_study
+        from tdegnn.training.processes import each_alone
 
         features = read_features(node_features, panel, tables)
         steps = {} if settings.steps is None else {"num_steps": settings.steps}
         searched = ForecasterSweepSettings(settings.arguments(), seed=seed, **steps)
         name = search.name_of(series.stem, settings)
         data = describe_series(panel, features)
-        with closing(open_study(search.place_of(name), name, data, searched)) as opened:
+        with each_alone(), closing(open_study(search.place_of(name), name, data, searched)) as opened:
             result = run_forecaster_sweep(
                 panel,
                 opened,
@@ -78,9 +81,12 @@ def sweep_series(
                 num_trials=search.trials,
                 batch_size=search.batch,
                 num_finalists=search.finalists,
+                is_waiting=search.wait,
                 device=device.value,
                 on_progress=lambda progress: show(*progress),
             )
+    if not (result.finalists or is_first):  # another process of torchrun says so
+        return
     written, command = None, None
     if result.finalists:
         best = result.finalists[0]

@@ -1,13 +1,15 @@
 """A study in a database: SQLite, PostgreSQL or MySQL, through Optuna and SQLAlchemy.
 
-A URL may hold a password. It is checked before SQLAlchemy reads it, and messages repeat nothing of it: neither our
-own nor those of drivers.
+Passwords come from the environment or from files of the database's own (`PASSWORDS`), not from a URL: commands are seen
+in lists of processes, and kept by shells. A URL is checked before SQLAlchemy reads it, and messages repeat nothing of
+it, neither our own nor those of drivers: it may hold a password by mistake.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +29,14 @@ LOCKS = {
     "postgresql": "SELECT pg_advisory_xact_lock(7377638116217265)",
     "mysql": f"SELECT GET_LOCK('tdegnn sweep', {LONGEST_WAIT})",
 }
+# Statements that return the time of a server, in seconds.
+CLOCKS = {"postgresql": "SELECT EXTRACT(EPOCH FROM clock_timestamp())", "mysql": "SELECT UNIX_TIMESTAMP(NOW(6))"}
+# Where the drivers find a password.
+PASSWORDS = {
+    "postgresql": "Set PGPASSWORD, or keep it in ~/.pgpass (PGPASSFILE) or in a service file (PGSERVICEFILE, with "
+    "postgresql:///?service=NAME).",
+    "mysql": "Keep it in an option file, mysql://USER@HOST/DATABASE?read_default_file=FILE.",
+}
 
 _DRIVER = r"(?:\+[a-z0-9_]{1,30})?"
 # A letter of a name or password. Those that separate the parts of a URL are written as % and two digits.
@@ -45,6 +55,7 @@ _URL_WITH_A_MISTAKE = re.compile(
     r"|.*:.*@|.*(?:password|passwd|pwd)\s*=|.*://",
     re.DOTALL | re.IGNORECASE,
 )
+_PASSWORD_IN_QUERY = re.compile(r"(?:^|&)(?:password|passwd|pwd|sslpassword)=", re.IGNORECASE)
 _DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
 
 
@@ -58,8 +69,14 @@ def is_database(storage: str) -> bool:
     if separator and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]{0,30}", scheme):
         if scheme.split("+")[0] not in DATABASES:
             raise InputError(f"Expected storage to be a file or a URL of {', '.join(DATABASES)}, got {scheme}://...")
-        if not _SERVER.fullmatch(storage) and not _SQLITE.fullmatch(storage):
+        server = _SERVER.fullmatch(storage)
+        if not server and not _SQLITE.fullmatch(storage):
             raise _mistake()
+        if server and (server["password"] or _PASSWORD_IN_QUERY.search(unquote_plus(server["query"] or ""))):
+            raise InputError(
+                "Expected storage to be a URL without a password, which others could read in the list of processes, "
+                f"got one with a password. {PASSWORDS[scheme.split('+')[0]]}"
+            )
         return True
     # `C:/` is a drive of Windows, and no part of a URL.
     if _URL_WITH_A_MISTAKE.match(_DRIVE.sub("", storage, count=1)):
@@ -69,9 +86,9 @@ def is_database(storage: str) -> bool:
 
 def _mistake() -> InputError:
     return InputError(
-        "Expected storage to be a file or a URL such as postgresql://USER:PASSWORD@HOST/DATABASE or "
-        "sqlite:///FILE, got something else, which is not repeated here because it may hold a password. Write special "
-        "characters in a password as % and their code: %40 for @, %3A for :, %2F for /, %25 for %."
+        "Expected storage to be a file or a URL such as postgresql://USER@HOST/DATABASE or sqlite:///FILE, got "
+        "something else, which is not repeated here because it may hold a password. Keep the password out of it: "
+        f"{PASSWORDS['postgresql']}"
     )
 
 
@@ -132,6 +149,15 @@ class StudyDatabase:
         with locked(file):
             yield
 
+    def now(self) -> float:
+        """Return the time in seconds, on the clock of the server: those of several machines may differ."""
+        from sqlalchemy import text
+
+        if self._kind not in CLOCKS:
+            return time.time()
+        with self._engine.connect() as connection:
+            return float(connection.execute(text(CLOCKS[self._kind])).scalar_one())
+
     @contextmanager
     def explained(self) -> Iterator[None]:
         """Turn errors of the storage into an `InputError`."""
@@ -155,7 +181,8 @@ class StudyDatabase:
         )
 
     def _secrets(self) -> set[str]:
-        """Return the words of the URL of a server. Whoever forgets to escape an @ has secrets in all of them."""
+        """Return the words of the URL of a server, any of which may be a secret by mistake, and the password."""
         found = _SERVER.fullmatch(self._url)
         words = {word for part in found.groups() if part for word in re.split("[&=/]", part)} if found else set()
+        words.add(os.environ.get("PGPASSWORD", ""))
         return {read for word in words for read in (word, unquote(word), unquote_plus(word)) if len(read) > 2}

@@ -105,6 +105,7 @@ def run_forecaster_sweep(
     num_trials: int = 64,
     batch_size: int = 16,
     num_finalists: int = 4,
+    is_waiting: bool = False,
     device: DeviceName = "auto",
     try_out: TryOut = _try_out,
     on_progress: OnProgress = ignore,
@@ -119,6 +120,8 @@ def run_forecaster_sweep(
         num_trials: Number of trials of the study, including those of earlier runs and other processes.
         batch_size: Number of trials of which the better half is trained to the end.
         num_finalists: Number of trials that are then trained in full.
+        is_waiting: Whether to stay until the trials of other processes are finished, and to take over those of a
+            process that ends before. Default: False.
         device: Where to compute.
         try_out: Trains a forecaster. Tests pass a replacement.
         on_progress: Called after each trial, and at each later training.
@@ -134,7 +137,7 @@ def run_forecaster_sweep(
 
     on_progress(Progress("trials", num_done, num_trials))
     with study.explained():
-        run_trials(study, judge, num_trials, batch_size, on_trial)
+        run_trials(study, judge, num_trials, batch_size, on_trial, is_waiting=is_waiting)
         num_finished, num_running = count_finished(study), count_running(study)
         if num_running:
             return SeriesSweepResult(num_finished, num_running, [], None)

@@ -8,6 +8,7 @@ the study is lost. Journals that Optuna's own `JournalFileBackend` wrote can be 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -54,6 +55,10 @@ class StudyFile:
         """Keep other processes from taking trials. They can still read and append."""
         # Not the lock of the file itself, which every appended line takes.
         return locked(self._path.with_name(f"trials-{self._path.name}"))
+
+    def now(self) -> float:
+        """Return the time in seconds, on the clock of this machine."""
+        return time.time()
 
     def explained(self) -> AbstractContextManager[None]:
         """Turn errors of the storage into an `InputError`. Here `_JournalLines` does."""

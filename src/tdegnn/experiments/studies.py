@@ -28,6 +28,9 @@ class Place(Protocol):
     def lock(self) -> AbstractContextManager[None]:
         """Keep other processes from taking trials."""
 
+    def now(self) -> float:
+        """Return the time in seconds, on a clock that all processes of the study share as far as possible."""
+
     def explained(self) -> AbstractContextManager[None]:
         """Turn errors of the storage into an `InputError`."""
 
@@ -57,9 +60,18 @@ class StoredStudy(optuna.Study):  # type: ignore[misc]
         """Keep other processes from taking trials."""
         return self._place.lock()
 
+    def now(self) -> float:
+        """Return the time in seconds, on the clock of the storage."""
+        return self._place.now()
+
     def explained(self) -> AbstractContextManager[None]:
         """Turn errors of the storage into an `InputError`."""
         return self._place.explained()
+
+    def leave_thread(self) -> None:
+        """Close the connection of a thread that ends."""
+        if isinstance(self._opened, RDBStorage):
+            self._opened.remove_session()
 
     def close(self) -> None:
         """Close the connections to a database."""

@@ -100,6 +100,7 @@ def run_sweep(
     num_trials: int = 64,
     batch_size: int = 16,
     num_finalists: int = 4,
+    is_waiting: bool = False,
     placement: Placement | None = None,
     train: Train = train_together,
     on_trial: Callable[[], None] = lambda: None,
@@ -114,6 +115,8 @@ def run_sweep(
         num_trials: Number of trials of the study, including those of earlier runs and other processes.
         batch_size: Number of trials that are trained together, each on all splits of the sweep.
         num_finalists: Number of trials that are then trained on all splits of the dataset.
+        is_waiting: Whether to stay until the trials of other processes are finished, and to take over those of a
+            process that ends before. Default: False.
         placement: Where to compute. Default: on the CPU.
         train: Trains the configurations. Tests pass a replacement.
         on_trial: Called after each trial, for a progress bar.
@@ -122,7 +125,7 @@ def run_sweep(
     settings.check_splits(dataset)
     judge = _Judge(dataset, settings, placement, train)
     with study.explained():
-        run_trials(study, judge, num_trials, batch_size, on_trial)
+        run_trials(study, judge, num_trials, batch_size, on_trial, is_waiting=is_waiting)
         num_finished, num_running = count_finished(study), count_running(study)
         finalists = [] if num_running else _train_finalists(study, judge, num_finalists)
     return SweepResult(num_finished, num_running, finalists)

@@ -11,6 +11,7 @@ settings of a trial depend on its number and on the finished trials, and an inte
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -25,9 +26,12 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from tdegnn.errors import TdegnnError, TrainingError
-from tdegnn.experiments.batches import ask_next, give_back, take_over
+from tdegnn.experiments.batches import Heartbeat, ask_next, give_back, take_over
 from tdegnn.experiments.drawn_configs import Range
-from tdegnn.experiments.studies import FINISHED, StoredStudy
+from tdegnn.experiments.studies import FINISHED, StoredStudy, count_running
+
+# Seconds from one look at the trials of other processes to the next.
+LOOK_EVERY = 2.0
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,13 @@ def make_distributions(
 
 
 def run_trials(
-    study: StoredStudy, judge: Judge, num_trials: int, batch_size: int, on_trial: Callable[[], object]
+    study: StoredStudy,
+    judge: Judge,
+    num_trials: int,
+    batch_size: int,
+    on_trial: Callable[[], object],
+    *,
+    is_waiting: bool = False,
 ) -> None:
     """Run trials until the study has `num_trials`, first those of processes that have ended.
 
@@ -87,9 +97,16 @@ def run_trials(
         num_trials: Number of trials of the study, including those of earlier runs and other processes.
         batch_size: Number of trials of a batch.
         on_trial: Called after each trial.
+        is_waiting: Whether to stay until the trials of other processes are finished, and to take over those of a
+            process that ends before. Default: False.
     """
-    while (num_new := _run_batch(study, judge, num_trials, batch_size)) is not None:
-        for _ in range(num_new):
+    while True:
+        num_new = _run_batch(study, judge, num_trials, batch_size)
+        if num_new is None:
+            if not is_waiting or not count_running(study):
+                return
+            time.sleep(LOOK_EVERY)
+        for _ in range(num_new or 0):
             on_trial()
 
 
@@ -113,7 +130,8 @@ def _run_batch(study: StoredStudy, judge: Judge, num_trials: int, batch_size: in
         if not batch:
             return None
         finished = {trial.number for trial in study.get_trials(deepcopy=False, states=FINISHED)}
-        _train_batch(study, batch, judge)
+        with Heartbeat(study, batch):
+            _train_batch(study, batch, judge)
         return sum(trial.number not in finished for trial in batch)
     except BaseException as error:
         if isinstance(error, TrainingError) and len(batch) == 1:

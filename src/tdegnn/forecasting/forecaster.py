@@ -55,11 +55,13 @@ from tdegnn.markup import Page
 from tdegnn.not_fitted import NotFittedError
 from tdegnn.parts import PartLike
 from tdegnn.runs.hub import find_folder
-from tdegnn.runs.run_folder import RunFolder, begin_run, keep_decisions
+from tdegnn.runs.run_folder import RunFolder, keep_decisions
 from tdegnn.training.callbacks import Callback, Outcome, following
 from tdegnn.training.loop import Look
 from tdegnn.training.network_choice import ChosenNetwork, choose_network, given_settings, without_given
 from tdegnn.training.order_choice import AUTO, ChosenOrder
+from tdegnn.training.processes import ALONE, Processes, join_processes
+from tdegnn.training.shared_run import begin_shared_run
 
 # Number of steps of the longest window that is embedded as a whole, unless the user says otherwise.
 LONGEST_EMBEDDED = 48
@@ -91,6 +93,9 @@ class Forecaster(ForecasterSettings):
     ) -> Self:
         """Learn to forecast a panel.
 
+        Processes that `torchrun` started, or that are joined by `torch.distributed`, train together: each calls `fit`
+        with the same arguments. The first of them writes to `run` and calls `on_look`, `on_progress` and the callbacks.
+
         Args:
             panel: The series, as a panel or a pandas or polars frame, which is read as by `read_panel`. If there is no
                 graph, as in a frame, each node is forecast by itself. If edges change, each window is forecast on the
@@ -113,16 +118,22 @@ class Forecaster(ForecasterSettings):
         budget = None if self.time_budget is None else TimeBudget.start(self.time_budget)
         features = self._read_features(node_features, panel)
         settings = self.to_record()
-        known = {
+        known: dict[str, Any] = {
             "kind": type(self).__name__,
             "settings": settings,
             "data": describe_data(panel, features, copy.deepcopy(dict(source or {}))),
         }
+        processes = join_processes()
+        # Files may be elsewhere on another machine.
+        data = {name: value for name, value in known["data"].items() if name not in (source or {})}
+        processes.check_same([settings, data], "settings and data")
+        if not processes.is_first:
+            callbacks, on_look, on_progress = (), (lambda _: None), ignore
         with following(callbacks, type(self).__name__, settings, on_look) as followers:
             # Before any long work: whatever happens from now on, the fit can be resumed.
-            with threads_for(panel), begin_run(run, known, resume=resume) as folder:
-                task = self._prepare(panel, features, known, folder, on_progress)
-                task = self._with_usual_network(task, folder, budget, on_progress)
+            with threads_for(panel), begin_shared_run(run, known, resume=resume, processes=processes) as folder:
+                task = self._prepare(panel, features, known, folder, on_progress, processes)
+                task = self._with_usual_network(task, folder, budget, on_progress, processes)
                 if folder is not None and folder.is_finished:
                     from tdegnn.forecasting.read_back import read_forecaster
                     from tdegnn.forecasting.schema import check_config
@@ -130,7 +141,7 @@ class Forecaster(ForecasterSettings):
                     folder.settle(task.config)
                     fitted = read_forecaster(folder, check_config(folder, type(self)), self)
                 else:
-                    training = ForecasterTraining(self.with_network(task.network), task, on_progress)
+                    training = ForecasterTraining(self.with_network(task.network), task, on_progress, processes)
                     if budget is not None and PLANNED_STEPS not in task.config:
                         training.plan(budget.steps_of_training(training.time_step().in_all, training.num_steps))
                     keep_decisions(folder, training.config)
@@ -153,8 +164,8 @@ class Forecaster(ForecasterSettings):
         check_to_learn_from(panel, self.lowest)
         features = self._read_features(node_features, panel)
         with threads_for(panel):
-            task = self._prepare(panel, features, {"data": {}}, None, ignore)
-            task = self._with_usual_network(task, None, None, ignore)
+            task = self._prepare(panel, features, {"data": {}}, None, ignore, ALONE)
+            task = self._with_usual_network(task, None, None, ignore, ALONE)
             training = ForecasterTraining(self.with_network(task.network), task)
             return TriedOut(-training.try_out(TRAINING, self.validate_every), task.maker.window)
 
@@ -491,6 +502,7 @@ class Forecaster(ForecasterSettings):
         known: Mapping[str, Any],
         folder: RunFolder | None,
         on_progress: OnProgress,
+        processes: Processes,
     ) -> ForecastTask:
         """Choose window and order, hold out the end, and learn how frames are made. A run folder keeps the choices."""
         # Physical states are what is forecast and nothing else.
@@ -498,7 +510,7 @@ class Forecaster(ForecasterSettings):
         kept = {} if folder is None else folder.config
         window = kept.get("frames", {}).get("window") if self.window is None else self.window
         if window is None:
-            window = choose_window(panel, self.horizon, seasons, self._window_limits, on_progress)
+            window = processes.agree(choose_window(panel, self.horizon, seasons, self._window_limits, on_progress))
         split = split_for_forecast(panel.num_steps, window, self.horizon)
         training = panel[: split.training.stop]
         per: Per = "all" if self.states == "physical" else "node"
@@ -514,7 +526,7 @@ class Forecaster(ForecasterSettings):
                     " as a number.",
                 )
             on_progress(Progress(ORDER_SEARCH, 0, 1))
-        order_choice = kept_order or self.choose_order(training, window)
+        order_choice = kept_order or processes.agree(self.choose_order(training, window))
         if self.order == AUTO:
             config |= order_choice.to_config()
         if PLANNED_STEPS in kept:
@@ -536,11 +548,16 @@ class Forecaster(ForecasterSettings):
         return min(self.horizon, LONGEST_EMBEDDED), LONGEST_EMBEDDED
 
     def _with_usual_network(
-        self, task: ForecastTask, folder: RunFolder | None, budget: TimeBudget | None, on_progress: OnProgress
+        self,
+        task: ForecastTask,
+        folder: RunFolder | None,
+        budget: TimeBudget | None,
+        on_progress: OnProgress,
+        processes: Processes,
     ) -> ForecastTask:
         """Return the task with the usual network to train, if any. A run folder keeps it."""
         kept = None if folder is None else ChosenNetwork.kept_in(folder.config)
-        network = kept or self._choose_network(task, budget, on_progress)
+        network = kept or self._choose_network(task, budget, on_progress, processes)
         if network is None:
             return task
         config = {**task.config, **network.to_config()}
@@ -548,7 +565,7 @@ class Forecaster(ForecasterSettings):
         return replace(task, config=config, network=network)
 
     def _choose_network(
-        self, task: ForecastTask, budget: TimeBudget | None, on_progress: OnProgress
+        self, task: ForecastTask, budget: TimeBudget | None, on_progress: OnProgress, processes: Processes
     ) -> ChosenNetwork | None:
         """Return the usual network to train, given or chosen. None for the settings as given."""
         given = given_settings(self, ForecasterSettings)
@@ -561,7 +578,7 @@ class Forecaster(ForecasterSettings):
         def score_of(name: str) -> float:
             tried = self.with_network(ChosenNetwork(name, networks[name]))
             tried.num_members, tried.num_steps = 1, min(tried.num_steps or TRIAL_STEPS, TRIAL_STEPS)
-            training = ForecasterTraining(tried, task, on_progress)
+            training = ForecasterTraining(tried, task, on_progress, processes)
             if budget is not None:
                 most = training.num_steps
                 training.plan(budget.steps_of_trial(MOST_TRIALS, training.time_step().alone, most))

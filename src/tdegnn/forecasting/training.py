@@ -34,6 +34,7 @@ from tdegnn.training.devices import Placement, choose_placement
 from tdegnn.training.loop import Look, fit
 from tdegnn.training.network_choice import ChosenNetwork
 from tdegnn.training.order_choice import ChosenOrder
+from tdegnn.training.processes import ALONE, Processes
 
 # Maximum number of rows (windows times nodes) of a training step if `batch_size` is None: a few milliseconds of work.
 ROWS_PER_STEP = 2**13
@@ -109,10 +110,17 @@ class ForecasterTraining:
         settings: The settings of the forecaster.
         task: The data of the training.
         on_progress: See `Forecaster.fit`.
+        processes: Who trains. Default: this process alone.
     """
 
-    def __init__(self, settings: ForecasterSettings, task: ForecastTask, on_progress: OnProgress = ignore) -> None:
-        self._settings, self._task, self._on_progress = settings, task, on_progress
+    def __init__(
+        self,
+        settings: ForecasterSettings,
+        task: ForecastTask,
+        on_progress: OnProgress = ignore,
+        processes: Processes = ALONE,
+    ) -> None:
+        self._settings, self._task, self._on_progress, self._processes = settings, task, on_progress, processes
         self._placement = choose_placement(settings.device, settings.precision)
         sizes = task.maker.sizes(task.graph.num_nodes)
         config = settings.network_config(task.order_choice.order, sizes)
@@ -161,7 +169,11 @@ class ForecasterTraining:
         return StepTime(of_step, 2 * of_step + of_look / self._settings.validate_every)
 
     def plan(self, num_steps: int) -> None:
-        """Make at most this many steps, and keep that in the settings of the run folder."""
+        """Make at most this many steps, and keep that in the settings of the run folder.
+
+        Of several processes, the first one decides: each has measured another time.
+        """
+        num_steps = self._processes.agree(num_steps)
         self._task = replace(self._task, config={**self._task.config, PLANNED_STEPS: num_steps})
         self._num_steps = num_steps
         self._training = self._start(self._learned, num_steps)
@@ -261,7 +273,9 @@ class ForecasterTraining:
     def _start(self, learned: WindowSet, num_steps: int) -> SeriesTraining:
         ensemble = self._task.with_networks(self._networks)
         loss = self._settings.make_loss(self._task.panel)
-        return start_training(self._settings, ensemble, learned, self._looked_at, self._placement, loss, num_steps)
+        return start_training(
+            self._settings, ensemble, learned, self._looked_at, self._placement, loss, num_steps, self._processes
+        )
 
     def _summarize(self, best_step: int, measured: HeldOut) -> dict[str, Any]:
         task, features = self._task, self._task.node_features
@@ -331,6 +345,7 @@ def start_training(
     placement: Placement,
     loss: Loss,
     num_steps: int | None,
+    processes: Processes = ALONE,
 ) -> SeriesTraining:
     """Return a training of the networks of a forecaster, before its first step.
 
@@ -342,6 +357,7 @@ def start_training(
         placement: Device and precision.
         loss: What forecasts pay, in training and on the held-out windows.
         num_steps: Number of steps of the schedule. If None, learning rates are constant.
+        processes: Who trains. Default: this process alone.
     """
     num_nodes = ensemble.graph.num_nodes
     # The skip is that of the networks: the settings may have changed since they were made.
@@ -361,6 +377,7 @@ def start_training(
         judged_by=loss,
         schedule=settings.schedule,
         num_steps=num_steps,
+        processes=processes,
     )
 
 

@@ -7,7 +7,9 @@ mixes them. On a CPU this is also several times faster than drawing anew.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -26,15 +28,30 @@ KEYS_AT_ONCE = 16
 SMALL_MASK = 2**14
 
 
+class BatchShare(NamedTuple):
+    """Which part of a batch a pass sees, if several processes share the batch.
+
+    Attributes:
+        first: Number of the first element of the part.
+        total: Number of elements of the whole batch.
+    """
+
+    first: int
+    total: int
+
+
 class DropoutStream:
     """The masks of one forward pass, one after another.
 
     Args:
         seed: Seed of the training.
         step: Number of the step.
+        share: Which part of a batch the pass sees: values then have the batch as their first axis, and get the masks
+            that they would get in the whole batch. If None, it sees everything.
     """
 
-    def __init__(self, seed: Int[Tensor, ""], step: Int[Tensor, ""]) -> None:
+    def __init__(self, seed: Int[Tensor, ""], step: Int[Tensor, ""], share: BatchShare | None = None) -> None:
+        self._share = share
         self._start = _scramble(_scramble(seed) + step * GOLDEN)
         self._num_dropped = 0
         self._keys: tuple[Tensor, Tensor] | None = None
@@ -48,12 +65,12 @@ class DropoutStream:
         self._num_dropped += 1
         flips, factors = self._keys
         if values.numel() > SMALL_MASK:
-            return values * _mask(values, rate, flips[place], factors[place])
+            return values * _mask(values, self._share, rate, flips[place], factors[place])
         # A rate lives as long as the pass, so that its id is unique.
         key = (values.shape, values.dtype, id(rate))
         if key not in self._masks:
             by_key = (KEYS_AT_ONCE, *[1] * values.dim())
-            self._masks[key] = _mask(values, rate, flips.view(by_key), factors.view(by_key))
+            self._masks[key] = _mask(values, self._share, rate, flips.view(by_key), factors.view(by_key))
         return values * self._masks[key][place]
 
     def _draw_keys(self, num_before: int) -> tuple[Int[Tensor, " keys"], Int[Tensor, " keys"]]:
@@ -65,14 +82,26 @@ class DropoutStream:
 
 
 def _mask(
-    values: Float[Tensor, "*shape"], rate: Float[Tensor, ""], flip: Int[Tensor, "..."], factor: Int[Tensor, "..."]
+    values: Float[Tensor, "*shape"],
+    share: BatchShare | None,
+    rate: Float[Tensor, ""],
+    flip: Int[Tensor, "..."],
+    factor: Int[Tensor, "..."],
 ) -> Float[Tensor, "..."]:
     """Return the factors of `values`: zero, or the scale that keeps the mean."""
-    stirred = (_random_bits(values.numel(), values.device).view(values.shape) ^ flip) * factor
+    stirred = (_bits_of(values, share) ^ flip) * factor
     # The shift copies the sign, so this is never negative: a uniform number below 2^31.
     uniform = stirred ^ (stirred >> 15)
     is_kept = uniform >= (rate * 2.0**31).to(torch.int64)
     return is_kept * (1.0 / (1.0 - rate)).to(values.dtype)
+
+
+def _bits_of(values: Float[Tensor, "*shape"], share: BatchShare | None) -> Int[Tensor, "*shape"]:
+    """Return the random bits of values, as those of a whole batch are numbered."""
+    if share is None:
+        return _random_bits(values.numel(), values.device).view(values.shape)
+    shape = (share.total, *values.shape[1:])
+    return _random_bits(math.prod(shape), values.device).view(shape)[share.first : share.first + len(values)]
 
 
 def _scramble(key: Int[Tensor, "*keys"]) -> Int[Tensor, "*keys"]:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from tdegnn.core.coefficients import TemporalCoefficients
 from tdegnn.errors import InputError, check_count, check_finite
 from tdegnn.graph import Graph
-from tdegnn.nets.dropout import DropoutStream, PassDropout
+from tdegnn.nets.dropout import BatchShare, DropoutStream, PassDropout
 
 
 class Frames(NamedTuple):
@@ -64,8 +64,12 @@ class SeriesNetwork(nn.Module, ABC):
         hidden_channels: Channels of a state.
         dropout: Fraction of the states that is dropped in training.
         seed: Seed of the dropout.
+
+    Attributes:
+        share: Which windows of a batch it is trained with, if several processes share the batch.
     """
 
+    share: BatchShare | None = None
     dropout: Tensor
     seed: Tensor
     step: Tensor
@@ -102,7 +106,7 @@ class SeriesNetwork(nn.Module, ABC):
         stream = None
         if self.training:
             self.step += 1  # for other masks than in the pass before
-            stream = DropoutStream(self.seed, self.step)
+            stream = DropoutStream(self.seed, self.step, self.share)
         return PassDropout(stream, self.dropout, self.dropout)
 
     def _check_order(self, coefficients: TemporalCoefficients) -> None:

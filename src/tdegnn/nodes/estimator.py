@@ -62,6 +62,7 @@ from tdegnn.training.members import GroupDescent, OptimizerName
 from tdegnn.training.network_choice import ChosenNetwork, given_settings, without_given
 from tdegnn.training.node_training import SelectBy
 from tdegnn.training.order_choice import AUTO, USUAL_ORDER, ChosenOrder, Order, order_by_score
+from tdegnn.training.processes import check_alone
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -251,6 +252,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             on_look: Called with the result of each validation, also while networks or orders are tried.
             callbacks: Told about settings, validations of the training, and the result: see `Callback`.
         """
+        check_alone("a training on the whole graph")
         self.check_settings()
         prepared = self._prepare(X, y, graph, split, (train, validation, test))
         config = {

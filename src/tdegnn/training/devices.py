@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from tdegnn.errors import Argument, InputError
+from tdegnn.torchrun import read_launch
 
 DeviceName = Literal["auto", "cpu", "cuda"]
 # Shorter numbers are left out: c sums to one only as far as its digits go, and a step spends its time in sparse
@@ -34,7 +35,10 @@ class Placement(NamedTuple):
 
 
 def choose_device(name: DeviceName) -> torch.device:
-    """Return the device. `"auto"` takes a CUDA device if there is one; a missing device is an error."""
+    """Return the device. `"auto"` takes a CUDA device if there is one; a missing device is an error.
+
+    Processes that `torchrun` started on one machine take its GPUs in turn.
+    """
     if name not in get_args(DeviceName):
         raise InputError(f"Expected device to be 'auto', 'cpu' or 'cuda', got {name!r}.")
     if name == "cuda" and not torch.cuda.is_available():
@@ -42,6 +46,10 @@ def choose_device(name: DeviceName) -> torch.device:
         raise InputError(text, Argument("device", "cpu"), ".")
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
+    launch = read_launch()
+    if name == "cuda" and launch.are_several:
+        # The current device, because streams and recorded steps are made on it.
+        torch.cuda.set_device(launch.local_rank % torch.cuda.device_count())
     return torch.device(name)
 
 

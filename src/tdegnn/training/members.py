@@ -172,6 +172,14 @@ class Members:
             losses: Computes one loss per member from the outputs of all parts, one after another.
             parts: The inputs of the networks, part by part.
         """
+        by_member, gradient = self.differentiate(losses, parts)
+        self.descend(gradient)
+        return by_member
+
+    def differentiate(
+        self, losses: Callable[[Tensor], Float[Tensor, " members"]], parts: Sequence[tuple[Any, ...]]
+    ) -> tuple[Float[Tensor, " members"], Float[Tensor, "members weights"]]:
+        """Return the losses of a step, and their gradient. The arguments are those of `step_in_parts`."""
         self._template.train()
         leaves = {name: view.detach().requires_grad_() for name, view in self.parameters().items()}
         with torch.enable_grad():
@@ -179,10 +187,13 @@ class Members:
             by_member = losses(answers[0] if len(answers) == 1 else torch.cat(answers, dim=1))
             # Members do not meet in the sum, so its gradient is that of each of them.
             gradients = torch.autograd.grad(by_member.sum(), list(leaves.values()), materialize_grads=True)
-        self._descend(torch.cat([_as_rows(gradient) for gradient in gradients], dim=1))
+        return by_member.detach(), torch.cat([_as_rows(gradient) for gradient in gradients], dim=1)
+
+    def descend(self, gradient: Float[Tensor, "members weights"]) -> None:
+        """Make one step of Adam for every active member. It changes `gradient`."""
+        self._descend(gradient)
         if self.averaged_weights is not self.weights:
             self._average()
-        return by_member.detach()
 
     def scale_rates(self, factor: float) -> None:
         """Multiply all learning rates by a factor, from the next step on."""

@@ -1,0 +1,113 @@
+"""A process of several that is killed ends all of them with one line, and a resume goes on."""
+
+import json
+import os
+import shutil
+import signal
+import time
+
+import pytest
+
+from tests.pages import ROOT
+from tests.torchrun import find_process, start_together
+
+pytestmark = pytest.mark.slow
+FIT = ("-m", "tdegnn", "fit", "cases.csv", "--edges", "borders.csv", "--network", "walks", "--device", "cpu")
+LONG = ("--steps", "200", "--patience", "200")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("cases.csv", "borders.csv"):
+        shutil.copy(ROOT / "examples" / name, tmp_path)
+    return tmp_path
+
+
+def wait_for(is_there, launcher):
+    began = time.monotonic()
+    while not (found := is_there()):
+        assert launcher.poll() is None, launcher.communicate()
+        assert time.monotonic() - began < 120
+        time.sleep(0.05)
+    return found
+
+
+def own_lines(complaints):
+    """What our processes said: neither progress nor the words of torchrun."""
+    return [line for line in complaints.splitlines() if line.startswith(("Error:", "Terminated", "Interrupted"))]
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_killed_process_ends_all_with_one_line_and_a_resume_goes_on(folder, rank):
+    launcher = start_together(*FIT, *LONG, "--out", "run", folder=folder)
+    wait_for((folder / "run" / "checkpoint.safetensors").exists, launcher)
+    others = [find_process(launcher, other) for other in (0, 1)]
+    os.kill(others[rank], signal.SIGKILL)
+    killed_at = time.monotonic()
+    printed, complaints = launcher.communicate(timeout=60)
+    assert time.monotonic() - killed_at < 30
+    assert launcher.returncode != 0
+    assert printed == ""
+    (line,) = own_lines(complaints)
+    assert "--resume" in line
+    assert "Fatal" not in complaints
+    assert not any(os.path.exists(f"/proc/{process}") for process in others)  # noqa: PTH110
+    assert not (folder / "run" / "summary.json").exists()
+    before = (folder / "run" / "metrics.jsonl").read_text().splitlines()
+    # One process or two continue what two began. `test_what_some_processes_began_any_number_resumes` compares numbers.
+    resumed = start_together(*FIT, *LONG, "--out", "run", "--resume", "--quiet", num_processes=1 + rank, folder=folder)
+    printed, complaints = resumed.communicate(timeout=120)
+    assert resumed.returncode == 0, complaints
+    assert printed.count("\n") == 1
+    assert printed.endswith("Run folder: run/\n")
+    after = (folder / "run" / "metrics.jsonl").read_text().splitlines()
+    assert after[0] == before[0]
+    assert json.loads(after[-1])["step"] == 200
+    assert (folder / "run" / "summary.json").exists()
+
+
+def test_a_mistake_is_one_line(folder):
+    launcher = start_together(*FIT, "--horizon", "9999", folder=folder)
+    printed, complaints = launcher.communicate(timeout=60)
+    assert (launcher.returncode != 0, printed) == (True, "")
+    (line,) = own_lines(complaints)
+    assert line.startswith("Error: Expected")
+
+
+def test_commands_that_processes_cannot_share_say_so(folder):
+    launcher = start_together("-m", "tdegnn", "classify", "cora", folder=folder)
+    _, complaints = launcher.communicate(timeout=60)
+    assert own_lines(complaints) == [
+        "Error: Expected one process for tdegnn classify, got 2 of torchrun. Start it without torchrun, which is for "
+        "fit and sweep."
+    ]
+
+
+SILENT = """
+import sys, time
+from tdegnn import TrainingError
+from tdegnn.training.processes import join_processes
+
+processes = join_processes(longest_wait=2.0)
+processes.barrier()
+if processes.is_first:
+    try:
+        processes.agree(1)
+        processes.barrier()
+    except TrainingError as error:
+        print(error, flush=True)
+else:
+    processes.agree(0)
+    time.sleep(20)
+"""
+
+
+def test_nobody_waits_forever_for_a_silent_process(folder):
+    (folder / "silent.py").write_text(SILENT)
+    began = time.monotonic()
+    launcher = start_together("silent.py", folder=folder)
+    line = launcher.stdout.readline()
+    assert time.monotonic() - began < 15
+    launcher.terminate()
+    launcher.communicate(timeout=60)
+    assert line.startswith("Expected 2 processes that train together to the end, got one that ended or does not answer")
