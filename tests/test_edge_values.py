@@ -13,7 +13,9 @@ ROWS, COLUMNS, CHANNELS = 7, 6, 3
 
 def make_pattern(device="cpu"):
     """The fourth and the last row are empty."""
-    matrix = scipy.sparse.random_array((ROWS, COLUMNS), density=0.5, format="lil", rng=np.random.default_rng(0))
+    matrix = scipy.sparse.random_array(
+        (ROWS, COLUMNS), density=0.5, format="lil", random_state=np.random.default_rng(0)
+    )
     matrix[[3, 6], :] = 0
     return SparseMatrix.from_scipy(matrix.tocsr()).to(torch.device(device), torch.float64)
 

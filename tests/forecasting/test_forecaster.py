@@ -115,7 +115,7 @@ def test_several_targets_have_a_column_for_their_names():
     assert list(frame) == ["time", "node", "channel", "forecast", "low", "high"]
     assert frame["channel"].tolist() == ["cases", "tests"] * NODES * 3
     assert frame["node"].tolist() == [name for name in NAMES for _ in range(2)] * 3
-    assert frame["time"].dt.tz.key == "Europe/Berlin"
+    assert str(frame["time"].dt.tz) == "Europe/Berlin"
     assert frame["time"].iloc[0] == times[-1] + pd.Timedelta(hours=1)
     assert np.abs(forecast.values[..., 1]).mean() > 10 * np.abs(forecast.values[..., 0]).mean()  # in their units
 

@@ -20,7 +20,7 @@ def small_graph(direction="out"):
 
 
 def sparse_features(dtype=torch.float64):
-    matrix = scipy.sparse.random_array((NUM_NODES, NUM_FEATURES), density=0.5, rng=np.random.default_rng(1))
+    matrix = scipy.sparse.random_array((NUM_NODES, NUM_FEATURES), density=0.5, random_state=np.random.default_rng(1))
     return SparseMatrix.from_scipy(matrix).to(torch.device("cpu"), dtype)
 
 

@@ -15,7 +15,7 @@ TRAINING, VALIDATION = LABELS < 2, np.arange(12) >= 9
 
 def random_split(num_nodes=40):
     rng = np.random.default_rng(0)
-    adjacency = scipy.sparse.random_array((num_nodes, num_nodes), density=0.2, rng=rng)
+    adjacency = scipy.sparse.random_array((num_nodes, num_nodes), density=0.2, random_state=rng)
     adjacency.data[:] = 1.0
     part = rng.integers(0, 3, num_nodes)
     return adjacency, rng.integers(0, 4, num_nodes), part == 0, part == 1

@@ -144,8 +144,11 @@ def in_steps_of(panel: Panel, training: Panel) -> Panel:
     if wanted == came or (panel.num_steps == 1 and not any(are_dates)):
         return panel
     if all(are_dates):
+        times = panel.times.copy()
         try:
-            return replace(panel, times=pd.DatetimeIndex(panel.times, freq=training.times.freq))
+            # Set, not passed: pandas 2 keeps the step that it has found itself.
+            times.freq = training.times.freq
+            return replace(panel, times=times)
         except ValueError:
             pass  # pandas raises this for a step that does not fit
     raise InputError(f"Expected steps of {wanted}, as in the training, got {came}. Bring the series to these steps.")

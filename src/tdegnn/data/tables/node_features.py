@@ -108,7 +108,8 @@ def _as_frame(source: Mapping[Any, Any]) -> pd.DataFrame:
         raise InputError(
             "Expected named numbers of each node, as in {'Paris': {'population': 2.1}}, got others. Name them."
         )
-    return pd.DataFrame.from_dict({str(node): dict(numbers) for node, numbers in source.items()}, orient="index")
+    # Not `from_dict`, which in pandas 2 leaves out nodes without numbers.
+    return pd.DataFrame([dict(numbers) for numbers in source.values()], [str(node) for node in source])
 
 
 def _with_nodes_as_column(frame: pd.DataFrame, nodes: Sequence[str]) -> pd.DataFrame:
