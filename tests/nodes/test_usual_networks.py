@@ -65,7 +65,7 @@ def test_a_training_goes_on_with_the_network_that_was_chosen(tmp_path, monkeypat
 
     graph = Graph(EDGES, NODES, direction="out")
     whole = NodeClassifier(**QUICK).fit(FEATURES, CODES, graph=graph, run=tmp_path / "whole")
-    for num_looks, is_chosen in ((4, False), (5 * 2 + 2, True)):  # in the trials, two looks each, and after them
+    for num_looks, is_chosen in ((4, False), (6 * 2 + 2, True)):  # in the trials, two looks each, and after them
         looks_left = [*range(num_looks)]
         with pytest.raises(KeyboardInterrupt):
             NodeClassifier(**QUICK).fit(FEATURES, CODES, graph=graph, run=tmp_path / "parts", resume=True, on_look=stop)
@@ -88,7 +88,8 @@ def test_a_network_may_be_named_and_keeps_what_else_is_given():
     with pytest.raises(InputError, match="which the network knows one by one, got 10. Train with network='diffusion'"):
         links.predict(FEATURES[:10], graph=np.zeros((2, 0), dtype=int))
     with pytest.raises(
-        InputError, match="network to be one of auto, diffusion, links, deep, alone, linear, got 'wide'"
+        InputError,
+        match="network to be one of auto, diffusion, links, directed, deep, many-nodes, alone, linear, got 'wide'",
     ):
         fit(network="wide")
 
@@ -108,9 +109,12 @@ def test_every_network_sets_settings_of_networks():
 
 def test_networks_are_tried_where_they_suit(monkeypatch):
     directed, undirected = (Graph(EDGES, NODES, direction=direction) for direction in ("out", "both"))
-    assert suitable_networks(directed, 20, has_classes=True) == ["diffusion", "links", "deep", "alone", "linear"]
+    names = ["diffusion", "links", "directed", "deep", "alone", "linear"]
+    assert suitable_networks(directed, 20, has_classes=True) == names
     assert suitable_networks(undirected, 20, has_classes=True) == ["diffusion", "deep", "alone", "linear"]
-    assert suitable_networks(directed, 20, has_classes=False) == ["diffusion", "deep", "alone", "linear"]
+    assert suitable_networks(directed, 20, has_classes=False) == ["diffusion", "directed", "deep", "alone", "linear"]
+    many = suitable_networks(undirected, usual_networks.MANY_TRAINING, has_classes=True)
+    assert many == ["diffusion", "deep", "many-nodes", "alone", "linear"]
     monkeypatch.setattr(usual_networks, "MOST_TRAINING", 10)
     assert suitable_networks(directed, 20, has_classes=True) == ["diffusion", "deep", "alone", "linear"]
 

@@ -80,7 +80,9 @@ class NetworkOption(StrEnum):
     AUTO = "auto"
     DIFFUSION = "diffusion"
     LINKS = "links"
+    DIRECTED = "directed"
     DEEP = "deep"
+    MANY_NODES = "many-nodes"
     ALONE = "alone"
     LINEAR = "linear"
 

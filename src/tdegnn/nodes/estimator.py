@@ -22,6 +22,7 @@ from sklearn.utils import Tags
 from tdegnn.analysis.report import CoefficientReport, explain
 from tdegnn.batches.registry import BATCHES
 from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, System
+from tdegnn.data.mapped_features import MappedFeatures
 from tdegnn.data.nodes import FeatureScaling
 from tdegnn.errors import (
     InputError,
@@ -39,6 +40,7 @@ from tdegnn.nodes.fitted import FittedNodes, NodeTrainer, OnLook, PreparedNodes,
 from tdegnn.nodes.inputs import NodeInput, align, as_node_input
 from tdegnn.nodes.settings import ESTIMATOR_FAMILIES, FAMILIES, NodeConfig, rule_of, upgrade_settings
 from tdegnn.nodes.usual_networks import (
+    BOUND_TO_NODES,
     FEW_NODES,
     FEW_TRIAL_STEPS,
     MANY_NODES,
@@ -153,17 +155,12 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         device: `"auto"`, `"cpu"` or `"cuda"`.
         precision: `"32-true"` or `"64-true"`: numbers of 32 or of 64 bits.
         direction: Whose states a node receives, see `Graph`. If None, that of a `Graph`, else `"both"`.
-        network: `"auto"` tries up to three usual networks for some steps, and trains the best one on validation
-            (`network_choice_` says which and why); on small graphs, from several first weights, of which the best are
-            kept. If any setting of the network is given, that is used instead. Or the name of one: `"diffusion"`;
-            `"links"`, which is for graphs with a direction and predicts only the nodes of the training; `"deep"`. If
-            None, the settings as they are.
-        batches: How to train on a part of the graph at a time: `Part("partitions", num_parts=32, parts_per_batch=4,
-            halo=1)`, parts with few edges between them, found by METIS, several per step, with all nodes that are up to
-            `halo` hops away; `Part("ranges", ...)`, the same with parts of consecutive nodes;
-            `Part("neighborhoods", batch_size=512, num_neighbors=10)`, training nodes with drawn neighbors; or a
-            `Batches`. Predictions are then computed in blocks, and validation is at most once per epoch. If None, each
-            step sees the whole graph. See `docs/large_graphs.md`.
+        network: `"auto"` tries the usual networks that suit the graph for some steps, and trains the best one on
+            validation (`network_choice_` says which and why); on small graphs, from several first weights, of which the
+            best are kept. If any setting of the network is given, that is used instead. Or the name of one:
+            `"diffusion"`; `"links"` and `"directed"`, which are for graphs with a direction and predict only the nodes
+            of the training; `"deep"`; `"many-nodes"`; `"alone"` and `"linear"`, which leave the edges out. If None, the
+            settings as they are.
     """
 
     system: System | None = None
@@ -562,6 +559,8 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         num_steps = min(self.num_steps, FEW_TRIAL_STEPS if nodes.num_nodes > MANY_NODES else TRIAL_STEPS)
         num_training = int(question.subsets[0].sum())
         names = suitable_networks(nodes.graph, num_training, has_classes=question.score != "squared error")
+        if isinstance(nodes.features, MappedFeatures):  # too large to be compared, and without room for link lists
+            names = [name for name in names if name not in BOUND_TO_NODES]
 
         def try_out(name: str) -> Trial:
             tried = self._built(ChosenNetwork(name, networks[name]))

@@ -32,7 +32,7 @@ from tdegnn.nodes.batch_training import BatchTraining
 from tdegnn.nodes.block_run import run_network
 from tdegnn.nodes.inputs import NodeInput
 from tdegnn.nodes.settings import NodeConfig
-from tdegnn.nodes.usual_networks import WITHOUT_EDGES, Trial
+from tdegnn.nodes.usual_networks import BOUND_TO_NODES, WITHOUT_EDGES, Trial
 from tdegnn.parts import PartLike, parts_must_fit
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import DeviceName, Placement, choose_placement, place, threads_for
@@ -265,13 +265,11 @@ class FittedNodes:
         if self.settings.adjacency_features:
             reason = "whose adjacency is a feature", "without adjacency_features"
         elif self.settings.is_for_its_nodes or self.network.sees_training_nodes:
-            is_chosen = self.config.get("chosen_network") is not None
-            reason = (
-                "which the network knows one by one",
-                "with network='diffusion'" if is_chosen else "with other parts",
-            )
+            reason = "which the network knows one by one", "with other parts"
         else:
             return
+        if self.config.get("chosen_network") is not None:
+            reason = reason[0], "with network='diffusion'"
         raise InputError(
             f"Expected the {num_nodes} nodes of the training, {reason[0]}, got {found}. Train {reason[1]} to predict "
             "other nodes."
@@ -497,7 +495,7 @@ def _notes_of_network(config: dict[str, Any], *, has_edges: bool) -> Iterator[st
         yield chosen.reason
         if chosen.name in WITHOUT_EDGES and has_edges:
             yield "Edges do not help on validation: they are left out."
-        if chosen.name == "links":
+        if chosen.name in BOUND_TO_NODES:
             text = "This network predicts only the nodes of its training. To predict others, pass "
             yield Message(text, Argument("network", "diffusion"), ".")
 
