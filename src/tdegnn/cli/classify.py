@@ -54,6 +54,7 @@ class InputMapOption(StrEnum):
     PERCEPTRON = "perceptron"
     ELU = "elu"
     RESIDUAL = "residual"
+    UNIT_COLUMNS = "unit-columns"
 
 
 class SkipOption(StrEnum):
