@@ -132,6 +132,14 @@ def test_the_page_on_speed_has_the_numbers_of_large_panels():
     assert f"takes {1000 * by_name['a forecast of 207 nodes x 12 steps, two threads']:.0f} ms" in page
 
 
+def test_two_processes_make_more_steps_than_one():
+    measured = {line["name"]: line for line in json.loads((RESULTS / "processes.json").read_text())["lines"]}
+    assert measured["time of two processes / one"]["met"]
+    gain = measured["throughput of two processes / one"]["value"]
+    assert gain >= 1.6
+    assert f"make {gain:.2f} times the training steps" in (RESULTS / "README.md").read_text()
+
+
 def test_the_default_classifier_is_not_behind_the_features_alone_or_3000_steps_on_the_graphs_that_were_run():
     from tdegnn.experiments.ten_graphs import FEATURES, GRAPH_LINES, GRAPHS, LONG, compare
 
