@@ -157,19 +157,23 @@ def test_two_processes_make_more_steps_than_one():
     assert f"make {gain:.2f} times the training steps" in (RESULTS / "README.md").read_text()
 
 
-def test_the_default_classifier_is_not_behind_the_features_alone_or_3000_steps_on_the_graphs_that_were_run():
+def test_the_default_classifier_is_not_behind_the_features_alone_on_any_of_ten_graphs():
     from tdegnn.experiments.ten_graphs import FEATURES, GRAPH_LINES, GRAPHS, LONG, compare
 
     found = read_lines(RESULTS / "ten_graphs.jsonl", GRAPH_LINES)
-    trained = {line["graph"] for line in found}
-    assert len(GRAPHS) == 10
-    assert len(trained) >= 5
-    assert trained <= {*GRAPHS}
-    for name in trained:
+    assert {line["graph"] for line in found} == {*GRAPHS}
+    behind_long = set()
+    for name in GRAPHS:
         over_features, over_long = (compare(found, name, other) for other in (FEATURES, LONG))
-        assert over_features.num_seeds >= 3, name
+        assert min(over_features.num_seeds, over_long.num_seeds) >= 3, name
         assert over_features.gain >= -1, name
-        assert over_long.gain >= -1, name
+        behind_long |= {name} if over_long.gain < -1 else set()
+    # The goal, within one point of 3,000 steps, is missed on two graphs, and the page says so.
+    assert behind_long == {"features", "edges"}
+    assert (
+        "On two of the ten, `features` and `edges`, it is 1.1 points behind 3,000 steps"
+        in (RESULTS / "README.md").read_text()
+    )
     assert {line["score"] for line in found} == {"accuracy", "roc-auc"}
     assert all(line["steps"] == 3000 for line in found if line["system"] == LONG)
     assert all(line.keys() >= {"protocol", "seed", "versions", "device"} for line in found)
