@@ -184,7 +184,7 @@ def test_an_operator_that_needs_all_nodes_is_refused(operator):
 def test_wrong_batches_are_refused_before_anything_is_done():
     for batches, message in {
         "partition": "Expected batches to be one of partitions, ranges, neighborhoods",
-        Part("partitions", parts=3): "Expected settings of partitions among num_parts, parts_per_batch, halo, got 'par",
+        Part("partitions", parts=3): "Expected settings of partitions among num_parts, parts_per_batch, halo, batches_per_step, got",
         Part("partitions", halo="1"): "Expected halo of partitions to be a whole number, got '1'",
     }.items():
         with pytest.raises(InputError, match=message):

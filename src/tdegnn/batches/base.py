@@ -1,8 +1,8 @@
 """What batches are: which nodes a step of a training sees, and on which of them its loss is measured.
 
 `Batches` are a part of an estimator, as operators are. Before the training they look at the graph and make a
-`BatchPlan`. What a plan chooses for a step depends on the seed and on the number of the step, and on nothing else, so
-that a training that was interrupted goes on with the batches that it would have had.
+`BatchPlan`. What a plan chooses depends on the seed and on the number of the batch, and on nothing else, so that a
+training that was interrupted goes on with the batches that it would have had, and processes can share them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tdegnn.subgraph import NodeNumbers
 
 
 class Batch(NamedTuple):
-    """The nodes of one step.
+    """The nodes that a network sees at once.
 
     Attributes:
         nodes: All nodes of the batch, in increasing order.
@@ -30,7 +30,7 @@ class Batch(NamedTuple):
 
 
 class BatchPlan(ABC):
-    """Chooses the nodes of each step.
+    """Chooses the nodes of each batch.
 
     Attributes:
         num_batches: Number of batches in which each training node is an inner node once: an epoch.
@@ -39,12 +39,19 @@ class BatchPlan(ABC):
     num_batches: int
 
     @abstractmethod
-    def choose(self, step: int) -> Batch:
-        """Return the batch of a step, from 0 on."""
+    def choose(self, number: int) -> Batch:
+        """Return a batch by its number, from 0 on."""
 
 
 class Batches(ABC):
-    """A way to train on a part of the graph at a time. The arguments of a class are its settings."""
+    """A way to train on a part of the graph at a time. The arguments of a class are its settings.
+
+    Attributes:
+        batches_per_step: Number of batches whose mean loss a step of the optimizer descends. Processes share them, and
+            their number does not change the result.
+    """
+
+    batches_per_step: int = 1
 
     @abstractmethod
     def plan(self, graph: Graph, training: NodeNumbers, seed: int) -> BatchPlan:

@@ -35,9 +35,9 @@ class NeighborhoodPlan(BatchPlan):
         self._batch_size, self._num_neighbors = batch_size, num_neighbors
         self.num_batches = -(-len(training) // batch_size)
 
-    def choose(self, step: int) -> Batch:
+    def choose(self, number: int) -> Batch:
         """Return some training nodes and their neighborhoods."""
-        epoch, place = divmod(step, self.num_batches)
+        epoch, place = divmod(number, self.num_batches)
         order = shuffled(self._training, self._seed, epoch)
         inner = order[place * self._batch_size : (place + 1) * self._batch_size]
         draw = np.random.default_rng([self._seed, epoch, place])
@@ -62,14 +62,22 @@ class Neighborhoods(Batches):
         num_neighbors: How many neighbors of a node are drawn, along the edges and as many against them: a number for as
             many hops as the network has layers, or a list with one number per hop. All are taken of a node that has
             fewer. Default: 10.
+        batches_per_step: Number of batches per step, which processes share. Default: 1.
     """
 
-    def __init__(self, num_layers: int, *, batch_size: int = 512, num_neighbors: int | list[int] = 10) -> None:
+    def __init__(
+        self,
+        num_layers: int,
+        *,
+        batch_size: int = 512,
+        num_neighbors: int | list[int] = 10,
+        batches_per_step: int = 1,
+    ) -> None:
         hops = [num_neighbors] * num_layers if isinstance(num_neighbors, int) else list(num_neighbors)
-        check_count(batch_size=batch_size)
+        check_count(batch_size=batch_size, batches_per_step=batches_per_step)
         for count in hops:
             check_count(num_neighbors=count)
-        self.batch_size, self.num_neighbors = batch_size, hops
+        self.batch_size, self.num_neighbors, self.batches_per_step = batch_size, hops, batches_per_step
 
     def plan(self, graph: Graph, training: NodeNumbers, seed: int) -> NeighborhoodPlan:
         """Return the plan. Nothing is drawn yet."""

@@ -46,9 +46,9 @@ class PartitionPlan(BatchPlan):
         self._parts_per_batch = parts_per_batch
         self.num_batches = -(-len(self._parts) // parts_per_batch)
 
-    def choose(self, step: int) -> Batch:
+    def choose(self, number: int) -> Batch:
         """Return some parts and their halo."""
-        epoch, place = divmod(step, self.num_batches)
+        epoch, place = divmod(number, self.num_batches)
         order = shuffled(self._parts, self._seed, epoch)
         chosen = order[place * self._parts_per_batch : (place + 1) * self._parts_per_batch]
         is_chosen = np.zeros(int(self._part_of.max()) + 1, dtype=bool)
@@ -65,14 +65,18 @@ class PartedBatches(Batches):
         parts_per_batch: Number of parts per batch. Default: 4.
         halo: Number of hops around the parts of a batch. Default: 1. With as many as the layers look, the inner nodes
             see what they would see in the whole graph.
+        batches_per_step: Number of batches per step, which processes share. Default: 1.
     """
 
-    def __init__(self, *, num_parts: int = 32, parts_per_batch: int = 4, halo: int = 1) -> None:
-        check_count(num_parts=num_parts, parts_per_batch=parts_per_batch)
+    def __init__(
+        self, *, num_parts: int = 32, parts_per_batch: int = 4, halo: int = 1, batches_per_step: int = 1
+    ) -> None:
+        check_count(num_parts=num_parts, parts_per_batch=parts_per_batch, batches_per_step=batches_per_step)
         check_count(0, halo=halo)
         if parts_per_batch > num_parts:
             raise InputError(f"Expected parts_per_batch of at most num_parts = {num_parts}, got {parts_per_batch}.")
         self.num_parts, self.parts_per_batch, self.halo = num_parts, parts_per_batch, halo
+        self.batches_per_step = batches_per_step
 
     def plan(self, graph: Graph, training: NodeNumbers, seed: int) -> PartitionPlan:
         """Cut the graph into parts."""

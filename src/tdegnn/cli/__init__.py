@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import typer
 
 # Commands that processes of `torchrun` share: they train together, or work on one search.
-SHARED = ("fit", "sweep")
+SHARED = ("fit", "classify", "sweep")
 # Removes an unfinished line of a progress bar, and shows the cursor that it hid.
 CLEAR_LINE = b"\r\x1b[2K\x1b[?25h"
 
@@ -93,7 +93,7 @@ def _check_processes(words: list[str]) -> None:
     if launch.are_several and words and words[0] not in SHARED and "--help" not in words:
         raise InputError(
             f"Expected one process for tdegnn {words[0]}, got {launch.size} of torchrun. Start it without torchrun, "
-            f"which is for {' and '.join(SHARED)}."
+            f"which is for {', '.join(SHARED[:-1])} and {SHARED[-1]}."
         )
 
 

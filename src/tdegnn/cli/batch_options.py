@@ -42,7 +42,7 @@ BatchesSettings = Annotated[
     typer.Option(
         BATCHES_SET,
         help="A setting of --batches: num_parts, parts_per_batch and halo of partitions and ranges, batch_size and "
-        "num_neighbors of neighborhoods, as in num_parts=64. Can be repeated.",
+        "num_neighbors of neighborhoods, batches_per_step of all, as in num_parts=64. Can be repeated.",
         metavar="NAME=VALUE",
     ),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -39,6 +40,7 @@ from tdegnn.cli.options import (
 )
 from tdegnn.cli.output import largest_root, print_json, print_notes, print_table, progress_bar, share, vector
 from tdegnn.errors import InputError
+from tdegnn.torchrun import read_launch
 
 if TYPE_CHECKING:
     from tdegnn.data.tables.csv_files import CsvFormat
@@ -288,12 +290,24 @@ def classify(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Learn to classify nodes, of a benchmark or of your own features, labels and edges. Then run `tdegnn predict`."""
+    """Learn to classify nodes, of a benchmark or of your own features, labels and edges. Then run `tdegnn predict`.
+
+    Several processes share batches: torchrun --nproc-per-node 2 -m tdegnn classify NAME --batches partitions
+    --batches-set batches_per_step=2
+    """
+    launch = read_launch()
+    if launch.are_several and settings.batches is None:
+        raise InputError(
+            f"Expected one process for tdegnn classify on the whole graph, got {launch.size} of torchrun. Start it "
+            "without torchrun, or add --batches, which processes share."
+        )
     if (name is None) == (features is None and labels is None and edges is None):
         raise InputError("Expected the name of a benchmark, or --features, --labels and --edges, got both or neither.")
     from tdegnn.runs.run_folder import reserved_folder
 
-    with reserved_folder(out, resume=resume):
+    # Of several processes, the first one writes.
+    reserved = reserved_folder(out, resume=resume) if launch.is_first else nullcontext()
+    with reserved:
         model = settings.make(seed, device, direction)
         callbacks = make_callbacks(log_to) if log_to else ()
         if name is not None:
@@ -303,12 +317,14 @@ def classify(
             data = _read_files(features, labels, edges, direction, csv_format)
         notes = data.pop("notes")
         num_looks = -(-settings.steps // model.validate_every) * settings.num_trainings
-        with progress_bar(num_looks, "training", is_quiet=quiet or as_json) as tick:
+        with progress_bar(num_looks, "training", is_quiet=quiet or as_json or not launch.is_first) as tick:
 
             def show(look: Look) -> None:
                 tick(f"loss {float(look.losses.min()):.3f}, validation {float(look.scores.max()):.3f}")
 
             model.fit(**data, run=out, resume=resume, on_look=show, callbacks=callbacks)
+    if not launch.is_first:
+        return
     if model.order_choice_.reason:
         notes.append(model.order_choice_.reason)
     if model.summary_["is_diverged"]:

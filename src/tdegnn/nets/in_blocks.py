@@ -3,7 +3,8 @@
 The states of all nodes are in the memory of the machine. For the rate of a block of nodes, only these nodes, their
 neighbors as far as the operator looks, and the edges among them are on the device. Everything else is done per node, or
 by the rule for c, which sees the states of all nodes: attention over the history has its mean over all nodes, not over
-those of a block. So the result is that of the network on the whole graph, to rounding.
+those of a block. So the result is that of the network on the whole graph, to rounding. Processes may each compute some
+of the blocks, and join their rows.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from tdegnn.subgraph import NodeNumbers, Subgraph, nodes_around
 
 # From numbers of nodes to their features, on the device of the network.
 TakeRows: TypeAlias = Callable[[NodeNumbers], Features]
+# Given a tensor of which each process has computed some rows and left the others zero, adds up those of all processes.
+JoinRows: TypeAlias = Callable[[Tensor], None]
 # Nodes of a block, and edges that end at them. A device of some gigabytes holds a network on so many.
 BLOCK_SIZE = 2**21
 
@@ -44,26 +47,48 @@ class BlockRun(NamedTuple):
     integration: Integration
 
 
-def cut_into_blocks(graph: Graph, block_size: int | None = None) -> list[NodeNumbers]:
+class BlockShare(NamedTuple):
+    """Which part of the nodes a process computes, if several share them.
+
+    Attributes:
+        number: The number of the part, from 0 on.
+        total: How many parts there are.
+    """
+
+    number: int = 0
+    total: int = 1
+
+
+ALL_NODES = BlockShare()
+
+
+def cut_into_blocks(graph: Graph, block_size: int | None = None, share: BlockShare = ALL_NODES) -> list[NodeNumbers]:
     """Return consecutive nodes, block by block.
 
     Args:
         graph: The graph.
         block_size: Most nodes and edges that end at them, per block. A block has at least one node. If None,
             `BLOCK_SIZE`.
+        share: Which part of the nodes to cut. Parts have about the same number of nodes and edges. Default: all nodes.
     """
     most = BLOCK_SIZE if block_size is None else block_size
     sizes = np.arange(graph.num_nodes + 1)
     for lists in graph.neighbor_lists:
         sizes = sizes + lists.starts
+    first, end = (
+        int(np.searchsorted(sizes, sizes[-1] * number // share.total)) for number in (share.number, share.number + 1)
+    )
     blocks = []
-    first = 0
-    while first < graph.num_nodes:
+    while first < end:
         last = int(np.searchsorted(sizes, sizes[first] + most, side="right")) - 1
-        last = max(last, first + 1)
+        last = min(max(last, first + 1), end)
         blocks.append(np.arange(first, last))
         first = last
     return blocks
+
+
+def has_all_rows(rows: Tensor) -> None:
+    """Leave rows as they are: one process has computed all of them."""
 
 
 def check_has_blocks(operator: SpatialOperator) -> None:
@@ -77,14 +102,21 @@ def check_has_blocks(operator: SpatialOperator) -> None:
 
 
 @torch.no_grad()
-def run_in_blocks(network: StationaryNetwork, take: TakeRows, graph: Graph, blocks: Sequence[NodeNumbers]) -> BlockRun:
+def run_in_blocks(
+    network: StationaryNetwork,
+    take: TakeRows,
+    graph: Graph,
+    blocks: Sequence[NodeNumbers],
+    join: JoinRows = has_all_rows,
+) -> BlockRun:
     """Return what a network in evaluation mode returns for all nodes of a graph.
 
     Args:
         network: The network, on the device on which blocks are computed.
         take: Returns the features of some nodes, on that device.
         graph: The whole graph.
-        blocks: All nodes, block by block.
+        blocks: All nodes, block by block, or those that this process computes.
+        join: Adds the rows that other processes compute. By default there are none.
     """
     check_has_blocks(network.operator)
     device = next(network.parameters()).device
@@ -98,32 +130,38 @@ def run_in_blocks(network: StationaryNetwork, take: TakeRows, graph: Graph, bloc
         kept = readout.keep(kept, state)
 
     integration = integrate(
-        _first_states(network, take, graph.num_nodes, blocks),
+        _first_states(network, take, graph.num_nodes, blocks, join),
         graph,
         coefficients,
-        _InBlocks(network.operator, blocks, device),
+        _InBlocks(network.operator, blocks, join, device),
         num_layers=network.num_layers,
         step_size=network.step_size.cpu(),
         after_layer=state_norm,
         on_state=keep,
     )
     joined = readout.join(kept)
-    outputs = torch.cat([readout.read(joined[block].to(device), keep_all).cpu() for block in blocks])
+    outputs = joined.new_zeros(graph.num_nodes, network.num_outputs, dtype=next(network.parameters()).dtype)
+    for block in blocks:
+        outputs[block] = readout.read(joined[block].to(device), keep_all).cpu()
+    join(outputs)
     if network.skip is not None:
         outputs = outputs + network.skip(graph).cpu()
     return BlockRun(outputs, integration)
 
 
 def _first_states(
-    network: StationaryNetwork, take: TakeRows, num_nodes: int, blocks: Sequence[NodeNumbers]
+    network: StationaryNetwork, take: TakeRows, num_nodes: int, blocks: Sequence[NodeNumbers], join: JoinRows
 ) -> tuple[State, ...]:
     """Return the initial states of all nodes."""
     states: tuple[Tensor, ...] = ()
-    for block in blocks:
+    # A process without a block sees none of the nodes, to know what states are like.
+    for block in blocks or [np.arange(0)]:
         rows = network.initial_states(network.embedding.embed(take(block), keep_all))
-        states = states or tuple(torch.empty(num_nodes, each.shape[1], dtype=each.dtype) for each in rows)
+        states = states or tuple(torch.zeros(num_nodes, each.shape[1], dtype=each.dtype) for each in rows)
         for state, each in zip(states, rows, strict=True):
             state[block] = each.cpu()
+    for state in states:
+        join(state)
     return states
 
 
@@ -132,13 +170,16 @@ class _InBlocks(SpatialOperator):
 
     Args:
         operator: The operator.
-        blocks: All nodes, block by block.
+        blocks: The nodes that this process computes, block by block.
+        join: Adds the rows that other processes compute.
         device: Where the operator is.
     """
 
-    def __init__(self, operator: SpatialOperator, blocks: Sequence[NodeNumbers], device: torch.device) -> None:
+    def __init__(
+        self, operator: SpatialOperator, blocks: Sequence[NodeNumbers], join: JoinRows, device: torch.device
+    ) -> None:
         super().__init__()
-        self._operator, self._blocks, self._device = operator, blocks, device
+        self._operator, self._blocks, self._join, self._device = operator, blocks, join, device
 
     def forward(
         self,
@@ -148,7 +189,7 @@ class _InBlocks(SpatialOperator):
         context: list[Any] | None = None,
     ) -> tuple[State, list[Any]]:
         """Return the rate of all nodes, and the context of each block."""
-        rate, contexts = torch.empty_like(state), []
+        rate, contexts = torch.zeros_like(state), []
         before = [None] * len(self._blocks) if context is None else context
         assert self._operator.reach is not None  # checked before
         for block, own in zip(self._blocks, before, strict=True):
@@ -157,6 +198,7 @@ class _InBlocks(SpatialOperator):
             found, after = call_operator(self._operator, seen, Subgraph(graph, nodes), layer, _moved(own, self._device))
             rate[block] = found[np.searchsorted(nodes, block)].cpu()
             contexts.append(_moved(after, torch.device("cpu")))
+        self._join(rate)
         return rate, contexts
 
 

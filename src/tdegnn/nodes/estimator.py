@@ -57,14 +57,15 @@ from tdegnn.nodes.usual_networks import (
 from tdegnn.not_fitted import NotFittedError
 from tdegnn.parts import Part, PartLike, parts_from_record, parts_to_record
 from tdegnn.runs.hub import find_folder
-from tdegnn.runs.run_folder import RunFolder, begin_run, keep_decisions
+from tdegnn.runs.run_folder import RunFolder, keep_decisions
 from tdegnn.training.callbacks import Callback, Outcome, following
 from tdegnn.training.devices import DeviceName, Precision, choose_placement
 from tdegnn.training.members import GroupDescent, OptimizerName
 from tdegnn.training.network_choice import ChosenNetwork, given_settings, without_given
 from tdegnn.training.node_training import SelectBy
 from tdegnn.training.order_choice import AUTO, USUAL_ORDER, ChosenOrder, Order, order_by_score
-from tdegnn.training.processes import check_alone
+from tdegnn.training.processes import check_alone, join_processes
+from tdegnn.training.shared_run import begin_shared_run
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -234,6 +235,10 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
         If anything goes wrong, an estimator that was fitted before stays as it was.
 
+        With `batches`, processes that `torchrun` started, or that are joined by `torch.distributed`, train together:
+        each calls `fit` with the same arguments. The first of them writes to `run` and calls `on_look` and the
+        callbacks.
+
         Args:
             X: A `NodeDataset`, PyG data, or a matrix of features (NumPy, SciPy, torch, pandas), one row per node.
             y: The label of each node. None, NaN or -1 means unknown. If None, the labels that come with `X`.
@@ -249,7 +254,8 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             on_look: Called with the result of each validation, also while networks or orders are tried.
             callbacks: Told about settings, validations of the training, and the result: see `Callback`.
         """
-        check_alone("a training on the whole graph")
+        if self.batches is None:
+            check_alone("a training on the whole graph")
         self.check_settings()
         prepared = self._prepare(X, y, graph, split, (train, validation, test))
         config = {
@@ -259,20 +265,34 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         }
         if run is not None:
             _check_savable(config)
+        processes = join_processes()
+        # Files may be elsewhere on another machine.
+        data = {name: value for name, value in config["data"].items() if name not in (source or {})}
+        processes.check_same([config["settings"], data], "settings and data")
+        if not processes.is_first:
+            callbacks, on_look = (), None
         with following(callbacks, type(self).__name__, config["settings"]) as followers:
             # Before any long work: whatever happens from now on, the fit can be resumed.
-            with begin_run(run, config, resume=resume) as folder:
+            with begin_shared_run(run, config, resume=resume, processes=processes) as folder:
                 kept = {} if folder is None else folder.config
                 placement = choose_placement(self.device, self.precision)
                 trainer = NodeTrainer(
-                    prepared, placement, self.seed, self.validate_every, self.baselines, on_look, self.batches
+                    prepared,
+                    placement,
+                    self.seed,
+                    self.validate_every,
+                    self.baselines,
+                    on_look,
+                    self.batches,
+                    processes,
                 )
-                network = ChosenNetwork.kept_in(kept) or self._choose_network(trainer)
+                # Of several processes, the first one decides: they may round differently.
+                network = ChosenNetwork.kept_in(kept) or processes.agree(self._choose_network(trainer))
                 config |= {} if network is None else network.to_config()
                 keep_decisions(folder, config)
                 built = self._built(network)
                 kept_order = ChosenOrder.kept_in(kept) if self.order == AUTO else None
-                order_choice = kept_order or built._given_order() or built._search_order(trainer)
+                order_choice = kept_order or built._given_order() or processes.agree(built._search_order(trainer))
                 config |= order_choice.to_config() if self.order == AUTO else {}
                 keep_decisions(folder, config)
                 settings = built._node_config(order_choice.order)

@@ -48,6 +48,7 @@ from tdegnn.training.node_training import (
     show_training_nodes,
 )
 from tdegnn.training.order_choice import ChosenOrder
+from tdegnn.training.processes import ALONE, Processes
 from tdegnn.training.stored_weights import check_coefficients, check_members, making_what_is_stored, take_weights
 
 OnLook = Callable[[Look], None]
@@ -309,6 +310,7 @@ class NodeTrainer:
         has_baselines: Whether the result is compared with baselines.
         on_look: Called with the result of each validation.
         batches: How to train on a part of the graph at a time. If None, a step sees the whole graph.
+        processes: Who trains. Several need batches to share.
     """
 
     prepared: PreparedNodes
@@ -318,6 +320,7 @@ class NodeTrainer:
     has_baselines: bool = True
     on_look: OnLook | None = None
     batches: PartLike = None
+    processes: Processes = ALONE
 
     def start(self, settings: NodeConfig, num_starts: int = 1) -> TaskTraining:
         """Return a training before its first step. Raise an `InputError` if a part does not fit.
@@ -340,7 +343,16 @@ class NodeTrainer:
             made: Batches = BATCHES.make(self.batches, num_layers=settings.num_layers)
             plan = made.plan(nodes.graph, np.flatnonzero(question.subsets[0]), self.seed)
             rows = NodeRows(nodes.features, self.placement)
-            in_batches = BatchTraining(seen, descents, rows, nodes.graph, plan, *shared)
+            in_batches = BatchTraining(
+                seen,
+                descents,
+                rows,
+                nodes.graph,
+                plan,
+                *shared,
+                batches_per_step=made.batches_per_step,
+                processes=self.processes,
+            )
             with parts_must_fit():
                 in_batches.try_first_batch()
             return in_batches
@@ -464,7 +476,7 @@ class NodeTrainer:
         validate_every = self.validate_every
         if isinstance(training, BatchTraining):
             # All nodes are validated: that takes as long as an epoch.
-            validate_every = max(validate_every, training.num_batches)
+            validate_every = max(validate_every, training.steps_an_epoch)
         with threads_for(self.prepared.nodes.num_nodes * settings.hidden_channels):
             return fit(
                 training,

@@ -28,6 +28,8 @@ EPSILON = 1e-8
 # A part may say which of its own parameters weight decay pulls back to where they start, by a class attribute of this
 # name: a tuple of their names. All others are pulled to zero.
 ANCHORED = "anchored"
+# The buffer in which a network counts its passes in training mode. The masks of its dropout depend on it.
+PASSES = "step"
 
 
 @dataclass(frozen=True)
@@ -188,6 +190,25 @@ class Members:
             # Members do not meet in the sum, so its gradient is that of each of them.
             gradients = torch.autograd.grad(by_member.sum(), list(leaves.values()), materialize_grads=True)
         return by_member.detach(), torch.cat([_as_rows(gradient) for gradient in gradients], dim=1)
+
+    def number_pass(self, number: int) -> None:
+        """Give the next pass in training mode, or part of a step, the dropout masks of this number, from 0 on."""
+        self.buffers[PASSES].fill_(number)
+
+    def find_moving(self, *inputs: Any) -> list[str]:
+        """Return the names of the buffers that a pass in training mode moves, such as running means. Change nothing.
+
+        Args:
+            inputs: The inputs of the networks.
+        """
+        before = {name: buffer.clone() for name, buffer in self.buffers.items()}
+        self._template.train()
+        with torch.no_grad():
+            self._answer(self.parameters(), self.buffers, inputs)
+        moving = [name for name, buffer in self.buffers.items() if not torch.equal(buffer, before[name])]
+        for name in moving:
+            self.buffers[name].copy_(before[name])
+        return moving
 
     def descend(self, gradient: Float[Tensor, "members weights"]) -> None:
         """Make one step of Adam for every active member. It changes `gradient`."""
