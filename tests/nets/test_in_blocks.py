@@ -1,12 +1,16 @@
 """A network in blocks returns what it returns on the whole graph, for every operator, rule, norm and readout."""
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Barrier
+
 import numpy as np
 import pytest
 import torch
 
 from tdegnn import InputError, Part
 from tdegnn.core.rules import COEFFICIENTS
-from tdegnn.nets.in_blocks import cut_into_blocks, run_in_blocks
+from tdegnn.nets.in_blocks import BlockShare, cut_into_blocks, run_in_blocks
 from tdegnn.nets.readouts import READOUTS
 from tdegnn.nodes.settings import NodeConfig
 from tests.test_subgraph import LOCAL, NODES, make_graph
@@ -41,6 +45,42 @@ def test_every_rule(rule):
 @pytest.mark.parametrize("readout", READOUTS.names)
 def test_every_readout(readout):
     check(readout=readout, state_norm="layer-norm", input_map="perceptron")
+
+
+class Sharers:
+    """Threads that add up their rows, as processes do."""
+
+    def __init__(self, total):
+        self._rows, self._barrier = {}, Barrier(total, timeout=60)
+
+    def join(self, number, rows):
+        self._rows[number] = rows.clone()
+        self._barrier.wait()
+        rows.copy_(sum(self._rows[other] for other in sorted(self._rows)))
+        self._barrier.wait()
+
+
+@pytest.mark.parametrize("operator", ["near-identity", "gread-bs", "gcnii", "sheaf-diagonal"])
+@pytest.mark.parametrize("total", [1, 2, 3])
+def test_processes_that_share_the_blocks_get_the_outputs_of_all_nodes(operator, total):
+    graph = make_graph("both", is_weighted=False)
+    config = NodeConfig(hidden_channels=8, num_layers=3, order=3, operator=operator, coefficients="attention")
+    network = config.build_network(5, 2, 0, NODES).double().eval()
+    features = torch.as_tensor(FEATURES)
+    shares = [cut_into_blocks(graph, 100, BlockShare(number, total)) for number in range(total)]
+    shares.append([])  # and one that has no block to compute
+    sharers = Sharers(len(shares))
+
+    def run(number):
+        join = partial(sharers.join, number)
+        return run_in_blocks(network, lambda nodes: features[nodes], graph, shares[number], join).outputs
+
+    with ThreadPoolExecutor(len(shares)) as pool:
+        found = list(pool.map(run, range(len(shares))))
+    with torch.no_grad():
+        expected = network(features, graph)
+    for outputs in found:
+        torch.testing.assert_close(outputs, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_blocks_are_all_nodes_once():

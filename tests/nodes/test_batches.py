@@ -14,6 +14,7 @@ from tdegnn.nodes.settings import NodeConfig
 from tdegnn.training.devices import choose_placement
 from tdegnn.training.node_rows import NodeRows
 from tdegnn.training.node_training import Classification, NodeSubsets, Regression, TaskTraining
+from tdegnn.training.processes import ALONE
 from tests.test_subgraph import LOCAL
 
 NODES, CLASSES = 90, 3
@@ -44,7 +45,7 @@ class EveryOther(Batches):
         return Plan()
 
 
-def make_training(batches, task=None, block_size=10**6, seed=0, **settings):
+def make_training(batches, task=None, block_size=10**6, seed=0, processes=ALONE, **settings):
     settings = dict(hidden_channels=8, num_layers=2, order=2, outer_dropout=0.3, hidden_dropout=0.2) | settings
     config = NodeConfig(**settings)
     task = task or Classification(torch.as_tensor(LABELS), torch.tensor([1.0, 2.0, 3.0]))
@@ -52,11 +53,11 @@ def make_training(batches, task=None, block_size=10**6, seed=0, **settings):
     if batches is None:
         inputs = torch.as_tensor(FEATURES).double(), GRAPH
         return TaskTraining([network], [config.descent], inputs, task, SUBSETS, placement)
-    plan = BATCHES.make(batches, num_layers=2).plan(GRAPH, np.flatnonzero(SUBSETS.training[0]), seed)
+    made = BATCHES.make(batches, num_layers=2)
+    plan = made.plan(GRAPH, np.flatnonzero(SUBSETS.training[0]), seed)
     rows = NodeRows(FEATURES, placement)
-    return BatchTraining(
-        [network], [config.descent], rows, GRAPH, plan, task, SUBSETS, placement, "accuracy", block_size
-    )
+    shared = (task, SUBSETS, placement, "accuracy", block_size, made.batches_per_step, processes)
+    return BatchTraining([network], [config.descent], rows, GRAPH, plan, *shared)
 
 
 def first_gradient(training):
@@ -184,7 +185,9 @@ def test_an_operator_that_needs_all_nodes_is_refused(operator):
 def test_wrong_batches_are_refused_before_anything_is_done():
     for batches, message in {
         "partition": "Expected batches to be one of partitions, ranges, neighborhoods",
-        Part("partitions", parts=3): "Expected settings of partitions among num_parts, parts_per_batch, halo, batches_per_step, got",
+        Part(
+            "partitions", parts=3
+        ): "Expected settings of partitions among num_parts, parts_per_batch, halo, batches_per_step, got",
         Part("partitions", halo="1"): "Expected halo of partitions to be a whole number, got '1'",
     }.items():
         with pytest.raises(InputError, match=message):
