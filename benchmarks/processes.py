@@ -1,9 +1,10 @@
-"""Two processes of one thread each against one: steps of a training on series, started as `torchrun` starts them.
+"""Two processes of one thread each against one, started as `torchrun` starts them: on series, and on partitions.
 
-A panel of 400 nodes and 2,000 hours, 64 windows of 24 hours per step, is trained by a network of the usual size. Both
-contestants make the same steps and validations, with the same numbers. Times are those of the steps alone, without
-starting and reading. The goal, at least 1.6 times the throughput, is meant for two idle cores: it is stated as the time
-of two processes relative to that of one, at most 1 / 1.6.
+Series: a panel of 400 nodes and 2,000 hours, 64 windows of 24 hours per step. Partitions: a drawn graph of 40,000 nodes
+and 400,000 edges, cut by METIS as usual, with two batches per step. The networks are of the usual size. Both
+contestants make the same steps and validations, with the same numbers. Times are those of steps and of validations,
+without starting and reading. The goal, at least 1.6 times the throughput of steps, is meant for two idle cores: it is
+stated as the time of two processes relative to that of one, at most 1 / 1.6.
 """
 
 from __future__ import annotations
@@ -13,46 +14,85 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 NODES, HOURS, WINDOW, HORIZON, WINDOWS_PER_STEP = 400, 2000, 24, 12, 64
-WARM_UP, STEPS, ROUNDS = 8, 20, 3
+GRAPH_NODES, GRAPH_EDGES, FEATURES, CLASSES = 40_000, 400_000, 32, 8
+BATCHES_PER_STEP = 2
+WARM_UP, STEPS, VALIDATIONS, ROUNDS = 5, 15, 3, 3
 GOAL = 1.6
 
 
+class Contest(NamedTuple):
+    """What is trained.
+
+    Attributes:
+        what: What a step works on.
+        suffix: What its ratios are called, after the words that all contests share.
+        start: Returns the training of one of the processes, before its first step.
+    """
+
+    what: str
+    suffix: str
+    start: Callable[[Any], Any]
+
+
 def measure() -> Iterator[tuple[str, float, str] | tuple[str, float, str, float]]:
-    seconds: dict[int, list[float]] = {1: [], 2: []}
-    # In turns, so that other work on the machine affects both.
-    for _ in range(ROUNDS):
-        for size, taken in seconds.items():
-            taken.append(_run(size))
-    one, two = (min(taken) for taken in seconds.values())
-    what = f"a step on {WINDOWS_PER_STEP} windows x {NODES} nodes"
-    yield f"{what}, one process of one thread", 1e3 * one, "ms"
-    yield f"{what}, two processes of one thread each", 1e3 * two, "ms"
-    yield "throughput of two processes / one", one / two, "x"
-    yield "time of two processes / one", two / one, "x", 1 / GOAL
+    for name, contest in CONTESTS.items():
+        seconds: dict[int, list[list[float]]] = {1: [], 2: []}
+        # In turns, so that other work on the machine affects both.
+        for _ in range(ROUNDS):
+            for size, taken in seconds.items():
+                taken.append(_run(name, size))
+        (one, one_validation), (two, two_validation) = (map(min, *taken) for taken in seconds.values())
+        yield f"a step on {contest.what}, one process of one thread", 1e3 * one, "ms"
+        yield f"a step on {contest.what}, two processes of one thread each", 1e3 * two, "ms"
+        yield f"throughput of two processes / one{contest.suffix}", one / two, "x"
+        yield f"time of two processes / one{contest.suffix}", two / one, "x", 1 / GOAL
+        yield f"time of a validation by two processes / one{contest.suffix}", two_validation / one_validation, "x"
 
 
-def _run(size: int) -> float:
-    """Return the seconds of a step."""
+def _run(name: str, size: int) -> list[float]:
+    """Return the seconds of a step, and of a validation."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(size)]
-    command = [*launcher, "-m", "benchmarks.processes"]
+    command = [*launcher, "-m", "benchmarks.processes", name]
     environment = dict(os.environ, OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="")
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return float(json.loads(done.stdout.splitlines()[-1]))
+    seconds: list[float] = json.loads(done.stdout.splitlines()[-1])
+    return seconds
 
 
-def _train() -> None:
-    """Train, in one of the processes. The first one prints the seconds of a step."""
+def _train(name: str) -> None:
+    """Train, in one of the processes. The first one prints the seconds of a step, and of a validation."""
     import torch
 
+    from tdegnn.training.processes import join_processes
+
+    processes = join_processes()
+    torch.set_num_threads(1)
+    training = CONTESTS[name].start(processes)
+    training.validate()
+    for _ in range(WARM_UP):
+        training.step()
+    seconds = []
+    for work, count in ((training.step, STEPS), (training.validate, VALIDATIONS)):
+        processes.barrier()
+        began = time.perf_counter()
+        for _ in range(count):
+            work()
+        processes.barrier()
+        seconds.append((time.perf_counter() - began) / count)
+    if processes.is_first:
+        print(json.dumps(seconds))
+
+
+def _start_on_series(processes: Any) -> Any:
     from tdegnn import Forecaster, Graph, Panel
     from tdegnn.forecasting.frames import FrameMaker
     from tdegnn.forecasting.series_training import SeriesTraining
-    from tdegnn.training.processes import join_processes
 
     draw = np.random.default_rng(0)
     graph = Graph(draw.integers(0, NODES, (2, 8 * NODES)), NODES)
@@ -60,8 +100,7 @@ def _train() -> None:
     maker = FrameMaker.fit(panel, WINDOW, HORIZON)
     windows = maker.windows(panel).predicting(range(HOURS))
     config = Forecaster(horizon=HORIZON).network_config(2, maker.sizes(NODES))
-    processes = join_processes()
-    training = SeriesTraining(
+    return SeriesTraining(
         [config.build(maker.sizes(NODES), 0)],
         [config.descent],
         graph,
@@ -70,17 +109,50 @@ def _train() -> None:
         batch_size=WINDOWS_PER_STEP,
         processes=processes,
     )
-    torch.set_num_threads(1)
-    for _ in range(WARM_UP):
-        training.step()
-    processes.barrier()
-    began = time.perf_counter()
-    for _ in range(STEPS):
-        training.step()
-    processes.barrier()
-    if processes.is_first:
-        print(json.dumps((time.perf_counter() - began) / STEPS))
 
+
+def _start_on_partitions(processes: Any) -> Any:
+    import torch
+
+    from tdegnn import Graph, Part
+    from tdegnn.batches.partitions import Partitions
+    from tdegnn.nodes.batch_training import BatchTraining
+    from tdegnn.nodes.settings import NodeConfig
+    from tdegnn.training.devices import choose_placement
+    from tdegnn.training.node_rows import NodeRows
+    from tdegnn.training.node_training import Classification, NodeSubsets
+
+    draw = np.random.default_rng(0)
+    sources = draw.integers(0, GRAPH_NODES, GRAPH_EDGES)
+    near = (sources + draw.integers(-50, 51, GRAPH_EDGES)) % GRAPH_NODES
+    targets = np.where(draw.random(GRAPH_EDGES) < 0.02, draw.integers(0, GRAPH_NODES, GRAPH_EDGES), near)
+    graph = Graph(np.stack([sources, targets]), GRAPH_NODES)
+    labels = np.arange(GRAPH_NODES) * CLASSES // GRAPH_NODES
+    features = draw.standard_normal((GRAPH_NODES, FEATURES)) + np.eye(CLASSES, FEATURES)[labels]
+    subsets = NodeSubsets(*(np.arange(GRAPH_NODES)[None] % 3 == part for part in range(3)))
+    config = NodeConfig(operator=Part("near-identity", batch_norm=True), num_layers=2, order=2)
+    placement = choose_placement("cpu")
+    batches = Partitions(batches_per_step=BATCHES_PER_STEP)
+    return BatchTraining(
+        [config.build_network(FEATURES, CLASSES, 0)],
+        [config.descent],
+        NodeRows(features.astype(np.float32), placement),
+        graph,
+        batches.plan(graph, np.flatnonzero(subsets.training[0]), 0),
+        Classification(torch.as_tensor(labels)),
+        subsets,
+        placement,
+        batches_per_step=batches.batches_per_step,
+        processes=processes,
+    )
+
+
+CONTESTS = {
+    "series": Contest(f"{WINDOWS_PER_STEP} windows x {NODES} nodes", "", _start_on_series),
+    "partitions": Contest(
+        f"{BATCHES_PER_STEP} batches of partitions, {GRAPH_NODES:,} nodes", ", partitions", _start_on_partitions
+    ),
+}
 
 if __name__ == "__main__":
-    _train()
+    _train(sys.argv[1])

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from tdegnn.core.integrator import Integration, call_operator, integrate
@@ -29,7 +29,7 @@ from tdegnn.subgraph import NodeNumbers, Subgraph, nodes_around
 
 # From numbers of nodes to their features, on the device of the network.
 TakeRows: TypeAlias = Callable[[NodeNumbers], Features]
-# Given a tensor of which each process has computed some rows and left the others zero, adds up those of all processes.
+# Given a tensor of which each process has computed the rows of its share, fills in the rows of the others.
 JoinRows: TypeAlias = Callable[[Tensor], None]
 # Nodes of a block, and edges that end at them. A device of some gigabytes holds a network on so many.
 BLOCK_SIZE = 2**21
@@ -72,12 +72,8 @@ def cut_into_blocks(graph: Graph, block_size: int | None = None, share: BlockSha
         share: Which part of the nodes to cut. Parts have about the same number of nodes and edges. Default: all nodes.
     """
     most = BLOCK_SIZE if block_size is None else block_size
-    sizes = np.arange(graph.num_nodes + 1)
-    for lists in graph.neighbor_lists:
-        sizes = sizes + lists.starts
-    first, end = (
-        int(np.searchsorted(sizes, sizes[-1] * number // share.total)) for number in (share.number, share.number + 1)
-    )
+    sizes = _sizes_up_to(graph)
+    first, end = _first_node(sizes, share), _first_node(sizes, share._replace(number=share.number + 1))
     blocks = []
     while first < end:
         last = int(np.searchsorted(sizes, sizes[first] + most, side="right")) - 1
@@ -87,8 +83,52 @@ def cut_into_blocks(graph: Graph, block_size: int | None = None, share: BlockSha
     return blocks
 
 
+def ends_of_shares(graph: Graph, total: int) -> list[int]:
+    """Return the number of the node after the last one of each share."""
+    sizes = _sizes_up_to(graph)
+    return [_first_node(sizes, BlockShare(number, total)) for number in range(1, total + 1)]
+
+
+def _sizes_up_to(graph: Graph) -> Int64[np.ndarray, " bounds"]:
+    """Return the number of nodes, and edges that end at them, before each node, and of all."""
+    sizes = np.arange(graph.num_nodes + 1)
+    for lists in graph.neighbor_lists:
+        sizes = sizes + lists.starts
+    return sizes
+
+
+def _first_node(sizes: Int64[np.ndarray, " bounds"], share: BlockShare) -> int:
+    return int(np.searchsorted(sizes, sizes[-1] * share.number // share.total))
+
+
 def has_all_rows(rows: Tensor) -> None:
     """Leave rows as they are: one process has computed all of them."""
+
+
+class Surroundings:
+    """The nodes that are needed for the rates of a block, and the edges among them. Those of the last block are kept.
+
+    Args:
+        graph: The whole graph.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._last: tuple[tuple[int, int, int], NodeNumbers, Subgraph] | None = None
+
+    def of(self, block: NodeNumbers, reach: int) -> tuple[NodeNumbers, Subgraph]:
+        """Return the nodes in reach of a block, and their subgraph.
+
+        Args:
+            block: Consecutive nodes, at least one.
+            reach: Number of hops.
+        """
+        key = (int(block[0]), int(block[-1]), reach)
+        if self._last is None or self._last[0] != key:
+            self._last = None  # before the next one needs memory
+            nodes = nodes_around(self._graph, block, reach)
+            self._last = key, nodes, Subgraph(self._graph, nodes)
+        return self._last[1:]
 
 
 def check_has_blocks(operator: SpatialOperator) -> None:
@@ -108,6 +148,7 @@ def run_in_blocks(
     graph: Graph,
     blocks: Sequence[NodeNumbers],
     join: JoinRows = has_all_rows,
+    surroundings: Surroundings | None = None,
 ) -> BlockRun:
     """Return what a network in evaluation mode returns for all nodes of a graph.
 
@@ -115,8 +156,9 @@ def run_in_blocks(
         network: The network, on the device on which blocks are computed.
         take: Returns the features of some nodes, on that device.
         graph: The whole graph.
-        blocks: All nodes, block by block, or those that this process computes.
-        join: Adds the rows that other processes compute. By default there are none.
+        blocks: All nodes, block by block, or those of the share of this process. The nodes of a block are consecutive.
+        join: Fills in the rows that other processes compute. By default there are none.
+        surroundings: Those of the blocks in the graph. If None, they are made for this run.
     """
     check_has_blocks(network.operator)
     device = next(network.parameters()).device
@@ -133,7 +175,7 @@ def run_in_blocks(
         _first_states(network, take, graph.num_nodes, blocks, join),
         graph,
         coefficients,
-        _InBlocks(network.operator, blocks, join, device),
+        _InBlocks(network.operator, blocks, join, surroundings or Surroundings(graph), device),
         num_layers=network.num_layers,
         step_size=network.step_size.cpu(),
         after_layer=state_norm,
@@ -142,7 +184,8 @@ def run_in_blocks(
     joined = readout.join(kept)
     outputs = joined.new_zeros(graph.num_nodes, network.num_outputs, dtype=next(network.parameters()).dtype)
     for block in blocks:
-        outputs[block] = readout.read(joined[block].to(device), keep_all).cpu()
+        rows = _as_rows(block)
+        outputs[rows] = readout.read(joined[rows].to(device), keep_all).cpu()
     join(outputs)
     if network.skip is not None:
         outputs = outputs + network.skip(graph).cpu()
@@ -159,7 +202,7 @@ def _first_states(
         rows = network.initial_states(network.embedding.embed(take(block), keep_all))
         states = states or tuple(torch.zeros(num_nodes, each.shape[1], dtype=each.dtype) for each in rows)
         for state, each in zip(states, rows, strict=True):
-            state[block] = each.cpu()
+            state[_as_rows(block)] = each.cpu()
     for state in states:
         join(state)
     return states
@@ -171,20 +214,27 @@ class _InBlocks(SpatialOperator):
     Args:
         operator: The operator.
         blocks: The nodes that this process computes, block by block.
-        join: Adds the rows that other processes compute.
+        join: Fills in the rows that other processes compute.
+        surroundings: What is seen of the graph for a block.
         device: Where the operator is.
     """
 
     def __init__(
-        self, operator: SpatialOperator, blocks: Sequence[NodeNumbers], join: JoinRows, device: torch.device
+        self,
+        operator: SpatialOperator,
+        blocks: Sequence[NodeNumbers],
+        join: JoinRows,
+        surroundings: Surroundings,
+        device: torch.device,
     ) -> None:
         super().__init__()
         self._operator, self._blocks, self._join, self._device = operator, blocks, join, device
+        self._surroundings = surroundings
 
     def forward(
         self,
         state: State,
-        graph: Graph,
+        graph: Graph,  # noqa: ARG002 (the surroundings know it)
         layer: int,
         context: list[Any] | None = None,
     ) -> tuple[State, list[Any]]:
@@ -193,13 +243,19 @@ class _InBlocks(SpatialOperator):
         before = [None] * len(self._blocks) if context is None else context
         assert self._operator.reach is not None  # checked before
         for block, own in zip(self._blocks, before, strict=True):
-            nodes = nodes_around(graph, block, self._operator.reach)
+            nodes, around = self._surroundings.of(block, self._operator.reach)
             seen = state[nodes].to(self._device)
-            found, after = call_operator(self._operator, seen, Subgraph(graph, nodes), layer, _moved(own, self._device))
-            rate[block] = found[np.searchsorted(nodes, block)].cpu()
+            found, after = call_operator(self._operator, seen, around, layer, _moved(own, self._device))
+            first = int(np.searchsorted(nodes, block[0]))
+            rate[_as_rows(block)] = found[first : first + len(block)].cpu()
             contexts.append(_moved(after, torch.device("cpu")))
         self._join(rate)
         return rate, contexts
+
+
+def _as_rows(block: NodeNumbers) -> slice:
+    """Return the rows of consecutive nodes: a slice is not copied."""
+    return slice(int(block[0]), int(block[-1]) + 1) if len(block) else slice(0, 0)
 
 
 def _moved(context: Any, device: torch.device) -> Any:

@@ -17,13 +17,13 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from tdegnn.batches.base import Batch, BatchPlan
 from tdegnn.errors import InputError
 from tdegnn.graph import Graph
-from tdegnn.nets.in_blocks import BlockShare, cut_into_blocks, run_in_blocks
+from tdegnn.nets.in_blocks import BlockShare, Surroundings, cut_into_blocks, ends_of_shares, run_in_blocks
 from tdegnn.nets.stationary import StationaryNetwork
 from tdegnn.subgraph import Subgraph
 from tdegnn.training.devices import Placement
@@ -76,6 +76,8 @@ class BatchTraining(TaskTraining):
         self._rows, self._graph, self._plan = rows, graph, plan
         self._batches_per_step, self._processes = batches_per_step, processes
         self._blocks = cut_into_blocks(graph, block_size, BlockShare(processes.rank, processes.size))
+        self._ends = ends_of_shares(graph, processes.size)
+        self._surroundings = Surroundings(graph)
         self._average_weights = self._task.weights(self._training) / plan.num_batches
         self._num_done = torch.zeros((), dtype=torch.int64)
         if processes.are_several:
@@ -153,6 +155,9 @@ class BatchTraining(TaskTraining):
     def _numbers_to_resume(self) -> dict[str, Tensor]:
         return {**super()._numbers_to_resume(), "num_batches_done": self._num_done}
 
+    def _join_rows(self, rows: Shaped[Tensor, "nodes ..."]) -> None:
+        self._processes.gather_rows(rows, self._ends)
+
     def _evaluate(self) -> Float[Tensor, "members nodes outputs"]:
         if len(self._blocks) == 1 and not self._processes.are_several:
             return self.members.evaluate(self._rows.take(self._blocks[0]), self._graph)
@@ -160,6 +165,13 @@ class BatchTraining(TaskTraining):
         for member in range(len(self.members)):
             network = self.members.averaged_network(member)
             assert isinstance(network, StationaryNetwork)
-            run = run_in_blocks(network, self._rows.take, self._graph, self._blocks, self._processes.sum_over_processes)
+            run = run_in_blocks(
+                network,
+                self._rows.take,
+                self._graph,
+                self._blocks,
+                self._join_rows,
+                self._surroundings,
+            )
             outputs.append(run.outputs)
         return torch.stack(outputs).to(self._training.device)

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import atexit
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import pairwise
 from typing import TypeVar
 
 import torch
@@ -63,6 +64,19 @@ class Processes:
         if self.are_several:
             with self._explained():
                 distributed.all_reduce(tensor)
+
+    def gather_rows(self, tensor: Tensor, ends: Sequence[int]) -> None:
+        """Give all processes the rows that each of them has computed, in place.
+
+        Args:
+            tensor: Its rows belong to the processes in turn: first those of the first one.
+            ends: The number of the row after the last one of each process.
+        """
+        if self.are_several:
+            with self._explained():
+                for rank, (first, end) in enumerate(pairwise((0, *ends))):
+                    if end > first:
+                        distributed.broadcast(tensor[first:end], src=rank)
 
     def copy_from_first(self, tensor: Tensor) -> None:
         """Give all processes the values of the first one, in place."""
