@@ -40,16 +40,20 @@ WITHOUT_A_WORD = dict(
     precision="64-true",
 )
 CASES = {name: SETTINGS | {"batches": batches} for name, batches in KINDS.items()} | {"auto": WITHOUT_A_WORD}
+# Processes share the blocks of a validation if there are several.
+BLOCK_SIZES = {"partitions": 40, "ranges": 200, "neighborhoods": 10**6, "auto": 100}
 SCRIPT = """
 import json, sys
 import numpy as np
 from tdegnn import NodeClassifier
+from tdegnn.nets import in_blocks
 from tdegnn.training.processes import join_processes
-from tests.nodes.test_processes import CASES, DATA
+from tests.nodes.test_processes import BLOCK_SIZES, CASES, DATA
 
 folder, *names = sys.argv[1:]
 processes = join_processes()
 for name in names:
+    in_blocks.BLOCK_SIZE = BLOCK_SIZES[name]
     model = NodeClassifier(**CASES[name]).fit(**DATA, run=f"{folder}/{name}", resume=True)
     weights = np.concatenate([each.detach().numpy().ravel() for each in model.network_.parameters()])
     processes.check_same(weights.tobytes(), "weights")

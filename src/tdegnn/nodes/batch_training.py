@@ -6,7 +6,8 @@ has the loss and the gradient of a training without batches. Scores are computed
 blocks (`nets/in_blocks.py`).
 
 A step descends the mean loss of some batches, each of which starts from the same weights and buffers. So it does not
-matter which process computes a batch: several share those of each step, and the blocks of each validation.
+matter which process computes a batch: several share those of each step, and the blocks of each validation if there are
+several.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
@@ -75,6 +77,8 @@ class BatchTraining(TaskTraining):
         super().__init__(networks, descents, (), task, subsets, placement, select_by)
         self._rows, self._graph, self._plan = rows, graph, plan
         self._batches_per_step, self._processes = batches_per_step, processes
+        # A graph of one block is seen at once, by each process: to send states would take as long as to compute them.
+        self._is_seen_at_once = len(cut_into_blocks(graph, block_size)) == 1
         self._blocks = cut_into_blocks(graph, block_size, BlockShare(processes.rank, processes.size))
         self._ends = ends_of_shares(graph, processes.size)
         self._surroundings = Surroundings(graph)
@@ -159,8 +163,8 @@ class BatchTraining(TaskTraining):
         self._processes.gather_rows(rows, self._ends)
 
     def _evaluate(self) -> Float[Tensor, "members nodes outputs"]:
-        if len(self._blocks) == 1 and not self._processes.are_several:
-            return self.members.evaluate(self._rows.take(self._blocks[0]), self._graph)
+        if self._is_seen_at_once:
+            return self.members.evaluate(self._rows.take(np.arange(self._graph.num_nodes)), self._graph)
         outputs = []
         for member in range(len(self.members)):
             network = self.members.averaged_network(member)
