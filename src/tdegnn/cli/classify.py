@@ -292,8 +292,7 @@ def classify(
 ) -> None:
     """Learn to classify nodes, of a benchmark or of your own features, labels and edges. Then run `tdegnn predict`.
 
-    Several processes share batches: torchrun --nproc-per-node 2 -m tdegnn classify NAME --batches partitions
-    --batches-set batches_per_step=2
+    Several processes share --batches: torchrun --nproc-per-node 2 -m tdegnn classify ...
     """
     launch = read_launch()
     if launch.are_several and settings.batches is None:
