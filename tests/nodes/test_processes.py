@@ -174,6 +174,20 @@ def test_fewer_batches_than_processes_are_refused():
         make_training("partitions", processes=Processes(0, 2))
 
 
+class Disagreeing(Processes):
+    """A process among others whose first one has found something else."""
+
+    def agree(self, value):
+        return f"not {value}"
+
+
+def test_other_batches_than_those_of_the_first_process_are_refused():
+    with pytest.raises(
+        InputError, match="^Expected the same batches in all 2 processes, got others in process 1. Start"
+    ):
+        make_training(KINDS["partitions"], processes=Disagreeing(1, 2))
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_the_blocks_of_all_processes_are_all_nodes(size):
     blocks = [cut_into_blocks(GRAPH, 40, BlockShare(rank, size)) for rank in range(size)]
