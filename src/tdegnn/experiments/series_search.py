@@ -3,7 +3,8 @@
 Twelve configurations of each system are drawn: four of each of three sizes, or three of each of four kinds of networks.
 All systems get the same numbers. Each configuration is trained with two seeds on the training steps. The best by mean
 validation error is trained honestly with ten seeds (`series_rows.py`). Then the best of ours is trained with every rule
-for c, from the same first weights. Test steps are used by these last two only, and choose nothing.
+for c, from the same first weights. Test steps are used by these last two only, and choose nothing. What is in the file
+is not trained again: a search that is interrupted goes on after its last kind of networks.
 """
 
 from __future__ import annotations
@@ -112,16 +113,33 @@ def search_cell(cell: SeriesCell, path: Path, placement: Placement) -> None:
     if any(line["stage"] == ROW for line in known):
         return
     prepared = prepare_series(cell.dataset, cell.window, placement)
-    errors = [
-        (config, each) for configs in cell.drawn() for config, each in _validate(prepared, configs, placement).items()
-    ]
-    best, _ = min(errors, key=lambda pair: _mean(pair[1]))
-    trials = [
-        {"stage": TRIAL, "seed": seed, "validation_mse": error, "test_mse": None, "configuration": config.to_record()}
-        for config, each in errors
-        for seed, error in zip(SEARCH_SEEDS, each, strict=True)
-    ]
-    _add_lines(path, cell, [*trials, *_train_rows(ROW, prepared, best, placement)], placement)
+    errors: dict[AnySeriesConfig, list[float]] = {}
+    for configs in cell.drawn():
+        tried = _tried(known, configs)
+        if tried is None:
+            tried = _validate(prepared, configs, placement)
+            _add_lines(path, cell, list(_trial_lines(tried)), placement)
+        errors |= tried
+    best = min(errors, key=lambda config: _mean(errors[config]))
+    _add_lines(path, cell, list(_train_rows(ROW, prepared, best, placement)), placement)
+
+
+def _trial_lines(errors: Mapping[AnySeriesConfig, Sequence[float]]) -> Iterator[dict[str, Any]]:
+    for config, each in errors.items():
+        for seed, error in zip(SEARCH_SEEDS, each, strict=True):
+            record = config.to_record()
+            yield {"stage": TRIAL, "seed": seed, "validation_mse": error, "test_mse": None, "configuration": record}
+
+
+def _tried(
+    lines: Sequence[Mapping[str, Any]], configs: Sequence[AnySeriesConfig]
+) -> dict[AnySeriesConfig, list[float]] | None:
+    """Return the validation errors of configurations, per seed, from lines. None unless all have been trained."""
+    found = {}
+    for config in configs:
+        own = [line for line in lines if line["stage"] == TRIAL and line["configuration"] == config.to_record()]
+        found[config] = [line["validation_mse"] for line in sorted(own, key=lambda line: line["seed"])]
+    return found if all(len(errors) == len(SEARCH_SEEDS) for errors in found.values()) else None
 
 
 def train_rules(dataset: str, window: int, path: Path, placement: Placement) -> None:
@@ -135,22 +153,17 @@ def train_rules(dataset: str, window: int, path: Path, placement: Placement) -> 
     """
     lines = read_lines(path, SEARCHED_LINES, dataset=[dataset], window=[window])
     by_system = {system: [line for line in lines if line["system"] == system] for system in OURS}
-    if any(line["stage"] == RULES for line in lines) or not all(by_system.values()):
+    if not all(any(line["stage"] == ROW for line in own) for own in by_system.values()):
         return
-    best: tuple[float, AnySeriesConfig] | None = None
+    missing = [system for system, own in by_system.items() if all(line["stage"] != RULES for line in own)]
+    errors: dict[AnySeriesConfig, list[float]] = {}
     for system, own in by_system.items():
-        for config in (config for configs in SeriesCell(dataset, window, system).drawn() for config in configs):
-            trials = [
-                line["validation_mse"]
-                for line in own
-                if line["stage"] == TRIAL and line["configuration"] == config.to_record()
-            ]
-            if best is None or _mean(trials) < best[0]:
-                best = (_mean(trials), config)
-    assert best is not None
+        for configs in SeriesCell(dataset, window, system).drawn():
+            errors |= _tried(own, configs) or {}
+    best = min(errors, key=lambda config: _mean(errors[config]))
     prepared = prepare_series(dataset, window, placement)
-    for system in OURS:
-        config = replace(cast(SeriesConfig, best[1]), system=system)
+    for system in missing:
+        config = replace(cast(SeriesConfig, best), system=system)
         found = list(_train_rows(RULES, prepared, config, placement))
         _add_lines(path, SeriesCell(dataset, window, system), found, placement)
 
