@@ -132,14 +132,14 @@ def test_the_page_on_speed_has_the_numbers_of_large_panels():
     assert f"takes {1000 * by_name['a forecast of 207 nodes x 12 steps, two threads']:.0f} ms" in page
 
 
-def test_the_best_networks_have_all_rows_and_ablations_on_seven_datasets():
+def test_the_best_networks_have_all_rows_and_ablations_on_all_datasets():
     from tdegnn.experiments.best_cells import BEST_LINES
     from tdegnn.experiments.best_tables import summarize_best
     from tdegnn.experiments.table1 import DATASETS
 
     known = read_lines(RESULTS / "best.jsonl", BEST_LINES)
     found = {name: result for name in DATASETS if (result := summarize_best(known, name)) is not None}
-    assert set(DATASETS) - set(found) == {"pubmed"}
+    assert set(found) == set(DATASETS)
     for name, result in found.items():
         assert len(result.rows) == 8, name
         assert result.mean_of_seeds is not None, name
@@ -206,7 +206,8 @@ def test_searched_rows_of_table_two_are_as_its_readme_says():
     found = read_lines(RESULTS / "table2_searched.jsonl", SEARCHED_LINES)
     rows, trials = summarize_searched(found, ROW), summarize_searched(found, TRIAL)
     assert {key[2] for key in rows} == {*SYSTEMS}
-    assert {len(own) for own in trials.values()} == {2 * NUM_CONFIGS}
+    # A search that is not finished has no row.
+    assert {len(trials[key]) for key in rows} == {2 * NUM_CONFIGS}
     assert {len(own) for own in rows.values()} == {10}
     pedalme = [own for key, own in rows.items() if key[0] == "pedalme"]
     errors = [[np.mean([line[name] for line in own]) for own in pedalme] for name in ("validation_mse", "test_mse")]

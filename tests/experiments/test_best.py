@@ -4,9 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tdegnn.errors import InputError
 from tdegnn.experiments import best_cells, best_plan, best_rows, best_search
 from tdegnn.experiments.best_cells import BEST_LINES, MEAN_SYSTEM, Files, compute_cell, load_dataset
 from tdegnn.experiments.best_plan import STAGES, Plan
+from tdegnn.experiments.best_plots import FEWEST_CURVES, mean_curve, plot_curves
 from tdegnn.experiments.best_rows import Row, ablated, nested_gain, row_configs
 from tdegnn.experiments.best_search import (
     RUNG_1,
@@ -281,3 +283,16 @@ def test_candidates_are_the_same_on_every_dataset():
     assert [each.numbers for each in best_search.read_families()[0].candidates(0)] == [
         each.numbers for each in best_search.read_families()[0].candidates(1)
     ]
+
+
+def test_a_mean_curve_ends_where_few_trainings_go_on():
+    curves = [[[0, 0.5], [10, 0.7]]] * FEWEST_CURVES + [[[0, 0.9], [100, 0.9]]]
+    steps, accuracies = mean_curve(curves)
+    assert steps[-1] == 10
+    assert accuracies[0] == pytest.approx(100 * (FEWEST_CURVES * 0.5 + 0.9) / (FEWEST_CURVES + 1))
+    assert accuracies[-1] == pytest.approx(100 * (FEWEST_CURVES * 0.7 + 0.9) / (FEWEST_CURVES + 1))
+
+
+def test_a_picture_needs_rows():
+    with pytest.raises(InputError, match="Expected the rows of at least one dataset, got none."):
+        plot_curves([], {})

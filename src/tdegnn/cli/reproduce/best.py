@@ -15,6 +15,7 @@ from tdegnn.cli.options import (
     Datasets,
     Device,
     DeviceOption,
+    Picture,
     Quiet,
     Report,
     ResultLines,
@@ -60,14 +61,17 @@ def best(
         ),
     ] = None,
     report: Report = False,
+    picture: Picture = None,
     workers: Workers = 1,
     device: Device = DeviceOption.AUTO,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Search the best network of each dataset by validation; then its rules for c, five seeds, and its ingredients."""
+    from tdegnn.analysis.plots import save_figure
     from tdegnn.experiments.best_cells import BEST_LINES, Files, compute_cell
     from tdegnn.experiments.best_plan import STAGES, Plan
+    from tdegnn.experiments.best_plots import plot_curves
     from tdegnn.experiments.best_search import most_steps, read_families
     from tdegnn.experiments.best_tables import adopt_best, summarize_best, summarize_families
     from tdegnn.experiments.records import read_lines
@@ -95,6 +99,8 @@ def best(
         adopt_best(out, recipes, recipes / "table1.jsonl")
     lines = read_lines(out, BEST_LINES)
     found = {name: result for name in datasets if (result := summarize_best(lines, name)) is not None}
+    if found:
+        save_figure(plot_curves(lines, found), picture or out.with_suffix(".png"))
     if as_json:
         print_json([_to_record(name, result) for name, result in found.items()])
         return
