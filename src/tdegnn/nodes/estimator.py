@@ -42,6 +42,7 @@ from tdegnn.nodes.settings import ESTIMATOR_FAMILIES, FAMILIES, NodeConfig, rule
 from tdegnn.nodes.usual_networks import (
     BOUND_TO_NODES,
     FEW_NODES,
+    FEW_NODES_SETTINGS,
     FEW_TRIAL_STEPS,
     MANY_NODES,
     NETWORK_SETTINGS,
@@ -555,7 +556,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         if self.network != AUTO:
             return ChosenNetwork(self.network, networks[self.network])
         nodes, question = trainer.prepared.nodes, trainer.prepared.question
-        num_starts = NUM_STARTS if nodes.num_nodes < FEW_NODES else 1
+        num_starts, shared = (NUM_STARTS, FEW_NODES_SETTINGS) if nodes.num_nodes < FEW_NODES else (1, {})
         num_steps = min(self.num_steps, FEW_TRIAL_STEPS if nodes.num_nodes > MANY_NODES else TRIAL_STEPS)
         num_training = int(question.subsets[0].sum())
         names = suitable_networks(nodes.graph, num_training, has_classes=question.score != "squared error")
@@ -568,7 +569,8 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             patience = min(settings.patience or TRIAL_PATIENCE, TRIAL_PATIENCE)
             return trainer.try_out(replace(settings, num_steps=num_steps, patience=patience), num_starts)
 
-        return choose_by_trials(networks, {name: try_out(name) for name in names}, num_starts)
+        trained = {name: {**shared, **settings} for name, settings in networks.items()}
+        return choose_by_trials(trained, {name: try_out(name) for name in names}, num_starts)
 
     def _built(self, network: ChosenNetwork | None) -> Self:
         """Return an estimator with the settings of a usual network. If None, with its own."""

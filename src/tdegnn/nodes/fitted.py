@@ -477,8 +477,12 @@ class NodeTrainer:
 
 
 def _best_start(result: FitResult) -> int:
-    """Return the member with the highest score; of several, the first."""
-    return int(result.best_scores.nan_to_num(nan=-torch.inf).argmax())
+    """Return the member with the highest score; of several, the one with the lowest loss if that is known."""
+    scores = result.best_scores.nan_to_num(nan=-torch.inf)
+    if result.best_tie_breaks is None:
+        return int(scores.argmax())
+    # Few validation nodes have few scores: several starts often share the highest.
+    return int(result.best_tie_breaks.masked_fill(scores < scores.max(), -torch.inf).argmax())
 
 
 def _history_of(history: list[dict[str, Any]], start: int) -> list[dict[str, Any]]:
