@@ -36,4 +36,5 @@ def tell_origin(lines):
     """Return which seeds, versions and devices the lines are from."""
     seeds, devices = ({line[name] for line in lines} for name in ("seed", "device"))
     versions = {", ".join(f"{name} {number}" for name, number in line["versions"].items()) for line in lines}
-    return f"Seeds {', '.join(map(str, sorted(seeds)))}; {'; or '.join(sorted(versions))}; {', '.join(sorted(devices))}."
+    parts = ", ".join(map(str, sorted(seeds))), "; or ".join(sorted(versions)), ", ".join(sorted(devices))
+    return f"Seeds {'; '.join(parts)}."
