@@ -28,8 +28,11 @@ import pyarrow.csv
 # Nodes and hours.
 LARGE, SMALL = (2000, 3000), (100, 500)
 DEGREE, DAY = 8, 24
-# Optimizer steps of a training at most, and when a resumed fit is killed, as a share of the time of a whole one.
-TRAINING_STEPS, KILLED_AT = 40, (0.2, 0.3, 0.3, 0.25)
+# Optimizer steps of a training at most.
+TRAINING_STEPS = 40
+# When a resumed fit is killed, as a share of the time of a whole one. Later and later, because a trial of networks that
+# was killed begins again; the last time, networks have been tried, and little is left.
+KILLED_AT = (0.15, 0.35, 0.6, 0.25)
 # Seconds that a fit has to show itself, and after which another one is killed. It imports or reads then.
 PROMISED, AT_FIRST = 5.0, 4.0
 # Seconds that are waited for the first line at most.
