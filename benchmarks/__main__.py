@@ -1,7 +1,7 @@
 """Measure speed: `make bench`. Prints a table and writes `benchmarks/latest.json`.
 
 Contestants are compared by ratios within this run, from medians of interleaved repetitions, because machines are noisy.
-`python -m benchmarks series_training node_training` runs only these two benchmarks.
+`python -m benchmarks series_training node_training` runs only these two, and `killed_fit.large` a part of a benchmark.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ MODULES = (
     "recorded_step",
     "series_training",
 )
+# Parts of benchmarks that can be run alone: `NAME.PART` is the function `measure_PART`.
+PARTS = ("killed_fit.large", "killed_fit.small")
+# Columns of a name. Lines are printed as they are measured, when the longest name is not known yet.
+WIDTH = 80
 
 
 @dataclass(frozen=True)
@@ -48,13 +52,14 @@ class Line:
 
 
 def main(names: Sequence[str]) -> None:
-    """Run the named benchmarks, print their table and write `latest.json`."""
-    modules = [importlib.import_module(f"benchmarks.{name}") for name in names]
-    lines = [Line(*numbers) for module in modules for numbers in module.measure()]
-    width = max(len(line.name) for line in lines)
-    for line in lines:
-        verdict = "" if line.goal is None else f"  goal {line.goal:g}  {'met' if line.met else 'MISSED'}"
-        print(f"{line.name:<{width}}  {line.value:10.4g} {line.unit:<6}{verdict}")
+    """Run the named benchmarks, print each line as it is measured, and write `latest.json`."""
+    lines: list[Line] = []
+    for name in names:
+        module_name, _, part = name.partition(".")
+        module = importlib.import_module(f"benchmarks.{module_name}")
+        for numbers in getattr(module, f"measure_{part}" if part else "measure")():
+            lines.append(Line(*numbers))
+            _print(lines[-1])
     latest = Path(__file__).parent / "latest.json"
     environment = describe_environment(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
     measured = environment | {"lines": [asdict(line) | {"met": line.met} for line in lines]}
@@ -62,10 +67,16 @@ def main(names: Sequence[str]) -> None:
     print(f"\nWritten to {latest}")
 
 
+def _print(line: Line) -> None:
+    verdict = "" if line.goal is None else f"  goal {line.goal:g}  {'met' if line.met else 'MISSED'}"
+    # At once: a benchmark may take an hour, and its output may go to a file.
+    print(f"{line.name:<{WIDTH}}  {line.value:10.4g} {line.unit:<6}{verdict}", flush=True)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure speed.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"Among {', '.join(MODULES)}. Default: all.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"Among {', '.join(MODULES + PARTS)}. Default: all.")
     chosen = parser.parse_args().names
-    if unknown := set(chosen).difference(MODULES):
-        parser.error(f"Expected names among {', '.join(MODULES)}, got {', '.join(sorted(unknown))}.")
+    if unknown := set(chosen).difference(MODULES, PARTS):
+        parser.error(f"Expected names among {', '.join(MODULES + PARTS)}, got {', '.join(sorted(unknown))}.")
     main(chosen or MODULES)

@@ -13,10 +13,10 @@ def renew_generated(page, folder):
     trained = {line["graph"] for line in lines}
     for name in [name for name in GRAPHS if name in trained]:
         scores, gains = mean_scores(lines, name), [compare(lines, name, other) for other in (FEATURES, LONG)]
-        shown = [f"{gain.gain:+.1f} ({gain.num_seeds})" for gain in gains]
-        rows.append([name, *(f"{scores[column]:.1f}" for column in COLUMNS), *shown])
-    page = put_into_page(page, "ten graph", as_table(rows))
-    found = summarize_counts(read_lines(folder / "hourly_counts.jsonl", COUNT_LINES))
+        rows.append([name, *(f"{scores[column]:.1f}" for column in COLUMNS), *map(str, gains)])
+    page = put_into_page(page, "ten graph", f"{as_table(rows)}\n\n{tell_origin(lines)}")
+    counts = read_lines(folder / "hourly_counts.jsonl", COUNT_LINES)
+    found = summarize_counts(counts)
     shares = [f"{100 * found[name]:.1f} %" for name in ("coverage", "coverage_of_positive", "coverage_of_zeros")]
     rows = [
         [
@@ -29,4 +29,12 @@ def renew_generated(page, folder):
         ],
         [f"{found['seeds']:.0f}", f"{found['error_ratio']:.3f}", f"{found['naive_ratio']:.3f}", *shares],
     ]
-    return put_into_page(page, "hourly count", as_table(rows))
+    return put_into_page(page, "hourly count", f"{as_table(rows)}\n\n{tell_origin(counts)}")
+
+
+def tell_origin(lines):
+    """Return which seeds, versions and devices the lines are from."""
+    seeds, devices = ({line[name] for line in lines} for name in ("seed", "device"))
+    versions = {", ".join(f"{name} {number}" for name, number in line["versions"].items()) for line in lines}
+    parts = ", ".join(map(str, sorted(seeds))), "; or ".join(sorted(versions)), ", ".join(sorted(devices))
+    return f"Seeds {'; '.join(parts)}."

@@ -17,11 +17,13 @@ def test_a_line_has_errors_and_shares(tmp_path, capsys, monkeypatch):
     small = partial(Forecaster, window=3, hidden_channels=4, num_layers=1, num_members=1, num_steps=2)
     for name, value in dict(Forecaster=small, NUM_NODES=5, NUM_WEEKS=3, NUM_JUDGED=1).items():
         monkeypatch.setattr(hourly_counts, name, value)
-    command = ["reproduce", "hourly-counts", "--seeds", "1", "--device", "cpu", "--out", str(tmp_path / "counts.jsonl")]
+    path = str(tmp_path / "counts.jsonl")
+    command = ["reproduce", "hourly-counts", "--first-seed", "4", "--seeds", "1", "--device", "cpu", "--out", path]
     code, out, err = run(capsys, *command)
     assert (code, err) == (0, "")
     assert "MSE over that of the true rate" in out
     (line,) = read_lines(tmp_path / "counts.jsonl", COUNT_LINES)
+    assert line["seed"] == 4
     assert line["error_ratio"] > 1
     assert line["naive_ratio"] > 1
     assert line["lowest_end"] == 0

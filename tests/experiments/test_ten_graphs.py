@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from tdegnn.experiments import ten_graphs
@@ -47,6 +48,10 @@ def test_seeds_are_compared_one_by_one():
     lines = [line(DEFAULT, 0, 0.5), line(DEFAULT, 1, 0.9), line(FEATURES, 1, 0.8), line(DEFAULT, 1, 0.7)]
     found = compare(lines, "a", FEATURES)
     assert (found.gain, found.num_seeds) == (pytest.approx(-10), 1)
+    assert np.isnan(found.error)
+    both = compare([*lines, line(FEATURES, 0, 0.4)], "a", FEATURES)
+    assert both == (pytest.approx(0), pytest.approx(10), 2)
+    assert str(both) == "+0.0 ± 10.0 (2)"
     assert compare(lines, "a", LONG) is compare(lines, "b", FEATURES) is None
     assert mean_scores(lines, "a") == {DEFAULT: pytest.approx(60), FEATURES: pytest.approx(80)}
 

@@ -47,6 +47,7 @@ def test_the_choice_is_explained_saved_and_loaded(tmp_path):
     assert model.notes_[0] == choice.reason
     assert choice.reason.startswith(f"The network '{choice.name}' was chosen by its ")
     assert model.summary_["start"] in range(NUM_STARTS)
+    assert (choice.settings["averaging"], model.fitted_.settings.averaging) == (0.99, 0.99)
     assert isinstance(model.history_[0]["score"], float)
     assert max(line["score"] for line in model.history_) == pytest.approx(model.summary_["validation_score"], abs=0.5)
     model.save(tmp_path / "saved")
@@ -54,6 +55,15 @@ def test_the_choice_is_explained_saved_and_loaded(tmp_path):
     assert (loaded.network_choice_, loaded.get_params()) == (choice, model.get_params())
     assert (loaded.summary_, loaded.history_) == (model.summary_, model.history_)
     np.testing.assert_array_equal(loaded.predict(FEATURES, graph=Graph(EDGES, NODES, direction="out")), model.predict())
+
+
+@pytest.mark.slow
+def test_larger_graphs_and_given_networks_have_one_start_and_their_last_weights(monkeypatch):
+    monkeypatch.setattr("tdegnn.nodes.estimator.FEW_NODES", NODES)
+    for settings in ({}, {"network": "diffusion"}):
+        model = fit(**settings)
+        assert (model.network_choice_.num_starts, model.fitted_.settings.averaging) == (1, 0.0)
+        assert "averaging" not in model.network_choice_.settings
 
 
 @pytest.mark.slow

@@ -68,3 +68,16 @@ def test_of_equal_scores_the_lower_loss_wins_if_losses_are_given():
 
     assert best_step(None, None, None, None, None) == 1
     assert best_step(-1.0, -0.9, -0.2, -0.1, -0.4) == 2
+
+
+def test_of_members_with_equal_scores_the_lower_loss_wins_if_losses_are_given():
+    def best_member(scores, tie_breaks=None):
+        look = Look(1, torch.zeros(3), torch.tensor(scores), None if tie_breaks is None else torch.tensor(tie_breaks))
+        result = _start(look)
+        result.add(look)
+        return result.best_member
+
+    assert best_member([0.6, 0.7, 0.7]) == 1
+    assert best_member([0.6, 0.7, 0.7], [-0.1, -0.4, -0.2]) == 2
+    assert best_member([float("nan"), 0.5, 0.4], [float("nan"), -0.4, -0.2]) == 1
+    assert best_member([float("nan")] * 3, [float("nan")] * 3) == 0

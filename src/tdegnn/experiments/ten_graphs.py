@@ -10,8 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from math import isnan, nan
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 import networkx
@@ -108,6 +109,7 @@ def try_graph(name: str, system: str, seed: int, path: Path, device: DeviceName 
     shared = {
         "score": summary["score"],
         "network": None if choice is None else choice.name,
+        "network_settings": None if choice is None else choice.settings,
         "steps": model.history_[-1]["step"],
         "best_step": summary["best_step"],
         "cpu_seconds": time.process_time() - began,
@@ -128,11 +130,17 @@ class Comparison(NamedTuple):
 
     Attributes:
         gain: How many points the default is ahead, the mean over the seeds that both have.
+        error: The standard error of this mean, from the differences of the seeds. NaN for a single seed.
         num_seeds: Number of these seeds.
     """
 
     gain: float
+    error: float
     num_seeds: int
+
+    def __str__(self) -> str:
+        error = "" if isnan(self.error) else f" ± {self.error:.1f}"
+        return f"{self.gain:+.1f}{error} ({self.num_seeds})"
 
 
 def compare(lines: Sequence[Mapping[str, Any]], name: str, other: str) -> Comparison | None:
@@ -147,8 +155,11 @@ def compare(lines: Sequence[Mapping[str, Any]], name: str, other: str) -> Compar
         {line["seed"]: 100 * line["test_score"] for line in lines if (line["graph"], line["system"]) == (name, system)}
         for system in (DEFAULT, other)
     )
-    shared = own.keys() & others.keys()
-    return Comparison(fmean(own[seed] - others[seed] for seed in shared), len(shared)) if shared else None
+    gains = [own[seed] - others[seed] for seed in own.keys() & others.keys()]
+    if not gains:
+        return None
+    error = stdev(gains) / len(gains) ** 0.5 if len(gains) > 1 else nan
+    return Comparison(fmean(gains), error, len(gains))
 
 
 def mean_scores(lines: Sequence[Mapping[str, Any]], name: str) -> dict[str, float]:

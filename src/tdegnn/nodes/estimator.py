@@ -42,6 +42,7 @@ from tdegnn.nodes.settings import ESTIMATOR_FAMILIES, FAMILIES, NodeConfig, rule
 from tdegnn.nodes.usual_networks import (
     BOUND_TO_NODES,
     FEW_NODES,
+    FEW_NODES_SETTINGS,
     FEW_TRIAL_STEPS,
     MANY_NODES,
     NETWORK_SETTINGS,
@@ -141,7 +142,8 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         adjacency_features: Whether rows of the adjacency matrix join the features. Only the nodes of the training can
             then be predicted.
         self_loops: Whether nodes also receive from themselves.
-        averaging: Weight of the past in the running mean of the weights that are kept. 0 keeps the last ones.
+        averaging: Weight of the past in the running mean of the weights that are kept. 0 keeps the last ones. A network
+            that is chosen on a graph below 1,000 nodes has 0.99.
         optimizer: `"adam"`, with weight decay in the gradient, or `"adamw"`, with weight decay apart from it.
         select_by: By what the step is chosen on validation, and what is reported: `"roc-auc"`, the area under the ROC
             curve, or `"accuracy"`. `"auto"` takes ROC-AUC for two classes, accuracy for more, and the squared error for
@@ -157,11 +159,11 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         precision: `"32-true"` or `"64-true"`: numbers of 32 or of 64 bits.
         direction: Whose states a node receives, see `Graph`. If None, that of a `Graph`, else `"both"`.
         network: `"auto"` tries the usual networks that suit the graph for some steps, and trains the best one on
-            validation (`network_choice_` says which and why); on small graphs, from several first weights, of which the
-            best are kept. If any setting of the network is given, that is used instead. Or the name of one:
-            `"diffusion"`; `"links"` and `"directed"`, which are for graphs with a direction and predict only the nodes
-            of the training; `"deep"`; `"many-nodes"`; `"alone"` and `"linear"`, which leave the edges out. If None, the
-            settings as they are.
+            validation (`network_choice_` says which and why); below 1,000 nodes, from several first weights, of which
+            the best are kept, with averaged weights. If any setting of the network is given, that is used instead. Or
+            the name of one: `"diffusion"`; `"links"` and `"directed"`, which are for graphs with a direction and
+            predict only the nodes of the training; `"deep"`; `"many-nodes"`; `"alone"` and `"linear"`, which leave the
+            edges out. If None, the settings as they are.
     """
 
     system: System | None = None
@@ -575,7 +577,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         if self.network != AUTO:
             return ChosenNetwork(self.network, networks[self.network])
         nodes, question = trainer.prepared.nodes, trainer.prepared.question
-        num_starts = NUM_STARTS if nodes.num_nodes < FEW_NODES else 1
+        num_starts, shared = (NUM_STARTS, FEW_NODES_SETTINGS) if nodes.num_nodes < FEW_NODES else (1, {})
         num_steps = min(self.num_steps, FEW_TRIAL_STEPS if nodes.num_nodes > MANY_NODES else TRIAL_STEPS)
         num_training = int(question.subsets[0].sum())
         names = suitable_networks(nodes.graph, num_training, has_classes=question.score != "squared error")
@@ -588,7 +590,8 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             patience = min(settings.patience or TRIAL_PATIENCE, TRIAL_PATIENCE)
             return trainer.try_out(replace(settings, num_steps=num_steps, patience=patience), num_starts)
 
-        return choose_by_trials(networks, {name: try_out(name) for name in names}, num_starts)
+        trained = {name: {**shared, **settings} for name, settings in networks.items()}
+        return choose_by_trials(trained, {name: try_out(name) for name in names}, num_starts)
 
     def _built(self, network: ChosenNetwork | None) -> Self:
         """Return an estimator with the settings of a usual network. If None, with its own."""

@@ -365,7 +365,7 @@ class NodeTrainer:
     def score(self, settings: NodeConfig, num_starts: int = 1) -> float:
         """Train, and return the best score on validation. With several starts, that of the best one."""
         training = self.start(settings, num_starts)
-        best = _best_start(self._run(training, settings, self.on_look, None))
+        best = self._run(training, settings, self.on_look, None).best_member
         return float(training.best_scores[best])
 
     def try_out(self, settings: NodeConfig, num_starts: int = 1) -> Trial:
@@ -377,7 +377,7 @@ class NodeTrainer:
         """
         training = self.start(replace(settings, select_by="loss"), num_starts)
         result = self._run(training, settings, self.on_look, None)
-        best = _best_start(result)
+        best = result.best_member
         outputs = self._outputs(training.members.network(best), settings)
         validation = self.prepared.question.subsets[1]
         error = standard_error(self.prepared.question.task, outputs, validation)
@@ -411,7 +411,7 @@ class NodeTrainer:
             on_look(look)
 
         result = self._run(training, settings, see, folder)
-        best = _best_start(result)
+        best = result.best_member
         if not bool(result.best_scores[best].isfinite()):
             raise TrainingError(
                 "Expected outputs that are numbers, got none from the first validation on. "
@@ -486,11 +486,6 @@ class NodeTrainer:
                 on_look=on_look,
                 run=folder,
             )
-
-
-def _best_start(result: FitResult) -> int:
-    """Return the member with the highest score; of several, the first."""
-    return int(result.best_scores.nan_to_num(nan=-torch.inf).argmax())
 
 
 def _history_of(history: list[dict[str, Any]], start: int) -> list[dict[str, Any]]:

@@ -110,6 +110,9 @@ MANY_NODES, FEW_TRIAL_STEPS = 10_000, 60
 MANY_TRAINING = 3000
 # Below this number of nodes, several networks are trained from other first weights, and the best one is kept.
 FEW_NODES, NUM_STARTS = 1000, 4
+# Their weights are running means. On few validation nodes, single steps are often best by chance, and the more of them
+# there are, the more so: the best of 3,000 steps was another one than the best of the first few hundred.
+FEW_NODES_SETTINGS: dict[str, Any] = {"averaging": 0.99}
 
 
 class Trial(NamedTuple):

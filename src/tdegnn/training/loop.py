@@ -140,6 +140,15 @@ class FitResult:
         self.scores.append(look.scores)
         return is_better
 
+    @property
+    def best_member(self) -> int:
+        """The member with the highest score; of several, the one that tie breaks prefer, else the first."""
+        scores = self.best_scores.nan_to_num(nan=-math.inf)
+        if self.best_tie_breaks is None:
+            return int(scores.argmax())
+        # Few validation nodes have few scores: several members often share the highest.
+        return int(self.best_tie_breaks.masked_fill(scores < scores.max(), -math.inf).argmax())
+
     def finished(self, patience: int | None) -> Bool[Tensor, " members"]:
         """Return which members need no more steps: they diverged, or have not improved for `patience` steps."""
         if patience is None:

@@ -12,7 +12,8 @@ from tdegnn.cli.output import print_json, print_table, progress_bar, share
 
 
 def hourly_counts(
-    seeds: Annotated[int, typer.Option(help="Number of seeds, from 0 on.", min=1)] = 3,
+    seeds: Annotated[int, typer.Option(help="Number of seeds.", min=1)] = 3,
+    first_seed: Annotated[int, typer.Option(help="The first seed. The others follow it.", min=0)] = 0,
     out: ResultLines = Path("runs/hourly_counts.jsonl"),
     report: Report = False,
     device: Device = DeviceOption.AUTO,
@@ -26,7 +27,7 @@ def hourly_counts(
     check_report(report, out)
     if not report:
         with progress_bar(seeds, "hourly counts", is_quiet=quiet or as_json) as tick:
-            for seed in range(seeds):
+            for seed in range(first_seed, first_seed + seeds):
                 try_counts(seed, out, device.value)
                 tick(f"seed {seed}")
     lines = read_lines(out, COUNT_LINES)

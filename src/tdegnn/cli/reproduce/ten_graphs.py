@@ -79,7 +79,7 @@ def ten_graphs(
         rows = [
             [name]
             + [f"{found[name][column]:.1f}" if column in found[name] else "-" for column in COLUMNS]
-            + ["-" if each is None else f"{each.gain:+.1f} ({each.num_seeds})" for each in gains[name].values()]
+            + ["-" if each is None else str(each) for each in gains[name].values()]
             for name in names
         ]
         header = ["graph", *COLUMNS, "over features (seeds)", "over 3,000 steps (seeds)"]
