@@ -1,8 +1,9 @@
 """Bytes: how many the equations must move, and how many a training step keeps, term by term.
 
 A count of traffic is what remains if nothing is read twice: each operand is read once and each result written once. A
-gathered row counts once per message. A cache that holds the states makes these cheaper, so a share above one is possible
-on small graphs. `E` is the number of messages, `N` of nodes, `k` of channels, `o` the order, `L` the number of layers.
+gathered row counts once per message. A cache that holds the states makes these cheaper, so that shares above one are
+possible on small graphs. In the docstrings, `N` is the number of nodes, `k` of channels, `o` the order, `L` the number of
+layers.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Sizes:
 
 
 def product_bytes(matrix: SparseMatrix, channels: int) -> int:
-    """Return the traffic of `Y = A X`: starts of rows, columns and values of A, one row of X per entry, all rows of Y."""
+    """Return the traffic of `Y = A X`: starts of rows, columns and values of A, a row of X per entry, the rows of Y."""
     indices = num_bytes(matrix.row_pointers) + num_bytes(matrix.columns)
     row = channels * matrix.values.itemsize
     return indices + num_bytes(matrix.values) + matrix.columns.numel() * row + matrix.shape[0] * row

@@ -78,21 +78,34 @@ def plain_step(system: System, nodes: Nodes) -> Step:
     return _descending(weights.values(), lambda: plain_scores(weights, nodes.features, messages), nodes.labels)
 
 
-def pyg_step(nodes: Nodes) -> Step:
-    """Return the same function for PyG's GCN, which normalizes the graph once (`cached`)."""
-    network, edges = make_gcn(nodes, dropout=0.0)
-    return _descending(network.parameters(), lambda: network[1](network[0](nodes.features, edges)), nodes.labels)
+def pyg_step(nodes: Nodes, graph: Tensor) -> Step:
+    """Return the same function for PyG's GCN, on `edges_of` or `rows_of` the nodes."""
+    network = make_gcn(nodes, dropout=0.0)
+    return _descending(network.parameters(), lambda: network[1](network[0](nodes.features, graph)), nodes.labels)
 
 
-def make_gcn(nodes: Nodes, dropout: float) -> tuple[Any, Tensor]:
-    """Return PyG's GCN with a linear readout, and the edges as PyG takes them."""
+def make_gcn(nodes: Nodes, dropout: float) -> Any:
+    """Return PyG's GCN, which normalizes the graph once (`cached`), and a linear readout."""
     from torch_geometric.nn.models import GCN
 
     torch.manual_seed(0)
     # All layers have the same width, as ours have: without `out_channels` the last one is no narrower.
     layers = GCN(FEATURES, CHANNELS, LAYERS, dropout=dropout, cached=True)
-    network = nn.ModuleList([layers, nn.Linear(CHANNELS, CLASSES)]).to(nodes.features)
-    return network, nodes.graph.messages[0].to(nodes.features.device)
+    return nn.ModuleList([layers, nn.Linear(CHANNELS, CLASSES)]).to(nodes.features)
+
+
+def edges_of(nodes: Nodes) -> Tensor:
+    """Return sources and targets of the messages, as PyG usually takes a graph."""
+    return nodes.graph.messages[0].to(nodes.features.device)
+
+
+def rows_of(nodes: Nodes) -> Tensor:
+    """Return the matrix of the messages in compressed rows, which PyG multiplies by instead of gathering."""
+    received = nodes.graph.received.tocsr()
+    pointers, columns = (torch.as_tensor(each, dtype=torch.int64) for each in (received.indptr, received.indices))
+    ones = torch.ones(received.nnz, dtype=nodes.features.dtype)
+    matrix = torch.sparse_csr_tensor(pointers, columns, ones, received.shape, check_invariants=False)
+    return matrix.to(nodes.features.device)
 
 
 def as_trained(system: System, nodes: Nodes, dropout: float) -> Step:
@@ -128,8 +141,7 @@ def as_trained(system: System, nodes: Nodes, dropout: float) -> Step:
 
 def pyg_as_trained(nodes: Nodes, dropout: float) -> Step:
     """Return a step of PyG's GCN with dropout: of the input, after each layer but the last, and before the readout."""
-    network, edges = make_gcn(nodes, dropout)
-    drop = nn.Dropout(dropout)
+    network, edges, drop = make_gcn(nodes, dropout), edges_of(nodes), nn.Dropout(dropout)
     return _descending(
         network.parameters(), lambda: network[1](drop(network[0](drop(nodes.features), edges))), nodes.labels
     )
@@ -147,7 +159,7 @@ class PlainMessages:
     @staticmethod
     def of(nodes: Nodes) -> PlainMessages:
         """Compute the weights of an unweighted graph from degrees, once."""
-        sources, targets = nodes.graph.messages[0].to(nodes.features.device)
+        sources, targets = edges_of(nodes)
         num_nodes = nodes.graph.num_nodes
         received, sent = (torch.bincount(ends, minlength=num_nodes) for ends in (targets, sources))
         scales = [degrees.clamp(min=1).to(nodes.features.dtype).rsqrt() for degrees in (received, sent)]

@@ -3,8 +3,8 @@
 The bandwidth is that of a copy of a large tensor: bytes read and written per second. In turns with it, at several sizes
 (20 messages per node, 64 channels): the sparse product, the weighted sum over a history of four and attention over it,
 each forward and backward, and whole training steps. For each: the bytes that its equation must move (`byte_counts.py`)
-per second, and their share of the bandwidth. The goal, at least 65 % for the product at 20 million messages, is for CUDA
-devices. It is stated as the bandwidth divided by what is achieved, at most 1 / 0.65.
+per second, and their share of the bandwidth. The goal, at least 65 % for the product at 20 million messages, is for
+CUDA devices. It is stated as the bandwidth divided by what is achieved, at most 1 / 0.65.
 """
 
 from __future__ import annotations
