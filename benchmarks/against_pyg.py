@@ -10,6 +10,7 @@ has dropout: our step as `fit` makes it, and PyG's.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 
 import torch
@@ -54,7 +55,9 @@ def _measure_size(nodes: Nodes, *, is_small: bool) -> Iterator[tuple[str, float,
     contestants |= {"PyG": pyg_step(nodes, edges_of(nodes)), "PyG, sparse matrix": pyg_step(nodes, rows_of(nodes))}
     contestants |= {"ours, as fit trains": as_trained(SYSTEMS[ALWAYS], nodes, DROPOUT)}
     contestants |= {"PyG with dropout": pyg_as_trained(nodes, DROPOUT)}
-    losses = {name: float(step()) for name, step in contestants.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # PyG makes a sparse matrix, which torch calls beta
+        losses = {name: float(step()) for name, step in contestants.items()}
     difference = max(abs(losses[f"ours, {rule}"] / losses[f"plain, {rule}"] - 1) for rule in plain)
     yield f"{where}: largest difference of losses, ours / plain - 1", difference, "", SAME_LOSS
     # Before steps are recorded: a recorded one allocates nothing.

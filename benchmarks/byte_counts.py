@@ -2,8 +2,7 @@
 
 A count of traffic is what remains if nothing is read twice: each operand is read once and each result written once. A
 gathered row counts once per message. A cache that holds the states makes these cheaper, so that shares above one are
-possible on small graphs. In the docstrings, `N` is the number of nodes, `k` of channels, `o` the order, `L` the number of
-layers.
+possible on small graphs. Below, `N` is the number of nodes, `k` of channels, `o` the order, `L` the number of layers.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def test_a_tensor_that_is_saved_twice_counts_once():
     assert saved_bytes(lambda: state @ weight + state @ weight, [weight]) == 8 * 4 * 4
 
 
-@pytest.mark.filterwarnings("ignore:Sparse .* tensor support is in beta state", "ignore:Sparse invariant checks")
+@pytest.mark.slow
 def test_both_benchmarks_run_on_a_tiny_graph(monkeypatch, capsys):
     monkeypatch.setattr(against_pyg, "CORA", (300, 500))
     monkeypatch.setattr(against_pyg, "MILLION", (400, 900))
@@ -130,8 +130,12 @@ def test_both_benchmarks_run_on_a_tiny_graph(monkeypatch, capsys):
     compared = {name: numbers for name, *numbers in against_pyg.measure()}
     assert "left out" in capsys.readouterr().out
     assert sum("difference of losses" in name for name in compared) == 2
-    for name, (value, _, *goal) in compared.items():
-        assert (bool(goal), value >= 0) == ("losses" in name or ("ours / PyG, " in name and name[0:2] == "1,"), True)
+    assert all(value >= 0 for value, *_ in compared.values())
+    # Ratios to PyG have a goal on the larger graph only.
+    with_goal = {name for name, (_, _, *goal) in compared.items() if goal}
+    large = next(iter(reversed(compared))).split(":")[0]
+    to_pyg = {name for name in compared if name.startswith(large) and "ours / PyG, " in name}
+    assert with_goal == to_pyg | {name for name in compared if "difference of losses" in name}
     measured = {name: numbers for name, *numbers in roofline.measure()}
     assert all(value > 0 and not goal for value, _, *goal in measured.values())
     assert sum("sum of terms / measured peak" in name for name in measured) == len(SYSTEMS)
