@@ -18,6 +18,7 @@ import torch
 from tdegnn.experiments.records import describe_environment
 
 MODULES = (
+    "against_pyg",
     "attention_cost",
     "command_line",
     "data_loading",
@@ -28,6 +29,7 @@ MODULES = (
     "operators",
     "processes",
     "recorded_step",
+    "roofline",
     "series_training",
 )
 # Parts of benchmarks that can be run alone: `NAME.PART` is the function `measure_PART`.

@@ -132,6 +132,35 @@ def test_the_page_on_speed_has_the_numbers_of_large_panels():
     assert f"takes {1000 * by_name['a forecast of 207 nodes x 12 steps, two threads']:.0f} ms" in page
 
 
+def test_the_page_on_speed_has_the_numbers_of_the_roofline_and_of_pyg():
+    measured = json.loads((RESULTS / "roofline.json").read_text())["lines"]
+    assert all(line["met"] for line in measured if line["goal"] is not None)
+    by_name = {line["name"]: line["value"] for line in measured}
+    page = (RESULTS.parent / "docs" / "performance.md").read_text()
+    where = "999,754 messages"
+    for rule in ("c = [1]", "learned vector", "attention"):
+        (row,) = (line for line in page.splitlines() if line.startswith(f"| a million messages, {rule} |"))
+        for name, form in {"a step, ours": ".0f", "time, ours / PyG": ".2f"}.items():
+            assert f" {by_name[f'{where}: {name}, {rule}']:{form}} |" in row
+        share = by_name[f"{where}: a training step, {rule}, share of the bandwidth"]
+        assert f"{by_name[f'{where}: a training step, {rule}']:.0f} ms | {share:.0f} % |" in page
+        # Gradients in flight are an upper bound, and the count of tensors is exact.
+        assert 1 <= by_name[f"{where}: memory of a step, {rule}, sum of terms / measured peak"] < 1.15
+    for term in ("sparse product", "weighted sum", "attention"):
+        name = f"{where}: {term}, forward"
+        assert f"{by_name[name]:.1f}, {by_name[f'{name}, share of the bandwidth']:.0f} %" in page
+
+
+def test_the_page_on_speed_has_the_growth_of_large_graphs():
+    by_name = {line["name"]: line["value"] for line in json.loads((RESULTS / "large_graphs.json").read_text())["lines"]}
+    page = (RESULTS.parent / "docs" / "performance.md").read_text()
+    for edges in ("10,000", "100,000", "1,000,000", "10,000,000"):
+        (row,) = (line for line in page.splitlines() if line.startswith(f"| {edges} |"))
+        assert f"| {by_name[f'{edges} edges: a step by partitions']:.2f} s |" in row
+        assert f"| {by_name[f'{edges} edges: memory of steps, beside the imports']:.0f} MB |" in row
+    assert f"to the power of {by_name['slope of the time of an epoch']:.2f} in this run" in " ".join(page.split())
+
+
 def test_the_best_networks_have_all_rows_and_ablations_on_all_datasets():
     from tdegnn.experiments.best_cells import BEST_LINES
     from tdegnn.experiments.best_tables import summarize_best

@@ -1,0 +1,141 @@
+"""What benchmarks compare is the same computation, and bytes are counted as they are."""
+
+import pytest
+import torch
+from benchmarks import against_pyg, roofline
+from benchmarks.byte_counts import (
+    Sizes,
+    attention_bytes,
+    graph_bytes,
+    memory_terms,
+    product_bytes,
+    step_bytes,
+    sum_bytes,
+)
+from benchmarks.memory import TensorCount, peak_bytes, saved_bytes
+from benchmarks.node_steps import (
+    CHANNELS,
+    FEATURES,
+    LAYERS,
+    SYSTEMS,
+    Nodes,
+    edges_of,
+    make_network,
+    our_step,
+    plain_step,
+    pyg_step,
+    rows_of,
+)
+from torch import nn
+
+from tdegnn import Graph
+from tdegnn.core.combination import SMALL_STATE
+
+CPU = torch.device("cpu")
+RULES = pytest.mark.parametrize("rule", SYSTEMS)
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    """A graph with nodes that receive nothing, and states that are not stacked."""
+    drawn = Nodes.draw(300, 500, CPU, torch.float64)
+    assert (drawn.graph.received.sum(axis=1) == 0).any()
+    assert drawn.graph.num_nodes * CHANNELS > SMALL_STATE
+    return drawn
+
+
+@RULES
+def test_the_transcription_learns_as_our_network_does(rule, nodes):
+    ours, plain = (make(SYSTEMS[rule], nodes) for make in (our_step, plain_step))
+    losses = torch.stack([torch.stack([ours(), plain()]) for _ in range(4)])
+    torch.testing.assert_close(losses[:, 0], losses[:, 1], rtol=1e-10, atol=0)
+    assert losses[0, 0] != losses[1, 0]
+
+
+# PyG and torch say that sparse matrices are in beta, and are not checked.
+@pytest.mark.filterwarnings("ignore:Sparse .* tensor support is in beta state", "ignore:Sparse invariant checks")
+def test_pyg_computes_the_same_from_edges_and_from_a_matrix(nodes):
+    by_edges, by_rows = (pyg_step(nodes, graph) for graph in (edges_of(nodes), rows_of(nodes)))
+    for _ in range(3):
+        torch.testing.assert_close(by_edges(), by_rows(), rtol=1e-10, atol=0)
+
+
+def test_bytes_of_a_product_are_those_of_its_tensors():
+    graph = Graph([[0, 1], [1, 2]], num_nodes=100)  # four messages, on a graph that is too large for a dense matrix
+    state = torch.zeros(100, 3)
+    matrix = graph._matrix("_normalized", state)
+    index_bytes = matrix.columns.itemsize
+    assert matrix.columns.numel() == 4
+    indices = (101 + 4) * index_bytes
+    assert product_bytes(matrix, channels=3) == indices + 4 * 4 + 4 * 3 * 4 + 100 * 3 * 4
+    # Both halves of a symmetric matrix are the same tensors. The order of the transposed entries comes on top.
+    assert graph_bytes(matrix) == indices + 4 * 4 + 4 * matrix.transposed_order.itemsize
+
+
+def test_bytes_over_the_history_are_whole_states():
+    sizes = Sizes(num_nodes=10, channels=3, num_layers=2, order=4)
+    assert sizes.state == 120
+    assert sum_bytes(sizes) == (5 * 120, 9 * 120)
+    assert attention_bytes(sizes) == (9 * 120, 14 * 120)
+
+
+def test_a_step_moves_the_bytes_of_its_layers(nodes):
+    matrix = roofline.matrix_of(nodes)
+    sizes = Sizes(nodes.graph.num_nodes, CHANNELS, num_layers=3, order=1, itemsize=8)
+    layer = 2 * product_bytes(matrix, CHANNELS) + (2 + 3) * sizes.state + (2 + 3) * sizes.state
+    assert step_bytes(matrix, sizes) == 3 * layer
+
+
+@RULES
+def test_terms_of_memory_are_what_autograd_saves_and_what_a_step_takes(rule, nodes):
+    network, matrix = make_network(SYSTEMS[rule]).double().eval(), roofline.matrix_of(nodes)
+    is_attending = rule == "attention"
+    sizes = Sizes(nodes.graph.num_nodes, CHANNELS, LAYERS, network.coefficients.order, is_attending, itemsize=8)
+    num_weights = sum(parameter.numel() for parameter in network.parameters())
+    terms = memory_terms(matrix, sizes, FEATURES, num_weights)
+    of_graph = [tensor for tensor in vars(matrix).values() if isinstance(tensor, torch.Tensor)]
+    kept = [*network.parameters(), *network.buffers(), nodes.features, *of_graph]
+    saved = saved_bytes(lambda: network(nodes.features, nodes.graph), kept)
+    # Beside states, only numbers of the size of the weights are saved.
+    assert 0 <= saved - terms["states"] - terms["saved for backward"] < 8 * num_weights
+    step = our_step(SYSTEMS[rule], nodes)
+    step()
+    in_step = sum(terms[name] for name in ("states", "saved for backward", "gradients in flight"))
+    peak = peak_bytes(step, CPU)
+    assert terms["states"] + terms["saved for backward"] < peak < in_step + 4 * 8 * num_weights
+
+
+def test_tensors_are_counted_while_they_live():
+    with TensorCount() as count:
+        first = torch.zeros(100)
+        del first
+        second = torch.zeros(50).view(5, 10).add_(1)
+        assert count.now == 200
+        del second
+    assert (count.now, count.peak) == (0, 400)
+
+
+def test_a_tensor_that_is_saved_twice_counts_once():
+    state, weight = torch.zeros(8, 4), nn.Parameter(torch.zeros(4, 4))
+    assert saved_bytes(lambda: state @ weight + state @ weight, [weight]) == 8 * 4 * 4
+
+
+@pytest.mark.slow
+def test_both_benchmarks_run_on_a_tiny_graph(monkeypatch, capsys):
+    monkeypatch.setattr(against_pyg, "CORA", (300, 500))
+    monkeypatch.setattr(against_pyg, "MILLION", (400, 900))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for name, settings in {"EDGES": (2000, 3000), "COPIED": 2**12, "REPETITIONS": 1, "STEP_EDGES": 3000}.items():
+        monkeypatch.setitem(getattr(roofline, name), "cpu", settings)
+    compared = {name: numbers for name, *numbers in against_pyg.measure()}
+    assert "left out" in capsys.readouterr().out
+    assert sum("difference of losses" in name for name in compared) == 2
+    assert all(value >= 0 for value, *_ in compared.values())
+    # Ratios to PyG have a goal on the larger graph only.
+    with_goal = {name for name, (_, _, *goal) in compared.items() if goal}
+    large = next(iter(reversed(compared))).split(":")[0]
+    to_pyg = {name for name in compared if name.startswith(large) and "ours / PyG, " in name}
+    assert with_goal == to_pyg | {name for name in compared if "difference of losses" in name}
+    measured = {name: numbers for name, *numbers in roofline.measure()}
+    assert all(value > 0 and not goal for value, _, *goal in measured.values())
+    assert sum("sum of terms / measured peak" in name for name in measured) == len(SYSTEMS)
