@@ -62,7 +62,7 @@ class SparseMatrix:
         transposed_row_pointers: The same for the transposed matrix.
         transposed_columns: The same for the transposed matrix.
         transposed_values: The same for the transposed matrix.
-        transposed_order: Position in `values` of each entry of `transposed_values`.
+        known_order: Position in `values` of each entry of `transposed_values`. If None, found when it is needed.
     """
 
     row_pointers: Int[Tensor, " rows_plus_one"]
@@ -71,7 +71,15 @@ class SparseMatrix:
     transposed_row_pointers: Int[Tensor, " columns_plus_one"]
     transposed_columns: Int[Tensor, " entries"]
     transposed_values: Float[Tensor, " entries"]
-    transposed_order: Int[Tensor, " entries"]
+    known_order: Int[Tensor, " entries"] | None = None
+
+    @cached_property
+    def transposed_order(self) -> Int[Tensor, " entries"]:
+        """Position in `values` of each entry of `transposed_values`."""
+        if self.known_order is not None:
+            return self.known_order
+        with torch.inference_mode(False):
+            return torch.argsort(self.columns, stable=True)
 
     @staticmethod
     def from_scipy(matrix: scipy.sparse.sparray) -> SparseMatrix:
@@ -112,7 +120,7 @@ class SparseMatrix:
             pointers if are_indices_shared else self.transposed_row_pointers.to(device),
             columns if are_indices_shared else self.transposed_columns.to(device),
             values if are_values_shared else self.transposed_values.to(device, dtype),
-            self.transposed_order.to(device),
+            None if self.known_order is None else self.known_order.to(device),
         )
 
     @property
@@ -122,7 +130,8 @@ class SparseMatrix:
 
     def with_values(self, values: Float[Tensor, " entries"]) -> SparseMatrix:
         """Return a matrix with the same pattern and other values."""
-        return replace(self, values=values, transposed_values=values[self.transposed_order])
+        order = self.transposed_order
+        return replace(self, values=values, transposed_values=values[order], known_order=order)
 
     @cached_property
     def rows(self) -> Int[Tensor, " entries"]:

@@ -109,10 +109,7 @@ class RowSearch:
 def read_row_searches() -> dict[str, RowSearch]:
     """Return what is searched, by system."""
     text = resources("tdegnn.experiments").joinpath("row_searches.toml").read_text()
-    return {
-        system: RowSearch(system, **{"published": {}, **each})
-        for system, each in tomllib.loads(text).items()
-    }
+    return {system: RowSearch(system, **{"published": {}, **each}) for system, each in tomllib.loads(text).items()}
 
 
 def search_row(dataset_name: str, system: str, trials: Path, runs: Path, placement: Placement) -> None:
