@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tdegnn import Graph, InputError, assembly
 from tdegnn.assembly import ListedEntries, column_sums, compress, join_both_ways, row_sums, sort_by_range, turn
+from tdegnn.sparse import plain_products
 from tdegnn.subgraph import Subgraph
 
 DIRECTIONS = ("out", "in", "both")
@@ -160,6 +161,15 @@ def test_products_with_a_large_graph_and_their_gradients_are_those_of_a_small_on
     assert torch.equal(states[0].grad, states[1].grad)
     members = states[0].detach()
     assert torch.equal(torch.func.vmap(large.propagate)(members), torch.func.vmap(small.propagate)(members))
+    one, other = (graph._matrix("_normalized", members) for graph in (large, small))
+    values = torch.rand(one.values.numel())
+    for make in (lambda matrix: matrix, lambda matrix: matrix.with_values(values), lambda matrix: matrix.copies(2)):
+        assert torch.equal(make(one).to_dense(), make(other).to_dense())
+        assert torch.equal(make(one).transposed.to_dense(), make(other).transposed.to_dense())
+    with plain_products():
+        assert torch.equal(one @ members, other @ members)
+    # Other devices have indices of 64 bits, as before.
+    assert one.to(torch.device("meta"), torch.float32).columns.dtype == torch.int64
     with pytest.raises(InputError, match="got nan at edge 200"):
         Graph(edges, 100, np.where(np.arange(len(weights)) == 200, np.nan, weights))
 

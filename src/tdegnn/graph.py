@@ -45,17 +45,20 @@ if TYPE_CHECKING:
 State: TypeAlias = Float[Tensor, "*batch nodes channels"]
 Direction = Literal["out", "in", "both"]
 Axis = Literal[0, 1]
+MatrixName = Literal["_normalized", "_relaxed", "_identity"]
 EdgeEnds: TypeAlias = Int[np.ndarray, " edges"]
-EdgeWeights: TypeAlias = Float[np.ndarray, " edges"]
+EdgeWeights: TypeAlias = Shaped[np.ndarray, " edges"]
 
 # Up to this many nodes, a dense matrix is faster than a sparse one and needs fewer calls.
 SMALL_GRAPH = 64
 
 # The types of numbers that SciPy's matrices can hold, of those that a file may have. Not float16, for example.
 SCIPY_TYPES = [np.dtype(name) for name in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")]
-# Bytes that a graph takes per node and per edge while it is made, measured.
+# Bytes that a graph takes per node and per edge while it and its propagation are made, measured. The last number is for
+# an edge of a large graph without weights.
 NODE_COST = 100
 EDGE_COST = 100
+PLAIN_EDGE_COST = 50
 
 
 class NeighborLists(NamedTuple):
@@ -101,9 +104,9 @@ class Graph:
         if direction not in get_args(Direction):
             raise InputError(f"Expected direction to be 'out', 'in' or 'both', got {direction!r}.")
         sources, targets = _check_edge_index(edge_index)
-        self.num_nodes = _check_num_nodes(num_nodes, sources, targets)
-        self.direction: Direction = direction
         self.is_weighted = edge_weight is not None
+        self.num_nodes = _check_num_nodes(num_nodes, sources, targets, is_weighted=self.is_weighted)
+        self.direction: Direction = direction
         weights = None if edge_weight is None else _check_weights(edge_weight, len(sources))
         self._adjacency = _assemble(sources, targets, weights, self.num_nodes, keep_self_loops=keep_self_loops)
         self._start_keeping()
@@ -350,7 +353,7 @@ class Graph:
     def _identity(self) -> scipy.sparse.dia_array:
         return scipy.sparse.eye_array(self.num_nodes)
 
-    def _scale_large(self, name: str, dtype: torch.dtype) -> SparseMatrix:
+    def _scale_large(self, name: MatrixName, dtype: torch.dtype) -> SparseMatrix:
         """Return `_normalized` or `_relaxed` of a large graph, by several threads and without a copy in float64."""
         received, sent = self._received_by_row, self._assemble_sent()
         sums = self.sums(received, 1)
@@ -363,20 +366,21 @@ class Graph:
         )
         return scale_large(received, sent, scaling, dtype)
 
-    def _matrix(self, name: Literal["_normalized", "_relaxed", "_identity"], state: Tensor) -> SparseMatrix | Tensor:
+    def _make_matrix(self, name: MatrixName, state: Tensor) -> SparseMatrix | Tensor:
+        is_small = self.num_nodes <= SMALL_GRAPH
+        if name != "_identity" and not is_small and self._received_by_row.nnz >= assembly.LARGE:
+            return self._scale_large(name, state.dtype).to(state.device, state.dtype)
+        matrix: scipy.sparse.sparray = getattr(self, name)
+        if not is_small:
+            return SparseMatrix.from_scipy(matrix).to(state.device, state.dtype)
+        dense = np.ascontiguousarray(matrix.toarray(), dtype=np.float64)
+        return torch.from_numpy(dense).to(state.device, state.dtype)
+
+    def _matrix(self, name: MatrixName, state: Tensor) -> SparseMatrix | Tensor:
         key = (name, state.device, state.dtype)
         if key not in self._matrices:
             with torch.inference_mode(False):  # as in `_kept`
-                if name != "_identity" and self._received_by_row.nnz >= assembly.LARGE:
-                    large = self._scale_large(name, state.dtype)
-                    self._matrices[key] = large.to(state.device, state.dtype)
-                    return self._matrices[key]
-                matrix: scipy.sparse.sparray = getattr(self, name)
-                if self.num_nodes <= SMALL_GRAPH:
-                    dense = np.ascontiguousarray(matrix.toarray(), dtype=np.float64)
-                    self._matrices[key] = torch.from_numpy(dense).to(state.device, state.dtype)
-                else:
-                    self._matrices[key] = SparseMatrix.from_scipy(matrix).to(state.device, state.dtype)
+                self._matrices[key] = self._make_matrix(name, state)
         return self._matrices[key]
 
     def propagate(self, state: Float[Tensor, "*batch nodes channels"]) -> Float[Tensor, "*batch nodes channels"]:
@@ -469,15 +473,17 @@ def _as_coordinates(adjacency: Any) -> scipy.sparse.coo_array:
         raise InputError(f"Expected a square adjacency matrix, got shape {given.shape}.")
     if given.dtype.kind not in "biuf":
         raise InputError(f"Expected edge weights to be real numbers, got {given.dtype}.")
-    check_size(given.shape[0], int(given.nnz if is_sparse else np.count_nonzero(given)))
+    num_edges = int(given.nnz if is_sparse else np.count_nonzero(given))
+    check_size(given.shape[0], num_edges, is_weighted=given.dtype != bool)
     if not is_sparse and given.dtype not in SCIPY_TYPES:
         given = given.astype(np.float64)
     return scipy.sparse.coo_array(given)
 
 
-def check_size(num_nodes: int, num_edges: int) -> None:
+def check_size(num_nodes: int, num_edges: int, *, is_weighted: bool = True) -> None:
     """Raise an `InputError` if a graph takes more memory than an input may take."""
-    check_memory(num_nodes * NODE_COST + num_edges * EDGE_COST, f"a graph of {num_nodes:,} nodes")
+    edge_cost = EDGE_COST if is_weighted or num_edges < assembly.LARGE else PLAIN_EDGE_COST
+    check_memory(num_nodes * NODE_COST + num_edges * edge_cost, f"a graph of {num_nodes:,} nodes")
 
 
 def _check_edge_index(edge_index: Tensor | ArrayLike) -> tuple[EdgeEnds, EdgeEnds]:
@@ -490,7 +496,7 @@ def _check_edge_index(edge_index: Tensor | ArrayLike) -> tuple[EdgeEnds, EdgeEnd
     return (edges[0], edges[1]) if edges.size else (np.zeros(0, dtype=np.int32),) * 2
 
 
-def _check_num_nodes(num_nodes: int | None, sources: EdgeEnds, targets: EdgeEnds) -> int:
+def _check_num_nodes(num_nodes: int | None, sources: EdgeEnds, targets: EdgeEnds, *, is_weighted: bool) -> int:
     smallest, largest = _extremes(sources, targets)
     # Before any conversion, in which a number beyond int64 would become negative.
     if largest > np.iinfo(np.int64).max:
@@ -503,7 +509,7 @@ def _check_num_nodes(num_nodes: int | None, sources: EdgeEnds, targets: EdgeEnds
     check_count(num_nodes=count)
     if largest >= count:
         raise InputError(f"Expected node indices between 0 and {count - 1}, got {largest} in edge_index.")
-    check_size(int(count), len(sources))
+    check_size(int(count), len(sources), is_weighted=is_weighted)
     return int(count)
 
 
@@ -516,7 +522,7 @@ def _extremes(sources: EdgeEnds, targets: EdgeEnds) -> tuple[int, int]:
     return min(least for least, _ in found), max(most for _, most in found)
 
 
-def _check_weights(edge_weight: Tensor | ArrayLike, num_edges: int) -> Shaped[np.ndarray, " edges"]:
+def _check_weights(edge_weight: Tensor | ArrayLike, num_edges: int) -> EdgeWeights:
     """Return the weights in the type that they came in."""
     weights = _as_numpy(edge_weight, "edge_weight")
     if weights.shape != (num_edges,):
@@ -532,7 +538,7 @@ def _check_weights(edge_weight: Tensor | ArrayLike, num_edges: int) -> Shaped[np
     return weights
 
 
-def _find_wrong(weights: Shaped[np.ndarray, " edges"], part: slice) -> int | None:
+def _find_wrong(weights: EdgeWeights, part: slice) -> int | None:
     """Return the place of the first wrong weight in a part of them."""
     values = weights[part].astype(np.float64, copy=False)
     is_wrong = ~((values >= 0) & (values <= LARGEST_VALUE))

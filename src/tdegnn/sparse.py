@@ -108,7 +108,9 @@ class SparseMatrix:
 
     def to(self, device: torch.device, dtype: torch.dtype) -> SparseMatrix:
         """Return a copy with its values in `dtype`, on `device`."""
-        pointers, columns = self.row_pointers.to(device), self.columns.to(device)
+        # Indices of 32 bits are for the memory of the CPU, where torch would make them for each product.
+        kind = self.columns.dtype if device.type == "cpu" else torch.int64
+        pointers, columns = self.row_pointers.to(device, kind), self.columns.to(device, kind)
         values = self.values.to(device, dtype)
         # What the two halves of a symmetric matrix share stays shared.
         are_indices_shared = self.transposed_columns is self.columns
@@ -117,8 +119,8 @@ class SparseMatrix:
             pointers,
             columns,
             values,
-            pointers if are_indices_shared else self.transposed_row_pointers.to(device),
-            columns if are_indices_shared else self.transposed_columns.to(device),
+            pointers if are_indices_shared else self.transposed_row_pointers.to(device, kind),
+            columns if are_indices_shared else self.transposed_columns.to(device, kind),
             values if are_values_shared else self.transposed_values.to(device, dtype),
             None if self.known_order is None else self.known_order.to(device),
         )
