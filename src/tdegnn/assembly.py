@@ -344,7 +344,7 @@ def cut_rows(matrix: scipy.sparse.csr_array) -> Numbers:
 def row_sums(matrix: scipy.sparse.csr_array) -> Float[np.ndarray, " rows"]:
     """Return the sum of each row, in float64."""
     if matrix.dtype == bool:
-        return np.diff(matrix.indptr).astype(np.float64)
+        return np.asarray(np.diff(matrix.indptr), dtype=np.float64)
     if matrix.nnz < LARGE:
         return np.asarray(matrix.sum(axis=1))
     first_rows = cut_rows(matrix)

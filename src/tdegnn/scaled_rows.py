@@ -69,7 +69,7 @@ def _scale(
     def values_of(rows: scipy.sparse.csr_array, first: int, last: int) -> Shaped[np.ndarray, " entries"]:
         own, others = (scaling.columns, scaling.rows) if is_turned else (scaling.rows, scaling.columns)
         by_row = np.repeat(own[first:last], np.diff(rows.indptr))
-        by_column = others.take(rows.indices)
+        by_column = np.asarray(others.take(rows.indices))
         # The factor of the row of A' comes first in both cases, so that both halves have the same rounding.
         before, after = (by_column, by_row) if is_turned else (by_row, by_column)
         before *= rows.data
