@@ -93,7 +93,7 @@ class ListedEntries:
     """
 
     def __init__(self, rows: Numbers, columns: Numbers, values: Values | None, shape: tuple[int, int]) -> None:
-        self._rows, self._columns, self._values = rows, columns, values
+        self._rows, self._columns, self._entry_values = rows, columns, values
         self.shape, self.num_entries = shape, len(rows)
         self.dtype = np.dtype(bool if values is None else np.float64)
         self._index_type = index_type(shape, len(rows))
@@ -108,8 +108,8 @@ class ListedEntries:
 
     def values(self, part: slice) -> Values:
         """Return the values of some entries."""
-        assert self._values is not None  # ones are not read
-        return self._values[part].astype(self.dtype, copy=False)
+        assert self._entry_values is not None  # ones are not read
+        return self._entry_values[part].astype(self.dtype, copy=False)
 
 
 class TurnedEntries:
