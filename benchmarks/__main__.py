@@ -22,6 +22,7 @@ MODULES = (
     "attention_cost",
     "command_line",
     "data_loading",
+    "graph_assembly",
     "killed_fit",
     "large_graphs",
     "large_panels",

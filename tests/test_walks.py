@@ -17,8 +17,8 @@ GUIDE = (ROOT / "CONTRIBUTING.md").read_text()
 # readouts, skips, vectors of nodes), networks that are tried, a window search in bounded memory, progress, a time
 # budget, calendars, forecasts that are kept for a report, and the model card. Both cross one more, which tells
 # callbacks what happens. Each is a file of its own. Both walks ask whether there are other processes, in two files, and
-# have a run folder that these share, in a third.
-MOST = {"csv_to_forecast": 77, "graph_to_labels": 52, "one_layer": 5}
+# have a run folder that these share, in a third. Both make a graph, whose rows are compressed in a file of its own.
+MOST = {"csv_to_forecast": 78, "graph_to_labels": 53, "one_layer": 5}
 CHANGES = (
     "operator",
     "rule for c",

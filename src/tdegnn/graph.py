@@ -19,8 +19,21 @@ from jaxtyping import Float, Int, Shaped
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from tdegnn import assembly
+from tdegnn.assembly import (
+    ListedEntries,
+    chunks_of,
+    column_sums,
+    compress,
+    in_threads,
+    index_type,
+    join_both_ways,
+    row_sums,
+    turn,
+)
 from tdegnn.errors import LARGEST_VALUE, InputError, check_count
 from tdegnn.files import check_memory
+from tdegnn.scaled_rows import Scaling, scale_large
 from tdegnn.sparse import SparseMatrix
 from tdegnn.sparse_checks import check_sparse
 
@@ -32,17 +45,20 @@ if TYPE_CHECKING:
 State: TypeAlias = Float[Tensor, "*batch nodes channels"]
 Direction = Literal["out", "in", "both"]
 Axis = Literal[0, 1]
+MatrixName = Literal["_normalized", "_relaxed", "_identity"]
 EdgeEnds: TypeAlias = Int[np.ndarray, " edges"]
-EdgeWeights: TypeAlias = Float[np.ndarray, " edges"]
+EdgeWeights: TypeAlias = Shaped[np.ndarray, " edges"]
 
 # Up to this many nodes, a dense matrix is faster than a sparse one and needs fewer calls.
 SMALL_GRAPH = 64
 
 # The types of numbers that SciPy's matrices can hold, of those that a file may have. Not float16, for example.
 SCIPY_TYPES = [np.dtype(name) for name in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")]
-# Bytes that a graph takes per node and per edge while it is made, measured.
+# Bytes that a graph takes per node and per edge while it and its propagation are made, measured. The last number is for
+# an edge of a large graph without weights.
 NODE_COST = 100
 EDGE_COST = 100
+PLAIN_EDGE_COST = 50
 
 
 class NeighborLists(NamedTuple):
@@ -88,9 +104,9 @@ class Graph:
         if direction not in get_args(Direction):
             raise InputError(f"Expected direction to be 'out', 'in' or 'both', got {direction!r}.")
         sources, targets = _check_edge_index(edge_index)
-        self.num_nodes = _check_num_nodes(num_nodes, sources, targets)
-        self.direction: Direction = direction
         self.is_weighted = edge_weight is not None
+        self.num_nodes = _check_num_nodes(num_nodes, sources, targets, is_weighted=self.is_weighted)
+        self.direction: Direction = direction
         weights = None if edge_weight is None else _check_weights(edge_weight, len(sources))
         self._adjacency = _assemble(sources, targets, weights, self.num_nodes, keep_self_loops=keep_self_loops)
         self._start_keeping()
@@ -228,18 +244,25 @@ class Graph:
     @cached_property
     def received(self) -> scipy.sparse.coo_array:
         """A': row i weighs what node i receives."""
-        return self._received_by_row.tocoo(copy=False)
+        entries = self._received_by_row.tocoo(copy=False)
+        entries.data = entries.data.astype(np.float64, copy=False)
+        return entries
 
     @cached_property
     def _received_by_row(self) -> scipy.sparse.csr_array:
+        """A' in compressed rows. Without weights, its values are booleans, as those of A: a byte per entry."""
         return self._assemble_received()
 
     def _assemble_received(self) -> scipy.sparse.csr_array:
         if self.direction == "out":
             return self._adjacency
-        # The transposed matrix is made once: `maximum` would make it again.
-        turned = self._adjacency.T.tocsr()
-        return turned if self.direction == "in" else self._adjacency.maximum(turned)
+        return turn(self._adjacency) if self.direction == "in" else join_both_ways(self._adjacency)
+
+    def _assemble_sent(self) -> scipy.sparse.csr_array:
+        """Return A' transposed, in compressed rows: the same object if A' is symmetric."""
+        if self.direction == "both":
+            return self._received_by_row
+        return self._adjacency if self.direction == "in" else turn(self._adjacency)
 
     @property
     def num_whole_nodes(self) -> int:
@@ -250,19 +273,24 @@ class Graph:
         """Return the rows of this graph's nodes, given one row per node of the whole graph."""
         return values
 
-    def sums(self, matrix: scipy.sparse.csr_array, axis: Axis) -> Float[np.ndarray, " nodes"]:
+    def sums(
+        self, matrix: scipy.sparse.csr_array, axis: Axis, turned: scipy.sparse.csr_array | None = None
+    ) -> Float[np.ndarray, " nodes"]:
         """Return the row sums (axis 1) or column sums (axis 0) of A', or of A' with self-loops.
 
-        A `Subgraph` returns those of the whole graph, so that a node has the same degree in all of them.
+        A `Subgraph` returns those of the whole graph, so that a node has the same degree in all of them. `turned` is
+        the transposed matrix, if it is known.
         """
-        return np.asarray(matrix.sum(axis=axis))
+        return row_sums(matrix) if axis == 1 else column_sums(matrix, turned)
 
     def received_sums(self, axis: Axis, direction: Direction) -> Float[np.ndarray, " nodes"]:
         """Return the row sums (axis 1) or column sums (axis 0) of A' along a direction. They are kept."""
         if (axis, direction) not in self._received_sums:
-            received = (self if direction == self.direction else self.with_direction(direction))._received_by_row
-            for each in (0, 1):
-                self._received_sums[each, direction] = np.asarray(received.sum(axis=each))
+            directed = self if direction == self.direction else self.with_direction(direction)
+            received = directed._received_by_row
+            sent = directed._assemble_sent() if received.nnz >= assembly.LARGE else None
+            self._received_sums[1, direction] = row_sums(received)
+            self._received_sums[0, direction] = column_sums(received, sent)
         return self._received_sums[axis, direction]
 
     def rows_of(self, nodes: Int[np.ndarray, " some"]) -> scipy.sparse.csr_array:
@@ -275,7 +303,7 @@ class Graph:
         if self.direction == "both":
             matrices = [self._received_by_row]
         else:
-            matrices = [self._adjacency] if self.is_symmetric else [self._adjacency, self._adjacency.T.tocsr()]
+            matrices = [self._adjacency] if self.is_symmetric else [self._adjacency, turn(self._adjacency)]
         return tuple(NeighborLists(matrix.indptr, matrix.indices) for matrix in matrices)
 
     @cached_property
@@ -325,16 +353,34 @@ class Graph:
     def _identity(self) -> scipy.sparse.dia_array:
         return scipy.sparse.eye_array(self.num_nodes)
 
-    def _matrix(self, name: Literal["_normalized", "_relaxed", "_identity"], state: Tensor) -> SparseMatrix | Tensor:
+    def _scale_large(self, name: MatrixName, dtype: torch.dtype) -> SparseMatrix:
+        """Return `_normalized` or `_relaxed` of a large graph, by several threads and without a copy in float64."""
+        received, sent = self._received_by_row, self._assemble_sent()
+        sums = self.sums(received, 1)
+        receives_nothing = sums == 0
+        has_loops = name == "_relaxed" and receives_nothing.any()
+        scaling = Scaling(
+            _inverse_square_root(sums),
+            _inverse_square_root(self.sums(received, 0, sent)),
+            receives_nothing if has_loops else None,
+        )
+        return scale_large(received, sent, scaling, dtype)
+
+    def _make_matrix(self, name: MatrixName, state: Tensor) -> SparseMatrix | Tensor:
+        is_small = self.num_nodes <= SMALL_GRAPH
+        if name != "_identity" and not is_small and self._received_by_row.nnz >= assembly.LARGE:
+            return self._scale_large(name, state.dtype).to(state.device, state.dtype)
+        matrix: scipy.sparse.sparray = getattr(self, name)
+        if not is_small:
+            return SparseMatrix.from_scipy(matrix).to(state.device, state.dtype)
+        dense = np.ascontiguousarray(matrix.toarray(), dtype=np.float64)
+        return torch.from_numpy(dense).to(state.device, state.dtype)
+
+    def _matrix(self, name: MatrixName, state: Tensor) -> SparseMatrix | Tensor:
         key = (name, state.device, state.dtype)
         if key not in self._matrices:
-            matrix: scipy.sparse.sparray = getattr(self, name)
             with torch.inference_mode(False):  # as in `_kept`
-                if self.num_nodes <= SMALL_GRAPH:
-                    dense = np.ascontiguousarray(matrix.toarray(), dtype=np.float64)
-                    self._matrices[key] = torch.from_numpy(dense).to(state.device, state.dtype)
-                else:
-                    self._matrices[key] = SparseMatrix.from_scipy(matrix).to(state.device, state.dtype)
+                self._matrices[key] = self._make_matrix(name, state)
         return self._matrices[key]
 
     def propagate(self, state: Float[Tensor, "*batch nodes channels"]) -> Float[Tensor, "*batch nodes channels"]:
@@ -427,15 +473,17 @@ def _as_coordinates(adjacency: Any) -> scipy.sparse.coo_array:
         raise InputError(f"Expected a square adjacency matrix, got shape {given.shape}.")
     if given.dtype.kind not in "biuf":
         raise InputError(f"Expected edge weights to be real numbers, got {given.dtype}.")
-    check_size(given.shape[0], int(given.nnz if is_sparse else np.count_nonzero(given)))
+    num_edges = int(given.nnz if is_sparse else np.count_nonzero(given))
+    check_size(given.shape[0], num_edges, is_weighted=given.dtype != bool)
     if not is_sparse and given.dtype not in SCIPY_TYPES:
         given = given.astype(np.float64)
     return scipy.sparse.coo_array(given)
 
 
-def check_size(num_nodes: int, num_edges: int) -> None:
+def check_size(num_nodes: int, num_edges: int, *, is_weighted: bool = True) -> None:
     """Raise an `InputError` if a graph takes more memory than an input may take."""
-    check_memory(num_nodes * NODE_COST + num_edges * EDGE_COST, f"a graph of {num_nodes:,} nodes")
+    edge_cost = EDGE_COST if is_weighted or num_edges < assembly.LARGE else PLAIN_EDGE_COST
+    check_memory(num_nodes * NODE_COST + num_edges * edge_cost, f"a graph of {num_nodes:,} nodes")
 
 
 def _check_edge_index(edge_index: Tensor | ArrayLike) -> tuple[EdgeEnds, EdgeEnds]:
@@ -445,59 +493,80 @@ def _check_edge_index(edge_index: Tensor | ArrayLike) -> tuple[EdgeEnds, EdgeEnd
         raise InputError(f"Expected edge_index to have shape (2, edges), got {edges.shape}.{hint}")
     if edges.size and not np.issubdtype(edges.dtype, np.integer):
         raise InputError(f"Expected edge_index to hold integers, got {edges.dtype}.")
-    # Before the conversion, in which a number beyond int64 would become negative.
-    if edges.size and edges.max() > np.iinfo(np.int64).max:
-        raise InputError(f"Expected node indices that fit in 64 bits, got {edges.max()} in edge_index.")
-    # Half of the memory where it suffices.
-    small = np.iinfo(np.int32)
-    is_small = not edges.size or (edges.max() <= small.max and edges.min() >= small.min)
-    kind = np.int32 if is_small else np.int64
-    return edges[0].astype(kind, copy=False), edges[1].astype(kind, copy=False)
+    return (edges[0], edges[1]) if edges.size else (np.zeros(0, dtype=np.int32),) * 2
 
 
-def _check_num_nodes(num_nodes: int | None, sources: EdgeEnds, targets: EdgeEnds) -> int:
-    smallest = min(sources.min(), targets.min()) if len(sources) else 0
-    largest = max(sources.max(), targets.max()) if len(sources) else -1
+def _check_num_nodes(num_nodes: int | None, sources: EdgeEnds, targets: EdgeEnds, *, is_weighted: bool) -> int:
+    smallest, largest = _extremes(sources, targets)
+    # Before any conversion, in which a number beyond int64 would become negative.
+    if largest > np.iinfo(np.int64).max:
+        raise InputError(f"Expected node indices that fit in 64 bits, got {largest} in edge_index.")
     if smallest < 0:
         raise InputError(f"Expected node indices from 0 on, got {smallest} in edge_index.")
     if num_nodes is None and largest < 0:
         raise InputError("Expected a graph with at least one node, got no edges and no num_nodes.")
-    count = int(largest) + 1 if num_nodes is None else num_nodes
+    count = largest + 1 if num_nodes is None else num_nodes
     check_count(num_nodes=count)
     if largest >= count:
         raise InputError(f"Expected node indices between 0 and {count - 1}, got {largest} in edge_index.")
-    check_size(int(count), len(sources))
+    check_size(int(count), len(sources), is_weighted=is_weighted)
     return int(count)
 
 
+def _extremes(sources: EdgeEnds, targets: EdgeEnds) -> tuple[int, int]:
+    """Return the smallest and the largest number of a node; 0 and -1 if there are no edges."""
+    if len(sources) == 0:
+        return 0, -1
+    parts = [ends[part] for ends in (sources, targets) for part in chunks_of(len(sources))]
+    found = in_threads(lambda part: (int(part.min()), int(part.max())), parts)
+    return min(least for least, _ in found), max(most for _, most in found)
+
+
 def _check_weights(edge_weight: Tensor | ArrayLike, num_edges: int) -> EdgeWeights:
+    """Return the weights in the type that they came in."""
     weights = _as_numpy(edge_weight, "edge_weight")
     if weights.shape != (num_edges,):
         raise InputError(f"Expected one weight for each of the {num_edges} edges, got shape {weights.shape}.")
     if not (np.issubdtype(weights.dtype, np.number) or weights.dtype == bool) or np.iscomplexobj(weights):
         raise InputError(f"Expected edge weights to be real numbers, got {weights.dtype}.")
-    weights = weights.astype(np.float64)
-    is_wrong = ~((weights >= 0) & (weights <= LARGEST_VALUE))
-    if is_wrong.any():
-        first = int(np.argmax(is_wrong))
-        is_large = np.isfinite(weights[first]) and weights[first] > 0
+    wrong = in_threads(lambda part: _find_wrong(weights, part), chunks_of(num_edges))
+    if (first := next((place for place in wrong if place is not None), None)) is not None:
+        weight = float(weights[first])
+        is_large = np.isfinite(weight) and weight > 0
         expected = f"at most {LARGEST_VALUE:g}" if is_large else "finite and not negative"
-        raise InputError(f"Expected edge weights to be {expected}, got {weights[first]} at edge {first}.")
+        raise InputError(f"Expected edge weights to be {expected}, got {weight} at edge {first}.")
     return weights
 
 
+def _find_wrong(weights: EdgeWeights, part: slice) -> int | None:
+    """Return the place of the first wrong weight in a part of them."""
+    values = weights[part].astype(np.float64, copy=False)
+    is_wrong = ~((values >= 0) & (values <= LARGEST_VALUE))
+    return part.start + int(np.argmax(is_wrong)) if is_wrong.any() else None
+
+
 def _assemble(
-    sources: EdgeEnds, targets: EdgeEnds, weights: EdgeWeights | None, num_nodes: int, *, keep_self_loops: bool
+    sources: EdgeEnds,
+    targets: EdgeEnds,
+    weights: Shaped[np.ndarray, " edges"] | None,
+    num_nodes: int,
+    *,
+    keep_self_loops: bool,
 ) -> scipy.sparse.csr_array:
     """Return A, with edges that are listed more than once counted once, or summed if there are weights."""
+    shape = (num_nodes, num_nodes)
+    if len(sources) >= assembly.LARGE:
+        entries = ListedEntries(sources, targets, weights, shape)
+        return compress(entries, without_loops=not keep_self_loops, without_zeros=weights is not None)
+    # Half of the memory where it suffices.
+    kind = index_type(shape, len(sources))
+    sources, targets = sources.astype(kind, copy=False), targets.astype(kind, copy=False)
     # Booleans take an eighth of the memory, and their sum is true.
-    values = np.ones(len(sources), dtype=bool) if weights is None else weights
+    values = np.ones(len(sources), dtype=bool) if weights is None else weights.astype(np.float64, copy=False)
     if not keep_self_loops and not (keep := sources != targets).all():
         sources, targets, values = sources[keep], targets[keep], values[keep]
-    summed = scipy.sparse.coo_array((values, (sources, targets)), shape=(num_nodes, num_nodes)).tocsr()
-    if weights is None:
-        summed.data = np.ones(summed.nnz)
-    else:
+    summed = scipy.sparse.coo_array((values, (sources, targets)), shape=shape).tocsr()
+    if weights is not None:
         # Nothing is received along an edge of weight zero.
         summed.eliminate_zeros()
     return summed

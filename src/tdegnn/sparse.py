@@ -62,7 +62,7 @@ class SparseMatrix:
         transposed_row_pointers: The same for the transposed matrix.
         transposed_columns: The same for the transposed matrix.
         transposed_values: The same for the transposed matrix.
-        transposed_order: Position in `values` of each entry of `transposed_values`.
+        known_order: Position in `values` of each entry of `transposed_values`. If None, found when it is needed.
     """
 
     row_pointers: Int[Tensor, " rows_plus_one"]
@@ -71,7 +71,15 @@ class SparseMatrix:
     transposed_row_pointers: Int[Tensor, " columns_plus_one"]
     transposed_columns: Int[Tensor, " entries"]
     transposed_values: Float[Tensor, " entries"]
-    transposed_order: Int[Tensor, " entries"]
+    known_order: Int[Tensor, " entries"] | None = None
+
+    @cached_property
+    def transposed_order(self) -> Int[Tensor, " entries"]:
+        """Position in `values` of each entry of `transposed_values`."""
+        if self.known_order is not None:
+            return self.known_order
+        with torch.inference_mode(False):
+            return torch.argsort(self.columns, stable=True)
 
     @staticmethod
     def from_scipy(matrix: scipy.sparse.sparray) -> SparseMatrix:
@@ -100,7 +108,9 @@ class SparseMatrix:
 
     def to(self, device: torch.device, dtype: torch.dtype) -> SparseMatrix:
         """Return a copy with its values in `dtype`, on `device`."""
-        pointers, columns = self.row_pointers.to(device), self.columns.to(device)
+        # Indices of 32 bits are for the memory of the CPU, where torch would make them for each product.
+        kind = self.columns.dtype if device.type == "cpu" else torch.int64
+        pointers, columns = self.row_pointers.to(device, kind), self.columns.to(device, kind)
         values = self.values.to(device, dtype)
         # What the two halves of a symmetric matrix share stays shared.
         are_indices_shared = self.transposed_columns is self.columns
@@ -109,10 +119,10 @@ class SparseMatrix:
             pointers,
             columns,
             values,
-            pointers if are_indices_shared else self.transposed_row_pointers.to(device),
-            columns if are_indices_shared else self.transposed_columns.to(device),
+            pointers if are_indices_shared else self.transposed_row_pointers.to(device, kind),
+            columns if are_indices_shared else self.transposed_columns.to(device, kind),
             values if are_values_shared else self.transposed_values.to(device, dtype),
-            self.transposed_order.to(device),
+            None if self.known_order is None else self.known_order.to(device),
         )
 
     @property
@@ -122,7 +132,8 @@ class SparseMatrix:
 
     def with_values(self, values: Float[Tensor, " entries"]) -> SparseMatrix:
         """Return a matrix with the same pattern and other values."""
-        return replace(self, values=values, transposed_values=values[self.transposed_order])
+        order = self.transposed_order
+        return replace(self, values=values, transposed_values=values[order], known_order=order)
 
     @cached_property
     def rows(self) -> Int[Tensor, " entries"]:

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Int64, Shaped
 from torch import Tensor
 
+from tdegnn.assembly import row_sums, turn
 from tdegnn.graph import Axis, Direction, Graph, NeighborLists
 
 # Any number of them: several lists of nodes may be arguments of one function.
@@ -49,7 +50,12 @@ class Subgraph(Graph):
         """Return the same nodes of the whole graph, which receive along another direction."""
         return Subgraph(self._whole, self._nodes, direction)
 
-    def sums(self, matrix: scipy.sparse.csr_array, axis: Axis) -> Float[np.ndarray, " nodes"]:
+    def sums(
+        self,
+        matrix: scipy.sparse.csr_array,
+        axis: Axis,
+        turned: scipy.sparse.csr_array | None = None,  # noqa: ARG002
+    ) -> Float[np.ndarray, " nodes"]:
         """Return the sums of the whole graph, plus the self-loops that only the matrix has."""
         return np.asarray(self._sums(axis) + (matrix.diagonal() - self._received_by_row.diagonal()))
 
@@ -58,10 +64,14 @@ class Subgraph(Graph):
 
     def _assemble_received(self) -> scipy.sparse.csr_array:
         received = super()._assemble_received()
-        found, expected = np.asarray(received.sum(axis=1)), self._sums(1)
+        found, expected = row_sums(received), self._sums(1)
         factors = np.divide(expected, found, out=np.ones_like(expected), where=found > 0)
         values = received.data * np.repeat(factors, np.diff(received.indptr))
         return scipy.sparse.csr_array((values, received.indices, received.indptr), received.shape)
+
+    def _assemble_sent(self) -> scipy.sparse.csr_array:
+        # Weights that stand for missing neighbors differ by direction.
+        return turn(self._received_by_row)
 
 
 def nodes_around(graph: Graph, nodes: NodeNumbers, num_hops: int) -> NodeNumbers:
