@@ -247,8 +247,9 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Replace each parameter of a command whose type is a dataclass by one option per field.
 
     A field is written like a parameter of a command, `Annotated[int, typer.Option(help=...)] = 4`. The help shows the
-    fields of a dataclass together, under its `PANEL`. It shows `SHOWN_DEFAULTS`, by field, and does not show `HIDDEN`
-    fields, if the dataclass has them.
+    fields of a dataclass together, under its `PANEL`. It shows `SHOWN_DEFAULTS`, by field, does not show `HIDDEN`
+    fields, and shows `LAST` fields below all other options, if the dataclass has them. If the parameter has a default,
+    this has the defaults of the fields.
     """
     own = inspect.signature(command).parameters
     hints = get_type_hints(command, include_extras=True)
@@ -256,9 +257,11 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     parameters = []
     for name, parameter in own.items():
         if name in groups:
-            parameters += _options_of(groups[name])
+            parameters += _options_of(groups[name], parameter.default)
         else:
             parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hints[name]))
+    last = {name for group in groups.values() for name in getattr(group, "LAST", ())}
+    parameters.sort(key=lambda parameter: parameter.name in last)
 
     @wraps(command)
     def filled(**given: Any) -> None:
@@ -278,7 +281,8 @@ def _with_parameters(command: Callable[..., None], parameters: list[inspect.Para
     return command
 
 
-def _options_of(group: Any) -> list[inspect.Parameter]:
+def _options_of(group: Any, defaults: Any) -> list[inspect.Parameter]:
+    """Return one parameter per field. `defaults` is a group, or `inspect.Parameter.empty`."""
     hints = get_type_hints(group, include_extras=True)
     parameters = []
     for field in fields(group):
@@ -291,7 +295,7 @@ def _options_of(group: Any) -> list[inspect.Parameter]:
             inspect.Parameter(
                 field.name,
                 inspect.Parameter.KEYWORD_ONLY,
-                default=field.default,
+                default=getattr(defaults, field.name, field.default),
                 annotation=Annotated[kind, option],
             )
         )

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isfinite, isnan
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import typer
 from rich.console import Console
@@ -135,6 +135,10 @@ class _Lines:
             seconds = NEXT_LINE
             if self._line and sys.stderr is not None:
                 print(f"{self._line} ({time.monotonic() - self._begun:.0f} s)", file=sys.stderr, flush=True)
+
+
+# A table: its title, its header and its rows.
+TextTable: TypeAlias = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], num_texts: int = 1) -> None:

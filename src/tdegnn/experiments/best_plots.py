@@ -70,7 +70,10 @@ def mean_curve(
     """
     lasts = sorted((curve[-1][0] for curve in curves), reverse=True)
     places = np.linspace(0, lasts[min(FEWEST_CURVES, len(lasts)) - 1], NUM_PLACES)
-    values = [np.interp(places, *np.transpose(curve), left=np.nan, right=np.nan) for curve in curves]
+    values = [
+        np.interp(places, steps, accuracies, left=np.nan, right=np.nan)
+        for steps, accuracies in map(np.transpose, curves)
+    ]
     is_known = ~np.isnan(values).all(axis=0)
     return places[is_known], 100 * np.nanmean(np.array(values)[:, is_known], axis=0)
 

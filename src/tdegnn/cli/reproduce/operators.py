@@ -7,23 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from tdegnn.cli.options import (
-    AsJson,
-    Datasets,
-    Device,
-    DeviceOption,
-    Quiet,
-    Report,
-    ResultLines,
-    check_report,
-    choose_names,
-)
-from tdegnn.cli.output import print_json, print_table, progress_bar
+from tdegnn.cli.options import Datasets, Device, DeviceOption, Quiet, ResultLines, choose_names, with_groups
+from tdegnn.cli.output import progress_bar
+from tdegnn.cli.reproduce.experiment_options import ExperimentOptions, Workers
 
 Rows = Annotated[
     list[str] | None, typer.Option("--system", help="A row, for example GREAD. Can be repeated. Default: all.")
 ]
-Workers = Annotated[int, typer.Option(min=1, help="Number of processes that share the device.")]
 
 
 def rows(
@@ -61,15 +51,12 @@ def rows(
     typer.echo(f"{len(cells)} rows searched: configurations in {trials}, runs in {out}.")
 
 
+@with_groups
 def operators(
     dataset: Datasets = None,
     system: Rows = None,
-    out: ResultLines = Path("runs/operator_rules.jsonl"),
-    report: Report = False,
+    run: ExperimentOptions = ExperimentOptions(Path("runs/operator_rules.jsonl")),
     workers: Workers = 1,
-    device: Device = DeviceOption.AUTO,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
 ) -> None:
     """Table of operators by rules for c: what learned time adds over c = [1] on each spatial term, on ten splits."""
     from tdegnn.experiments.operator_rules import (
@@ -82,20 +69,13 @@ def operators(
         summarize_rules,
         train_rules,
     )
-    from tdegnn.experiments.records import read_lines
-    from tdegnn.experiments.side_by_side import compute_cells
     from tdegnn.experiments.table1 import DATASETS
-    from tdegnn.training.devices import choose_placement
 
     datasets = choose_names(dataset, DATASETS, "dataset")
     systems = choose_names(system, operator_rows(), "system")
-    check_report(report, out)
-    if not report:
-        placement = choose_placement(device.value)
-        pairs = [(name, row, out, placement) for name in datasets for row in systems]
-        with progress_bar(len(pairs), "operators", is_quiet=quiet or as_json) as tick:
-            compute_cells(train_rules, pairs, workers, lambda pair: tick(f"{pair[0]} {pair[1]}"))
-    cells = summarize_rules(read_lines(out, RULE_LINES, dataset=datasets, operator=systems))
+    asked = ((name, row, run.out, run.placement) for name in datasets for row in systems)
+    run.compute(train_rules, asked, "operators", num_workers=workers)
+    cells = summarize_rules(run.read(RULE_LINES, dataset=datasets, operator=systems))
     records: list[dict[str, Any]] = [
         {
             "dataset": name,
@@ -108,23 +88,22 @@ def operators(
         for (name, row), own in cells.items()
         for rule in RULES
     ]
-    if as_json:
-        print_json(records)
-        return
-    found = [name for name in datasets if any(key[0] == name for key in cells)]
-    if not quiet:
-        learned = [rule for rule in RULES if rule != EULER]
-        table = [
-            [
-                name,
-                row,
-                f"{own.cells[EULER].mean:.2f} ± {own.cells[EULER].deviation:.2f}",
-                *map(str, map(own.gain, learned)),
-            ]
-            for (name, row), own in cells.items()
+    learned = [rule for rule in RULES if rule != EULER]
+    table = [
+        [
+            name,
+            row,
+            f"{own.cells[EULER].mean:.2f} ± {own.cells[EULER].deviation:.2f}",
+            *map(str, map(own.gain, learned)),
         ]
-        header = ["dataset", "operator", EULER, *(f"{rule}, points over it" for rule in learned)]
-        print_table("Operators by rules for c, mean over 10 splits, paired over the splits", header, table)
-        for name in complete_datasets(cells, datasets) if system is None else ():
-            typer.echo(describe_best(cells, name))
-    typer.echo(f"{len(cells)} operators on {len(found)} datasets with {len(RULES)} rules each in {out}.")
+        for (name, row), own in cells.items()
+    ]
+    header = ["dataset", "operator", EULER, *(f"{rule}, points over it" for rule in learned)]
+    title = "Operators by rules for c, mean over 10 splits, paired over the splits"
+    complete = complete_datasets(cells, datasets) if system is None and not run.quiet else ()
+    num_found = len({name for name, _ in cells})
+    verdicts = [
+        *(describe_best(cells, name) for name in complete),
+        f"{len(cells)} operators on {num_found} datasets with {len(RULES)} rules each in {run.out}.",
+    ]
+    run.show(records, [(title, header, table)], "\n".join(verdicts))

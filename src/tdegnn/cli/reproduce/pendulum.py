@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tdegnn.analysis.tolerances import LOOSE_TOLERANCE
 from tdegnn.cli.options import AsJson, Device, DeviceOption, OutFolder, Quiet, Seed
-from tdegnn.cli.output import number, print_json, print_table, progress_bar, vector
+from tdegnn.cli.output import TextTable, number, print_json, print_table, progress_bar, vector
 
 if TYPE_CHECKING:
     from tdegnn.experiments.pendulum import Effort, PendulumData, PendulumResult
@@ -100,10 +100,6 @@ def train_pendulum(data: PendulumData, effort: Effort, seed: int, out: Path, *, 
     records = [record | describe_environment(data.device) for record in result.to_records()]
     write_records(out / "pendulum.jsonl", records)
     return Trained(result, records, save_plots(result, out))
-
-
-# A table: its title, its header and its rows.
-TextTable: TypeAlias = tuple[str, list[str], list[list[str]]]
 
 
 def print_tables(result: PendulumResult) -> None:

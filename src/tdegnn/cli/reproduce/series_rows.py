@@ -8,37 +8,20 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-import typer
-
-from tdegnn.cli.options import (
-    AsJson,
-    Datasets,
-    Device,
-    DeviceOption,
-    Quiet,
-    Report,
-    ResultLines,
-    check_report,
-    choose_names,
-)
-from tdegnn.cli.output import print_json, print_table, progress_bar
-from tdegnn.cli.reproduce.operators import Workers
+from tdegnn.cli.options import Datasets, choose_names, with_groups
+from tdegnn.cli.reproduce.experiment_options import ExperimentOptions, Workers
 from tdegnn.cli.reproduce.table2 import SeriesSystems, Window
 
 
+@with_groups
 def series_rows(
     dataset: Datasets = None,
     system: SeriesSystems = None,
     window: Window = 4,
-    out: ResultLines = Path("runs/table2_searched.jsonl"),
-    report: Report = False,
+    run: ExperimentOptions = ExperimentOptions(Path("runs/table2_searched.jsonl")),
     workers: Workers = 1,
-    device: Device = DeviceOption.AUTO,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
 ) -> None:
     """Search the settings of every system of Table 2: twelve configurations each; then our best with every rule."""
-    from tdegnn.experiments.records import read_lines
     from tdegnn.experiments.series_search import (
         ROW,
         RULES,
@@ -52,40 +35,32 @@ def series_rows(
     )
     from tdegnn.experiments.series_tasks import TASKS
     from tdegnn.experiments.side_by_side import compute_cells
-    from tdegnn.training.devices import choose_placement
 
     datasets = choose_names(dataset, tuple(TASKS), "dataset")
     systems = choose_names(system, SYSTEMS, "system")
-    check_report(report, out)
-    if not report:
-        placement = choose_placement(device.value)
-        cells = [(SeriesCell(name, window, row), out, placement) for name in datasets for row in systems]
-        with progress_bar(len(cells) + len(datasets), "series rows", is_quiet=quiet or as_json) as tick:
+    if run.must_compute():
+        cells = [(SeriesCell(name, window, row), run.out, run.placement) for name in datasets for row in systems]
+        with run.progress(len(cells) + len(datasets), "series rows") as tick:
             compute_cells(search_cell, cells, workers, lambda cell: tick(f"{cell[0].dataset} {cell[0].system}"))
-            rules = [(name, window, out, placement) for name in datasets]
+            rules = [(name, window, run.out, run.placement) for name in datasets]
             compute_cells(train_rules, rules, min(workers, len(rules)), lambda cell: tick(f"{cell[0]} rules"))
-    lines = read_lines(out, SEARCHED_LINES, dataset=datasets)
+    lines = run.read(SEARCHED_LINES, dataset=datasets)
     rows, worth = summarize_searched(lines, ROW), worth_of_rules(summarize_searched(lines, RULES))
-    if as_json:
-        print_json(
-            {
-                "rows": [_to_record(key, own) for key, own in rows.items()],
-                "rules": [
-                    {"dataset": key[0], "window": key[1], "system": key[2], "saved": astuple(gain)}
-                    for key, gain in worth.items()
-                ],
-            }
-        )
-        return
-    if not quiet:
-        header = ["dataset", "window", "system", "validation", "test"]
-        title = "Forecasting one step ahead, mean squared error, chosen on validation among twelve configurations"
-        print_table(title, header, [_texts(key, own) for key, own in rows.items()])
-        if worth:
-            table = [[key[0], str(key[1]), key[2], gain.text(4)] for key, gain in worth.items()]
-            title = "By how much a rule for c lowers the error of c = [1], paired over the test steps (95 % interval)"
-            print_table(title, ["dataset", "window", "system", "lower by"], table)
-    typer.echo(f"{len(rows)} rows in {out}.")
+    record = {
+        "rows": [_to_record(key, own) for key, own in rows.items()],
+        "rules": [
+            {"dataset": key[0], "window": key[1], "system": key[2], "saved": astuple(gain)}
+            for key, gain in worth.items()
+        ],
+    }
+    header = ["dataset", "window", "system", "validation", "test"]
+    title = "Forecasting one step ahead, mean squared error, chosen on validation among twelve configurations"
+    tables = [(title, header, [_texts(key, own) for key, own in rows.items()])]
+    if worth:
+        header = ["dataset", "window", "system", "lower by"]
+        title = "By how much a rule for c lowers the error of c = [1], paired over the test steps (95 % interval)"
+        tables.append((title, header, [[key[0], str(key[1]), key[2], gain.text(4)] for key, gain in worth.items()]))
+    run.show(record, tables, f"{len(rows)} rows in {run.out}.")
 
 
 def _to_record(key: tuple[str, int, str], lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,14 +14,16 @@ from tdegnn.cli.options import (
     OutFolder,
     Picture,
     Quiet,
-    Report,
-    ResultLines,
     Seed,
-    check_report,
     choose_names,
+    with_groups,
 )
 from tdegnn.cli.output import number, print_json, print_table, progress_bar
+from tdegnn.cli.reproduce.experiment_options import ExperimentOptions
 from tdegnn.cli.reproduce.pendulum import Optimizer
+
+if TYPE_CHECKING:
+    from tdegnn.core.rules import System
 
 
 def stable_pendulum(
@@ -80,6 +82,7 @@ def stable_pendulum(
     typer.echo(f"Runs of 1,000 steps that stay bounded. {told}.")
 
 
+@with_groups
 def depth(
     task: Annotated[
         list[str] | None,
@@ -89,57 +92,48 @@ def depth(
         list[str] | None,
         typer.Option("--system", help="A system, for example TDE-GNN_S. Can be repeated. Default: all four."),
     ] = None,
-    out: ResultLines = Path("runs/depth.jsonl"),
+    run: ExperimentOptions = ExperimentOptions(Path("runs/depth.jsonl")),
     picture: Picture = None,
-    report: Report = False,
     seed: Seed = 0,
-    device: Device = DeviceOption.AUTO,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
 ) -> None:
     """Networks of 64 and 256 layers: accuracy, states and gradients by layer, for four systems. Not in the paper."""
     from tdegnn.analysis.plots import save_figure
     from tdegnn.experiments.depth import DEPTH_LINES, SYSTEMS, TASKS, choose_lines, train_depth
     from tdegnn.experiments.depth_plots import plot_depth
-    from tdegnn.experiments.records import read_lines
     from tdegnn.training.devices import choose_placement
 
+    def train(name: str, row: System) -> None:
+        placement = choose_placement(run.device.value, TASKS[name].precision)
+        train_depth(name, TASKS[name].configs(row), run.out, placement=placement, seed=seed)
+
     tasks, systems = choose_names(task, tuple(TASKS), "task"), choose_names(system, SYSTEMS, "system")
-    check_report(report, out)
-    if not report:
-        jobs = [(name, row) for name in tasks for row in systems]
-        with progress_bar(len(jobs), "depth", is_quiet=quiet or as_json) as tick:
-            for name, row in jobs:
-                placement = choose_placement(device.value, TASKS[name].precision)
-                train_depth(name, TASKS[name].configs(row), out, placement=placement, seed=seed)
-                tick(f"{name} {row}")
-    asked = read_lines(out, DEPTH_LINES, dataset=tasks, system=systems)
+    run.compute(train, [(name, row) for name in tasks for row in systems], "depth")
+    asked = run.read(DEPTH_LINES, dataset=tasks, system=systems)
     # Each split adds a thousand to the seed.
     chosen = choose_lines([line for line in asked if line["seed"] == seed + 1000 * line["split"]])
-    drawn = save_figure(plot_depth(chosen), picture or out.with_suffix(".png"))
+    drawn = save_figure(plot_depth(chosen), picture or run.out.with_suffix(".png"))
     records = [_summary(name, row, lines) for (name, row), lines in chosen.items()]
-    if as_json:
-        print_json({"rows": records, "picture": str(drawn)})
-        return
-    if not quiet:
-        header = ["task", "system", "splits", "test accuracy", "h", "learning rate", "max |root|"]
-        header += ["last / first state", "first / last gradient"]
-        rows = [
-            [
-                record["task"],
-                record["system"],
-                str(record["splits"]),
-                f"{100 * record['test_accuracy']:.2f} ± {100 * record['deviation']:.2f}",
-                number(record["step_size"]),
-                number(record["learning_rate"]),
-                number(record["max_root_modulus"]),
-                number(record["state_growth"]),
-                number(record["gradient_growth"]),
-            ]
-            for record in records
+    header = ["task", "system", "splits", "test accuracy", "h", "learning rate", "max |root|"]
+    header += ["last / first state", "first / last gradient"]
+    rows = [
+        [
+            record["task"],
+            record["system"],
+            str(record["splits"]),
+            f"{100 * record['test_accuracy']:.2f} ± {100 * record['deviation']:.2f}",
+            number(record["step_size"]),
+            number(record["learning_rate"]),
+            number(record["max_root_modulus"]),
+            number(record["state_growth"]),
+            number(record["gradient_growth"]),
         ]
-        print_table("Deep networks, the settings that validation chose; growth is a median", header, rows)
-    typer.echo(f"{len(records)} rows in {out}, figure in {drawn}.")
+        for record in records
+    ]
+    run.show(
+        {"rows": records, "picture": str(drawn)},
+        [("Deep networks, the settings that validation chose; growth is a median", header, rows)],
+        f"{len(records)} rows in {run.out}, figure in {drawn}.",
+    )
 
 
 def _summary(name: str, system: str, lines: list[Any]) -> dict[str, Any]:

@@ -2,48 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tdegnn.cli.options import (
-    AsJson,
-    Datasets,
-    Device,
-    DeviceOption,
-    Quiet,
-    Report,
-    ResultLines,
-    Seed,
-    check_report,
-    choose_names,
-)
-from tdegnn.cli.output import print_json, print_table, progress_bar
+from tdegnn.cli.options import AsJson, Datasets, Device, DeviceOption, Quiet, Seed, choose_names, with_groups
+from tdegnn.cli.output import TextTable, print_json, print_table
+from tdegnn.cli.reproduce.experiment_options import ExperimentOptions
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
     from tdegnn.experiments.node_results import Cell
 
 
+@with_groups
 def table1(
     dataset: Datasets = None,
     system: Annotated[
         list[str] | None,
         typer.Option("--system", help="A row, for example TDE-GNN_D or LINK-ridge. Can be repeated. Default: all."),
     ] = None,
-    out: ResultLines = Path("runs/table1.jsonl"),
-    report: Report = False,
+    run: ExperimentOptions = ExperimentOptions(Path("runs/table1.jsonl")),
     seed: Seed = 0,
-    device: Device = DeviceOption.AUTO,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
 ) -> None:
     """Table 1: test accuracy on ten splits, for c = [1], a learned vector, attention, a stable vector, and rivals."""
     from tdegnn.experiments.node_results import NODE_LINES, train_row
     from tdegnn.experiments.recipe_files import read_recipes
-    from tdegnn.experiments.records import read_lines
     from tdegnn.experiments.table1 import (
         DATASETS,
         KERNEL_RIDGE,
@@ -54,14 +40,12 @@ def table1(
         solve_link_ridge,
         summarize,
     )
-    from tdegnn.training.devices import choose_placement
 
     datasets = choose_names(dataset, DATASETS, "dataset")
     systems = choose_names(system, SYSTEMS, "system")
-    check_report(report, out)
-    if not report:
-        chosen = choose_placement(device.value)
-        with progress_bar(len(datasets) * len(systems), "table 1", is_quiet=quiet or as_json) as tick:
+    if run.must_compute():
+        placement = run.placement
+        with run.progress(len(datasets) * len(systems), "table 1") as tick:
             for name in datasets:
                 recipes = read_recipes(name)
                 missing = [row for row in system or () if row not in recipes and row not in SOLVED]
@@ -71,20 +55,15 @@ def table1(
                     )
                 for row in systems:
                     if row == LINK_RIDGE:
-                        solve_link_ridge(name, out)
+                        solve_link_ridge(name, run.out)
                     elif row == KERNEL_RIDGE:
-                        solve_kernel_ridge(name, out, chosen.device)
+                        solve_kernel_ridge(name, run.out, placement.device)
                     elif row in recipes:
-                        train_row(name, recipes[row], out, placement=chosen, seed=seed)
+                        train_row(name, recipes[row], run.out, placement=placement, seed=seed)
                     tick(f"{name} {row}")
-    cells = summarize(read_lines(out, NODE_LINES, dataset=datasets, system=systems))
-    if as_json:
-        print_json(_to_records(cells))
-        return
-    if not quiet:
-        _print_accuracies(cells, datasets, systems)
-        _print_gains(cells, datasets)
-    typer.echo(f"{len(cells)} rows of 10 splits, chosen by validation, in {out}.")
+    cells = summarize(run.read(NODE_LINES, dataset=datasets, system=systems))
+    tables = [_table_of_accuracies(cells, datasets, systems), *_table_of_gains(cells, datasets)]
+    run.show(_to_records(cells), tables, f"{len(cells)} rows of 10 splits, chosen by validation, in {run.out}.")
 
 
 def runtimes(
@@ -122,7 +101,7 @@ def runtimes(
     typer.echo(f"Slowest is {slowest.system}: {slowest.training_ms / measured[0].training_ms:.2f} times DE-GNN.")
 
 
-def _print_accuracies(cells: Mapping[tuple[str, str], Cell], datasets: list[str], systems: list[str]) -> None:
+def _table_of_accuracies(cells: Mapping[tuple[str, str], Cell], datasets: list[str], systems: list[str]) -> TextTable:
     from tdegnn.experiments.paper import BEST_NODE_ACCURACY, NODE_ACCURACY
 
     rows = []
@@ -144,10 +123,11 @@ def _print_accuracies(cells: Mapping[tuple[str, str], Cell], datasets: list[str]
                 ]
             )
     header = ["dataset", "system", "test accuracy", "paper", "difference", "to the best known"]
-    print_table("Node classification, mean over 10 splits, chosen by validation", header, rows)
+    return "Node classification, mean over 10 splits, chosen by validation", header, rows
 
 
-def _print_gains(cells: Mapping[tuple[str, str], Cell], datasets: list[str]) -> None:
+def _table_of_gains(cells: Mapping[tuple[str, str], Cell], datasets: list[str]) -> Iterator[TextTable]:
+    """Return a table, or nothing if no learned row has its row of c = [1]."""
     from tdegnn.experiments.node_results import paired_gain
     from tdegnn.experiments.table1 import FIXED, LEARNED
 
@@ -159,7 +139,7 @@ def _print_gains(cells: Mapping[tuple[str, str], Cell], datasets: list[str]) -> 
     ]
     if rows:
         header = ["dataset", "system", "points over DE-GNN (95 % interval)"]
-        print_table("Gain of learned coefficients over c = [1], paired over the splits", header, rows)
+        yield "Gain of learned coefficients over c = [1], paired over the splits", header, rows
 
 
 def _to_records(cells: Mapping[tuple[str, str], Cell]) -> list[dict[str, Any]]:

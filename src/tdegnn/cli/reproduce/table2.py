@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tdegnn.cli.options import (
-    AsJson,
-    Datasets,
-    Device,
-    DeviceOption,
-    Quiet,
-    Report,
-    ResultLines,
-    check_report,
-    choose_names,
-)
-from tdegnn.cli.output import print_json, print_table, progress_bar
+from tdegnn.cli.options import Datasets, choose_names, with_groups
+from tdegnn.cli.output import TextTable
+from tdegnn.cli.reproduce.experiment_options import ExperimentOptions
 
 SeriesSystems = Annotated[
     list[str] | None,
@@ -28,61 +20,47 @@ SeriesSystems = Annotated[
 Window = Annotated[int, typer.Option(help="Number of steps that a forecast sees. The paper has 4.", min=1)]
 
 
+@with_groups
 def table2(
     dataset: Datasets = None,
     system: SeriesSystems = None,
     protocol: Annotated[list[str] | None, typer.Option("--protocol", help="honest or paper. Default: both.")] = None,
     window: Window = 4,
     seeds: Annotated[int, typer.Option(help="Number of seeds, trained together.", min=1)] = 10,
-    out: ResultLines = Path("runs/table2.jsonl"),
-    report: Report = False,
-    device: Device = DeviceOption.AUTO,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
+    run: ExperimentOptions = ExperimentOptions(Path("runs/table2.jsonl")),
 ) -> None:
     """Table 2: mean squared errors one step ahead, for our systems, rivals and classical forecasts."""
-    from tdegnn.experiments.records import read_lines
     from tdegnn.experiments.series_rows import SERIES_LINES
     from tdegnn.experiments.series_tasks import CLASSICAL, SYSTEMS, TASKS
     from tdegnn.experiments.table2 import PROTOCOLS, solve_classical, summarize, train_row
-    from tdegnn.training.devices import choose_placement
 
     datasets = choose_names(dataset, tuple(TASKS), "dataset")
     systems = choose_names(system, SYSTEMS, "system")
     protocols = choose_names(protocol, PROTOCOLS, "protocol")
-    check_report(report, out)
-    if not report:
-        placement = choose_placement(device.value)
-        with progress_bar(len(datasets) * len(systems) * len(protocols), "table 2", is_quiet=quiet or as_json) as tick:
+    if run.must_compute():
+        train = partial(train_row, placement=run.placement, window=window, seeds=range(seeds))
+        with run.progress(len(datasets) * len(systems) * len(protocols), "table 2") as tick:
             for name in datasets:
                 if set(systems) & set(CLASSICAL):
-                    solve_classical(name, out, window=window)
+                    solve_classical(name, run.out, window=window)
                 for row in systems:
                     for kind in protocols:
                         if row not in CLASSICAL:
-                            config = TASKS[name].config(row, window)
-                            train_row(
-                                name, config, out, placement=placement, window=window, protocol=kind, seeds=range(seeds)
-                            )
+                            train(name, TASKS[name].config(row, window), run.out, protocol=kind)
                         tick(f"{name} {row}")
-    cells = summarize(read_lines(out, SERIES_LINES, dataset=datasets, system=systems, protocol=protocols))
-    if as_json:
-        print_json(
-            [
-                dict(zip(("dataset", "system", "protocol", "window"), key, strict=True))
-                | dict(zip(("test_mse", "deviation", "seeds"), cell, strict=True))
-                for key, cell in cells.items()
-            ]
-        )
-        return
-    if not quiet:
-        _print_errors(cells, datasets, systems)
-    typer.echo(f"{len(cells)} rows in {out}. Honest: chosen on validation. Paper: the lowest test error, as published.")
+    cells = summarize(run.read(SERIES_LINES, dataset=datasets, system=systems, protocol=protocols))
+    records = [
+        dict(zip(("dataset", "system", "protocol", "window"), key, strict=True))
+        | dict(zip(("test_mse", "deviation", "seeds"), cell, strict=True))
+        for key, cell in cells.items()
+    ]
+    meaning = "Honest: chosen on validation. Paper: the lowest test error, as published."
+    run.show(records, [_table_of_errors(cells, datasets, systems)], f"{len(cells)} rows in {run.out}. {meaning}")
 
 
-def _print_errors(
+def _table_of_errors(
     cells: Mapping[tuple[str, str, str, int], tuple[float, float, int]], datasets: list[str], systems: list[str]
-) -> None:
+) -> TextTable:
     from tdegnn.experiments.paper import FORECAST_ERRORS
 
     rows = []
@@ -97,4 +75,4 @@ def _print_errors(
                 ]
                 rows.append([name, row, str(window), *texts, "-" if printed is None else f"{printed:g}"])
     header = ["dataset", "system", "window", "honest", "paper's protocol", "paper's number"]
-    print_table("Forecasting one step ahead, mean squared error on the test steps", header, rows)
+    return "Forecasting one step ahead, mean squared error on the test steps", header, rows
