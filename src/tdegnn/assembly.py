@@ -64,6 +64,11 @@ def canonical(parts: tuple[Values, Numbers, Numbers], shape: tuple[int, int]) ->
     return matrix
 
 
+def row_numbers(matrix: scipy.sparse.csr_array) -> Numbers:
+    """Return the row of each entry. Unlike `np.repeat`, SciPy lets other threads work meanwhile."""
+    return np.asarray(matrix.tocoo(copy=False).row)
+
+
 class Entries(Protocol):
     """Entries of a matrix, of which a part can be read at a time."""
 
@@ -130,8 +135,9 @@ class TurnedEntries:
         pointers = self._matrix.indptr
         first = int(np.searchsorted(pointers, part.start, side="right")) - 1
         last = int(np.searchsorted(pointers, part.stop, side="left"))
-        lengths = np.diff(np.clip(pointers[first : last + 1], part.start, part.stop))
-        return np.repeat(np.arange(first, last, dtype=self._matrix.indices.dtype), lengths)
+        own = np.clip(pointers[first : last + 1], part.start, part.stop) - pointers.dtype.type(part.start)
+        rows = canonical((self._matrix.data[part], self._matrix.indices[part], own), (last - first, self.shape[0]))
+        return np.asarray(row_numbers(rows) + pointers.dtype.type(first))
 
     def values(self, part: slice) -> Values:
         """Return the values of some entries."""

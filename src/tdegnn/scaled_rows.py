@@ -13,7 +13,7 @@ import scipy.sparse
 import torch
 from jaxtyping import Bool, Float, Shaped
 
-from tdegnn.assembly import RowsBuffer, are_same, canonical, cut_rows, in_threads, index_type, rows_between
+from tdegnn.assembly import RowsBuffer, are_same, canonical, cut_rows, in_threads, index_type, row_numbers, rows_between
 from tdegnn.sparse import SparseMatrix
 
 
@@ -68,7 +68,7 @@ def _scale(
 
     def values_of(rows: scipy.sparse.csr_array, first: int, last: int) -> Shaped[np.ndarray, " entries"]:
         own, others = (scaling.columns, scaling.rows) if is_turned else (scaling.rows, scaling.columns)
-        by_row = np.repeat(own[first:last], np.diff(rows.indptr))
+        by_row = own[first:last].take(row_numbers(rows))
         by_column = np.asarray(others.take(rows.indices))
         # The factor of the row of A' comes first in both cases, so that both halves have the same rounding.
         before, after = (by_column, by_row) if is_turned else (by_row, by_column)
