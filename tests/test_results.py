@@ -192,25 +192,27 @@ def test_two_processes_make_more_steps_than_one():
         assert f"and {gain:.2f} times those on partitions" in page
 
 
-def test_the_default_classifier_is_not_behind_the_features_alone_on_any_of_ten_graphs():
+def test_the_default_classifier_is_within_a_point_of_more_steps_on_ten_graphs_and_of_the_features_on_nine():
     from tdegnn.experiments.ten_graphs import FEATURES, GRAPH_LINES, GRAPHS, LONG, compare
 
     found = read_lines(RESULTS / "ten_graphs.jsonl", GRAPH_LINES)
     assert {line["graph"] for line in found} == {*GRAPHS}
-    behind_long = set()
-    for name in GRAPHS:
-        over_features, over_long = (compare(found, name, other) for other in (FEATURES, LONG))
-        assert min(over_features.num_seeds, over_long.num_seeds) >= 3, name
-        assert over_features.gain >= -1, name
-        behind_long |= {name} if over_long.gain < -1 else set()
-    # The goal, within one point of 3,000 steps, is missed on two graphs, and the page says so.
-    assert behind_long == {"features", "edges"}
-    assert (
-        "On two of the ten, `features` and `edges`, it is 1.1 points behind 3,000 steps"
-        in (RESULTS / "README.md").read_text()
-    )
+    # All that were decided on before they were looked at, and no others.
+    assert {line["seed"] for line in found} == {*range(40, 45)}
+    gains = {(name, other): compare(found, name, other) for name in GRAPHS for other in (FEATURES, LONG)}
+    assert {gain.num_seeds for gain in gains.values()} == {5}
+    # The goal, within one point of both, is missed once, and the page says so.
+    assert {key for key, each in gains.items() if each.gain < -1} == {("two classes, one rare", FEATURES)}
+    missed = gains["two classes, one rare", FEATURES]
+    said = f"`two classes, one rare`, by {-missed.gain:.1f} points with a standard error of {missed.error:.1f}."
+    assert said in (RESULTS / "README.md").read_text()
     assert {line["score"] for line in found} == {"accuracy", "roc-auc"}
     assert all(line["steps"] == 3000 for line in found if line["system"] == LONG)
+    # "The same with 3,000 steps" is the same network, with the same settings.
+    networks = {}
+    for line in found:
+        networks.setdefault((line["graph"], line["seed"]), set()).add((line["network"], str(line["network_settings"])))
+    assert {len(own) for own in networks.values()} == {1}
     assert all(line.keys() >= {"protocol", "seed", "versions", "device"} for line in found)
 
 
