@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
 
@@ -281,9 +281,15 @@ def _with_parameters(command: Callable[..., None], parameters: list[inspect.Para
     return command
 
 
+# Several commands share a group, and `--help` waits for all of them.
+@cache
+def _hints_of(group: Any) -> dict[str, Any]:
+    return get_type_hints(group, include_extras=True)
+
+
 def _options_of(group: Any, defaults: Any) -> list[inspect.Parameter]:
     """Return one parameter per field. `defaults` is a group, or `inspect.Parameter.empty`."""
-    hints = get_type_hints(group, include_extras=True)
+    hints = _hints_of(group)
     parameters = []
     for field in fields(group):
         kind, option = get_args(hints[field.name])
