@@ -39,10 +39,11 @@ def made_up(monkeypatch):
 @pytest.mark.parametrize("system", SEARCHES)
 def test_every_search_makes_configurations(system):
     search = SEARCHES[system]
-    assert set(search.published) <= set(DATASETS)
+    assert {*search.published, *search.near} <= set(DATASETS)
     for dataset in DATASETS:
         by_shape = search.drawn(dataset)
-        assert [len({config.shape for config in configs}) for configs in by_shape] == [1] * len(search.shapes)
+        num_shapes = len(search.shapes) + len(search.near.get(dataset, ()))
+        assert [len({config.shape for config in configs}) for configs in by_shape] == [1] * num_shapes
         assert by_shape == search.drawn(dataset)
         assert all(config.system == system for configs in by_shape for config in (*configs, *search.known(dataset)))
         for config in (*(configs[0] for configs in by_shape), *search.known(dataset)):

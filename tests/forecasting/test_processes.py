@@ -31,7 +31,7 @@ model = Forecaster(**SETTINGS | settings).fit(make_gappy_panel(), run=run, resum
 processes = join_processes()
 weights = np.concatenate([each.detach().numpy().ravel() for each in model.networks_[0].parameters()])
 if not processes.is_first:
-    print("follower", flush=True)
+    print("follower\\n", end="", flush=True)
 processes.barrier()
 processes.check_same(weights.tobytes(), "weights")
 if processes.is_first:

@@ -61,7 +61,7 @@ for name in names:
         print(json.dumps([processes.size, name, model.history_, model.predict_proba().tolist()]), flush=True)
     processes.barrier()
 if not processes.is_first:
-    print("follower", flush=True)
+    print("follower\\n", end="", flush=True)
 """
 DATA = {"X": FEATURES, "y": LABELS, "graph": GRAPH}
 

@@ -82,10 +82,7 @@ class RowSearch:
             for shape in self.shapes
         ]
         near = [
-            [
-                self._config({**center, **draw_near(other, self._all_ranges, center, NEAR)})
-                for _ in range(CONFIGS_PER_SHAPE)
-            ]
+            [self._config({**center, **self._draw_near(other, center)}) for _ in range(CONFIGS_PER_SHAPE)]
             for center in self.near.get(dataset, ())
         ]
         return anywhere + near
@@ -93,6 +90,10 @@ class RowSearch:
     def known(self, dataset: str) -> list[AnyConfig]:
         """Return the configuration with the published settings, if there are any for this dataset."""
         return [self._config(self.published[dataset])] if dataset in self.published else []
+
+    def _draw_near(self, random: np.random.Generator, center: Mapping[str, Any]) -> dict[str, float]:
+        numbers = {name: float(center[name]) for name in self._all_ranges}
+        return draw_near(random, self._all_ranges, numbers, NEAR)
 
     @property
     def _all_ranges(self) -> dict[str, Range]:
