@@ -192,6 +192,13 @@ def test_two_processes_make_more_steps_than_one():
         assert f"and {gain:.2f} times those on partitions" in page
 
 
+def test_killed_fits_end_with_the_forecast_of_whole_ones():
+    measured = json.loads((RESULTS / "killed_fit.json").read_text())["lines"]
+    assert all(line["met"] for line in measured)
+    for size in ("2,000 nodes x 3,000 steps", "100 nodes x 500 steps"):
+        assert [line["value"] for line in measured if f"the forecast of {size} after 5 kills" in line["name"]] == [0]
+
+
 def test_sixty_million_edges_are_assembled_within_the_goals():
     runs = json.loads((RESULTS / "graph_assembly.json").read_text())["runs"]
     page = (RESULTS / "README.md").read_text()
