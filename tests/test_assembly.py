@@ -87,9 +87,8 @@ def assert_same_graphs(large, make_small):
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("is_weighted", [False, True])
 @pytest.mark.parametrize("kind", ["random", "power", "symmetric"])
-@pytest.mark.parametrize("num_threads", [4])  # other numbers: the test of any chunks
-def test_threads_make_the_graph_that_scipy_makes(small_is_large, direction, is_weighted, kind, num_threads):
-    small_is_large(num_threads)
+def test_threads_make_the_graph_that_scipy_makes(small_is_large, direction, is_weighted, kind):
+    small_is_large(4)
     for seed, (num_nodes, num_edges) in enumerate([(70, 400), (300, 200)]):
         edges, weights = draw_edges(seed, num_nodes, num_edges, kind)
         arguments = edges, num_nodes, weights if is_weighted else None, direction

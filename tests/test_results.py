@@ -192,6 +192,36 @@ def test_two_processes_make_more_steps_than_one():
         assert f"and {gain:.2f} times those on partitions" in page
 
 
+def test_pages_say_what_learned_time_is_worth():
+    from tdegnn.experiments.best_cells import BEST_LINES
+    from tdegnn.experiments.best_tables import summarize_best
+    from tdegnn.experiments.series_search import RULES, SEARCHED_LINES, summarize_searched, worth_of_rules
+    from tdegnn.experiments.table1 import DATASETS
+
+    known = read_lines(RESULTS / "best.jsonl", BEST_LINES)
+    gains = {name: summarize_best(known, name).nested.gain for name in DATASETS}
+    told = {name: gain.mean for name, gain in gains.items() if gain.low > 0 or gain.high < 0}
+    assert set(told) == {"citeseer", "chameleon-filtered"}
+    lowest, highest = told["citeseer"], told["chameleon-filtered"]
+    readme, honest = (" ".join(page.read_text().split()) for page in (results_page.README, results_page.HONEST_PAGE))
+    assert f"by {lowest:+.1f} (Citeseer) to {highest:+.1f} points (filtered Chameleon)" in readme
+    assert "told from zero on the six others" in readme
+    assert "told from zero on six of eight datasets" in honest
+    assert f"costs {-lowest:.1f} points on Citeseer and adds {highest:.1f} on filtered Chameleon" in honest
+    searched = read_lines(RESULTS / "table2_searched.jsonl", SEARCHED_LINES)
+    most = max(gain.mean for gain in worth_of_rules(summarize_searched(searched, RULES)).values())
+    assert f"the error of a forecast by at most {most:.3f}" in readme
+
+
+def test_a_kernel_ridge_without_a_network_has_the_accuracy_that_was_known():
+    from tdegnn.experiments.table1 import summarize
+
+    cells = summarize(lines("table1.jsonl"))
+    assert cells["chameleon", "kernel ridge"].mean == pytest.approx(80.0, abs=0.3)
+    assert cells["squirrel", "kernel ridge"].mean == pytest.approx(77.1, abs=0.3)
+    assert len(cells["pubmed", "kernel ridge"].test_accuracies) == 10
+
+
 def test_killed_fits_end_with_the_forecast_of_whole_ones():
     measured = json.loads((RESULTS / "killed_fit.json").read_text())["lines"]
     assert all(line["met"] for line in measured)

@@ -69,11 +69,12 @@ class RowSearch:
     base: Mapping[str, Any]
     shapes: Sequence[Mapping[str, Any]]
     ranges: Mapping[str, Sequence[Any]]
-    published: Mapping[str, Mapping[str, Any]]
+    published: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     near: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
     def drawn(self, dataset: str) -> list[list[AnyConfig]]:
         """Return the configurations that are tried on a dataset, those of each shape together."""
+        # Each has a generator of its own, so that new shapes leave what is near as it is.
         random, other = (
             np.random.default_rng(zlib.crc32(f"{self.system}/{dataset}{suffix}".encode())) for suffix in ("", "/near")
         )
@@ -110,7 +111,7 @@ class RowSearch:
 def read_row_searches() -> dict[str, RowSearch]:
     """Return what is searched, by system."""
     text = resources("tdegnn.experiments").joinpath("row_searches.toml").read_text()
-    return {system: RowSearch(system, **{"published": {}, **each}) for system, each in tomllib.loads(text).items()}
+    return {system: RowSearch(system, **each) for system, each in tomllib.loads(text).items()}
 
 
 def search_row(dataset_name: str, system: str, trials: Path, runs: Path, placement: Placement) -> None:

@@ -124,24 +124,6 @@ def search_cell(cell: SeriesCell, path: Path, placement: Placement) -> None:
     _add_lines(path, cell, list(_train_rows(ROW, prepared, best, placement)), placement)
 
 
-def _trial_lines(errors: Mapping[AnySeriesConfig, Sequence[float]]) -> Iterator[dict[str, Any]]:
-    for config, each in errors.items():
-        for seed, error in zip(SEARCH_SEEDS, each, strict=True):
-            record = config.to_record()
-            yield {"stage": TRIAL, "seed": seed, "validation_mse": error, "test_mse": None, "configuration": record}
-
-
-def _tried(
-    lines: Sequence[Mapping[str, Any]], configs: Sequence[AnySeriesConfig]
-) -> dict[AnySeriesConfig, list[float]] | None:
-    """Return the validation errors of configurations, per seed, from lines. None unless all have been trained."""
-    found = {}
-    for config in configs:
-        own = [line for line in lines if line["stage"] == TRIAL and line["configuration"] == config.to_record()]
-        found[config] = [line["validation_mse"] for line in sorted(own, key=lambda line: line["seed"])]
-    return found if all(len(errors) == len(SEARCH_SEEDS) for errors in found.values()) else None
-
-
 def train_rules(dataset: str, window: int, path: Path, placement: Placement) -> None:
     """Train the best of our configurations with every rule for c, unless `path` has the lines.
 
@@ -193,6 +175,24 @@ def worth_of_rules(
         for (dataset, window, system), errors in by_step.items()
         if system != EULER and (dataset, window, EULER) in by_step
     }
+
+
+def _tried(
+    lines: Sequence[Mapping[str, Any]], configs: Sequence[AnySeriesConfig]
+) -> dict[AnySeriesConfig, list[float]] | None:
+    """Return the validation errors of configurations, per seed, from lines. None unless all have been trained."""
+    found = {}
+    for config in configs:
+        own = [line for line in lines if line["stage"] == TRIAL and line["configuration"] == config.to_record()]
+        found[config] = [line["validation_mse"] for line in sorted(own, key=lambda line: line["seed"])]
+    return found if all(len(errors) == len(SEARCH_SEEDS) for errors in found.values()) else None
+
+
+def _trial_lines(errors: Mapping[AnySeriesConfig, Sequence[float]]) -> Iterator[dict[str, Any]]:
+    for config, each in errors.items():
+        trial = {"stage": TRIAL, "test_mse": None, "configuration": config.to_record()}
+        for seed, error in zip(SEARCH_SEEDS, each, strict=True):
+            yield trial | {"seed": seed, "validation_mse": error}
 
 
 def _validate(
