@@ -167,7 +167,7 @@ def test_products_with_a_large_graph_and_their_gradients_are_those_of_a_small_on
         assert torch.equal(make(one).transposed.to_dense(), make(other).transposed.to_dense())
     with plain_products():
         assert torch.equal(one @ members, other @ members)
-    # Other devices have indices of 64 bits, as before.
+    # Devices without our kernels have indices of 64 bits.
     assert one.to(torch.device("meta"), torch.float32).columns.dtype == torch.int64
     with pytest.raises(InputError, match="got nan at edge 200"):
         Graph(edges, 100, np.where(np.arange(len(weights)) == 200, np.nan, weights))

@@ -3,7 +3,8 @@
 The matrix and its transpose are kept in compressed rows, so that the backward pass is a product like the forward one
 (torch would transpose the matrix anew in every backward pass). The product is registered as a custom operator:
 `torch.compile` does not look into it. `torch.func.vmap` folds members into channels or, if each member has its own
-values (dropout), into the blocks of one large matrix.
+values (dropout), into the blocks of one large matrix. On a CUDA device, matrices without very long rows are multiplied
+by a kernel (`kernels/row_product.py`), which takes the states of members as they are.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from tdegnn.kernels.usable import runs_kernels
 from tdegnn.torch_internals import quick_to_call
 
 _is_plain: ContextVar[bool] = ContextVar("_is_plain", default=False)
@@ -42,6 +44,9 @@ def plain_products() -> Iterator[None]:
 
 # How many matrices of copies a matrix keeps: those of training and of evaluation, for two sizes.
 KEPT_COPIES = 4
+# On CUDA devices, a matrix whose rows are no longer than this is multiplied by our kernel, others by cuSPARSE: one
+# program of the kernel walks a whole row, and all would wait for the longest one.
+LONGEST_ROW = 2048
 
 # Trigger torch's one-time warnings here, where they are silenced: that compressed rows are in beta, and that torch does
 # not check them unless asked.
@@ -108,8 +113,9 @@ class SparseMatrix:
 
     def to(self, device: torch.device, dtype: torch.dtype) -> SparseMatrix:
         """Return a copy with its values in `dtype`, on `device`."""
-        # Indices of 32 bits are for the memory of the CPU, where torch would make them for each product.
-        kind = self.columns.dtype if device.type == "cpu" else torch.int64
+        # On the CPU, indices stay as they are: torch makes those of 32 bits for each product.
+        kinds = {"cpu": self.columns.dtype, "cuda": self._kind_for_kernels}
+        kind = kinds.get(device.type, torch.int64)
         pointers, columns = self.row_pointers.to(device, kind), self.columns.to(device, kind)
         values = self.values.to(device, dtype)
         # What the two halves of a symmetric matrix share stays shared.
@@ -124,6 +130,14 @@ class SparseMatrix:
             values if are_values_shared else self.transposed_values.to(device, dtype),
             None if self.known_order is None else self.known_order.to(device),
         )
+
+    @property
+    def _kind_for_kernels(self) -> torch.dtype:
+        """Indices of 32 bits where they suffice and rows are short enough for our kernel, else of 64 bits."""
+        is_small = max(*self.shape, self.columns.numel()) <= torch.iinfo(torch.int32).max
+        starts = (self.row_pointers, self.transposed_row_pointers)
+        longest = max((int(each.diff().max()) for each in starts if len(each) > 1), default=0)
+        return torch.int32 if is_small and longest <= LONGEST_ROW else torch.int64
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -203,9 +217,11 @@ class SparseMatrix:
         return self.values.new_zeros(num_rows, num_columns).index_put((self.rows, self.columns), self.values)
 
     def __matmul__(self, state: Float[Tensor, "*batch columns channels"]) -> Float[Tensor, "*batch rows channels"]:
-        """Multiply along the node axis of `state`. Batch axes are treated as channels."""
+        """Multiply along the node axis of `state`. Batch axes are treated as channels, unless our kernel multiplies."""
         if state.dim() == 2:
             return self._multiply(state)
+        if _suits_kernel(self.columns, state) and not _is_plain.get():
+            return self._multiply(state.flatten(0, -3)).view(*state.shape[:-2], -1, state.shape[-1])
         nodes_first = state.movedim(-2, 0)
         product = self._multiply(nodes_first.flatten(1))
         folded: Tensor = product.unflatten(1, nodes_first.shape[1:])
@@ -217,7 +233,7 @@ class SparseMatrix:
         zeros = dense.new_zeros(self.shape[0], dense.shape[1])
         return zeros.index_add(0, self.rows, values[:, None] * dense[self.columns])
 
-    def _multiply(self, dense: Float[Tensor, "columns channels"]) -> Float[Tensor, "rows channels"]:
+    def _multiply(self, dense: Float[Tensor, "*batch columns channels"]) -> Float[Tensor, "*batch rows channels"]:
         if _is_plain.get():
             return self._gather_and_add(self.values, dense)
         product: Tensor = _SparseProduct.apply(  # type: ignore[no-untyped-call]
@@ -232,7 +248,17 @@ class SparseMatrix:
         return product
 
 
+def _suits_kernel(columns: Tensor, dense: Tensor) -> bool:
+    """Return whether our kernel multiplies. It takes a batch of states, where torch takes a matrix."""
+    return columns.dtype == torch.int32 and runs_kernels(dense)
+
+
 def _product(row_pointers: Tensor, columns: Tensor, values: Tensor, num_columns: int, dense: Tensor) -> Tensor:
+    if _suits_kernel(columns, dense):
+        from tdegnn.kernels.row_product import multiply_rows
+
+        batch = dense if dense.dim() == 3 else dense[None]
+        return multiply_rows(row_pointers, columns, values, batch).view(*dense.shape[:-2], -1, dense.shape[-1])
     shape = (row_pointers.numel() - 1, num_columns)
     matrix = torch.sparse_csr_tensor(row_pointers, columns, values, shape, check_invariants=False)
     product: Tensor = torch.sparse.mm(matrix, dense.contiguous())
@@ -271,15 +297,20 @@ class _SparseProduct(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        matrix, transposed = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
+        saved = ctx.saved_tensors  # read once: tensors that are computed again (`core/segments.py`) come only once
+        matrix, transposed = saved[:3], saved[3:]
         return (*[None] * 6, _SparseProduct.apply(*transposed, *matrix, gradient))  # type: ignore[no-untyped-call]
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[Tensor, int]:
-        """Make one product for all members: as channels, or as blocks if members have their own values."""
+        """Make one product for all members: as a batch, as channels, or as blocks if they have values of their own."""
         *_, dense = inputs
         if in_dims[2] is None:
             assert in_dims[-1] is not None  # values or states must have members
+            if _suits_kernel(inputs[1], dense):
+                states = dense.movedim(in_dims[-1], 0)
+                product = _SparseProduct.apply(*inputs[:6], states.flatten(0, -3))  # type: ignore[no-untyped-call]
+                return product.unflatten(0, states.shape[:-2]), 0
             members_in_the_middle = dense.movedim(in_dims[-1], 1)
             product = _SparseProduct.apply(*inputs[:6], members_in_the_middle.flatten(1))  # type: ignore[no-untyped-call]
             return product.unflatten(1, members_in_the_middle.shape[1:]), 1
@@ -306,5 +337,9 @@ def _blocks(
     """Return compressed rows of a matrix with one diagonal block per member: this pattern, the member's values."""
     members = torch.arange(len(values), device=columns.device)[:, None]
     starts = (row_pointers[:-1] + members * columns.numel()).flatten()
-    end = row_pointers.new_full((1,), values.numel())
-    return torch.cat([starts, end]), (columns + members * num_columns).flatten(), values.flatten()
+    end = starts.new_full((1,), values.numel())
+    largest = max(values.numel(), len(values) * num_columns)
+    # Indices of 32 bits stay so where they suffice.
+    kind = columns.dtype if largest <= torch.iinfo(columns.dtype).max else torch.int64
+    blocks = (columns + members * num_columns).flatten()
+    return torch.cat([starts, end]).to(kind), blocks.to(kind), values.flatten()
