@@ -22,6 +22,7 @@ MODULES = (
     "attention_cost",
     "command_line",
     "data_loading",
+    "deep_networks",
     "graph_assembly",
     "killed_fit",
     "large_graphs",

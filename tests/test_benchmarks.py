@@ -40,7 +40,7 @@ def nodes():
     """A graph with nodes that receive nothing, and states that are not stacked."""
     drawn = Nodes.draw(300, 500, CPU, torch.float64)
     assert (drawn.graph.received.sum(axis=1) == 0).any()
-    assert drawn.graph.num_nodes * CHANNELS > SMALL_STATE
+    assert drawn.graph.num_nodes * CHANNELS > SMALL_STATE["cpu"]
     return drawn
 
 

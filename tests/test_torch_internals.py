@@ -145,8 +145,8 @@ def test_functions_without_a_signature_of_their_own_give_the_same(monkeypatch):
 @pytest.mark.parametrize(
     ("make", "small_state"),
     [
-        (lambda: DirectCoefficients(3), 0),
-        (lambda: AttentionCoefficients(3, 4), 0),
+        (lambda: DirectCoefficients(3), {}),
+        (lambda: AttentionCoefficients(3, 4), {}),
         (lambda: AttentionCoefficients(3, 4), combination.SMALL_STATE),
     ],
 )

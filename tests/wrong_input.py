@@ -118,6 +118,8 @@ TABLE = [
     (lambda: run(coefficients=[2.0, -1.0]), "coefficients to be a TemporalCoefficients, got list"),
     (lambda: run(graph=Data(num_nodes=2)), "graph to be a Graph, got Data"),
     (lambda: run(num_layers=1.5), "num_layers to be a whole number, got 1.5"),
+    (lambda: run(segment_length=1.5), "segment_length to be a whole number, got 1.5"),
+    (lambda: run(segment_length="all"), "segment_length to be a whole number of at least 1 or \"auto\", got 'all'"),
     (lambda: run(step_size="a"), "step_size to be a number, got 'a'"),
     (lambda: run(step_size=float("inf")), "step_size to be finite, got inf"),
     (lambda: run(operator=Broadcasting()), "the operator to return shape (2, 4), as the state, got (1, 2, 4)"),

@@ -86,10 +86,10 @@ def nodes_around(graph: Graph, nodes: NodeNumbers, num_hops: int) -> NodeNumbers
     is_found[nodes] = True
     newest = nodes
     for _ in range(num_hops):
-        reached = [entries_of(lists, newest)[1] for lists in graph.neighbor_lists]
-        newest = np.unique(np.concatenate(reached)).astype(np.int64, copy=False)
-        newest = newest[~is_found[newest]]
-        is_found[newest] = True
+        was_found = is_found.copy()
+        for lists in graph.neighbor_lists:
+            is_found[entries_of(lists, newest)[1]] = True
+        newest = np.flatnonzero(is_found & ~was_found)
     return np.flatnonzero(is_found)
 
 

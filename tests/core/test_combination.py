@@ -29,12 +29,12 @@ def test_both_ways_agree(monkeypatch, make, batch):
             parameter.add_(0.3 * torch.randn_like(parameter))
     history = [torch.randn(*batch, NODES, CHANNELS, dtype=torch.float64) for _ in range(ORDER)]
     stacked = results(rule, history)
-    monkeypatch.setattr(combination, "SMALL_STATE", 0)
+    monkeypatch.setattr(combination, "SMALL_STATE", {})
     for one, other in zip(stacked, results(rule, history), strict=True):
         torch.testing.assert_close(one, other)
 
 
-@pytest.mark.parametrize("limit", [0, combination.SMALL_STATE])
+@pytest.mark.parametrize("limit", [{}, combination.SMALL_STATE])
 def test_members_get_what_they_get_alone(monkeypatch, limit):
     monkeypatch.setattr(combination, "SMALL_STATE", limit)
     torch.manual_seed(0)

@@ -10,7 +10,8 @@ import torch
 
 from tdegnn import InputError, Part
 from tdegnn.core.rules import COEFFICIENTS
-from tdegnn.nets.in_blocks import BlockShare, cut_into_blocks, run_in_blocks
+from tdegnn.nets import in_blocks
+from tdegnn.nets.in_blocks import BlockShare, Surroundings, cut_into_blocks, run_in_blocks
 from tdegnn.nets.readouts import READOUTS
 from tdegnn.nodes.settings import NodeConfig
 from tests.test_subgraph import LOCAL, NODES, make_graph
@@ -45,6 +46,26 @@ def test_every_rule(rule):
 @pytest.mark.parametrize("readout", READOUTS.names)
 def test_every_readout(readout):
     check(readout=readout, state_norm="layer-norm", input_map="perceptron")
+
+
+@pytest.mark.parametrize("kept_size", [0, 300])
+def test_surroundings_that_are_not_kept_are_made_again(kept_size, monkeypatch):
+    monkeypatch.setattr(in_blocks, "KEPT_SIZE", kept_size)
+    check(operator="diffusion")
+
+
+def test_surroundings_of_the_first_blocks_are_kept_up_to_a_size(monkeypatch):
+    graph = make_graph("both", is_weighted=False)
+    blocks = cut_into_blocks(graph, 100)
+    surroundings = Surroundings(graph)
+    sizes = [len(nodes) + around.num_edges for nodes, around in (surroundings.of(block, 1) for block in blocks)]
+    monkeypatch.setattr(in_blocks, "KEPT_SIZE", sizes[0] + sizes[1])
+    surroundings = Surroundings(graph)
+    first = [surroundings.of(block, 1)[1] for block in blocks]
+    second = [surroundings.of(block, 1)[1] for block in blocks]
+    kept = [before is after for before, after in zip(first, second, strict=True)]
+    assert kept == [True, True, *[False] * (len(blocks) - 2)]
+    assert surroundings.of(blocks[0], 2)[1] is not first[0]
 
 
 class Sharers:

@@ -33,7 +33,7 @@ from tdegnn.cli.options import (
     Separator,
     check_given,
     make_csv_format,
-    parse_order,
+    parse_count_or_auto,
     reads_files,
     rule_argument,
     with_groups,
@@ -141,7 +141,7 @@ class ClassifierOptions:
         Any,
         typer.Option(
             help="Length of the history. [bold]auto[/bold] tries 1 to 4 and chooses by validation.",
-            parser=parse_order,
+            parser=parse_count_or_auto,
             metavar="INTEGER|auto",
         ),
     ] = 2
@@ -185,6 +185,16 @@ class ClassifierOptions:
     ] = True
     batches: BatchesChoice = None
     batches_set: BatchesSettings = None
+    segment_length: Annotated[
+        Any,
+        typer.Option(
+            help="Layers to compute again at a time, for deep networks in less memory. [bold]auto[/bold] is the root "
+            "of --layers.",
+            parser=parse_count_or_auto,
+            metavar="INTEGER|auto",
+            show_default="keep all layers",
+        ),
+    ] = None
 
     def make(self, seed: int, device: DeviceOption, direction: DirectionOption | None) -> NodeClassifier:
         """Return a classifier with these settings, not trained yet.
@@ -227,6 +237,7 @@ class ClassifierOptions:
             patience=self.patience,
             baselines=self.baselines,
             batches=batches_part(self.batches, self.batches_set) if self.batches or self.batches_set else None,
+            segment_length=self.segment_length,
             seed=seed,
             device=device.value,
             direction=None if direction is None else direction.value,

@@ -10,7 +10,7 @@ import typer
 
 from tdegnn.cli.network_options import OptimizerOption, ReadoutOption, StateNormOption
 from tdegnn.cli.operator_options import OperatorSettings, operator_option, operator_part
-from tdegnn.cli.options import DeviceOption, Rule, parse_order, rule_argument
+from tdegnn.cli.options import DeviceOption, Rule, parse_count_or_auto, rule_argument
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class ForecasterOptions:
         Any,
         typer.Option(
             help="Length of the history, at most the window. [bold]auto[/bold] finds it in the series.",
-            parser=parse_order,
+            parser=parse_count_or_auto,
             metavar="INTEGER|auto",
             show_default="4, on physical states 2",
         ),

@@ -66,8 +66,8 @@ class DirectionOption(StrEnum):
     BOTH = "both"
 
 
-def parse_order(given: str | int) -> int | str:
-    """Return a length of the history, or `auto`. Typer also passes defaults, which are numbers."""
+def parse_count_or_auto(given: str | int) -> int | str:
+    """Return a whole number of at least 1, or `auto`. Typer also passes defaults, which are numbers."""
     text = str(given)
     if text == "auto":
         return text

@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from tdegnn.graph import State
+from tdegnn.kernels.usable import MOST_STATES, runs_kernels
 from tdegnn.torch_internals import quick_to_call, transform_level
 
 History: TypeAlias = tuple[Float[Tensor, "*batch nodes channels"], ...]
@@ -27,8 +28,8 @@ Coefficients: TypeAlias = Float[Tensor, " order"] | Float[Tensor, "order *batch"
 # Members that are trained together have one matrix each.
 Score: TypeAlias = Float[Tensor, "*members channels_and_one channels_and_one"]
 
-# States of up to this many numbers are stacked: for them, calls cost more than copies.
-SMALL_STATE = 2**14
+# States of up to this many numbers are stacked: for them, calls cost more than copies. A GPU copies faster.
+SMALL_STATE = {"cpu": 2**14, "cuda": 2**19}
 # A sum of scores is held away from zero: its size is at least this share of the sum of their sizes.
 RELATIVE_FLOOR = 1e-2
 
@@ -37,6 +38,13 @@ def weighted_sum(coefficients: Coefficients, history: History) -> State:
     """Return `sum_p c_p F[l-p+1]`."""
     combined: Tensor = _WeightedSum.apply(coefficients, *history)  # type: ignore[no-untyped-call]
     return combined
+
+
+def map_by_each(state: State, maps: Float[Tensor, "order channels channels"]) -> History:
+    """Return the state mapped by each of the matrices. On a GPU, small states are mapped by one call."""
+    if state.is_cuda and _is_small(state) and state.dim() == 2 and len(maps) and transform_level() is None:
+        return (state @ maps).unbind(0)
+    return tuple(state @ each for each in maps)
 
 
 def join(query: nn.Linear, key: nn.Linear) -> Score:
@@ -73,7 +81,7 @@ def normalize_sum(raw: Float[Tensor, order * batch]) -> Float[Tensor, order * ba
 class _WeightedSum(torch.autograd.Function):
     @staticmethod
     def forward(coefficients: Tensor, *history: Tensor) -> Tensor:
-        return lay_out(history).weighted_sum(coefficients)
+        return _lay_out_for_sum(history).weighted_sum(coefficients)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:  # noqa: ARG004
@@ -82,16 +90,13 @@ class _WeightedSum(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         coefficients, *history = ctx.saved_tensors
+        states = _lay_out_for_sum(tuple(history))
         to_coefficients = None
         if ctx.needs_input_grad[0]:
-            inner = lay_out(tuple(history)).inner_products(gradient)
+            inner = states.inner_products(gradient)
             # If the whole batch shares one vector, its gradient is the sum over batch elements.
             to_coefficients = inner if coefficients.dim() > 1 else inner.reshape(len(history), -1).sum(dim=1)
-        to_history = [
-            weight * gradient if needed else None
-            for weight, needed in zip(coefficients[..., None, None], ctx.needs_input_grad[1:], strict=True)
-        ]
-        return (to_coefficients, *to_history)
+        return (to_coefficients, *states.products(coefficients, gradient, ctx.needs_input_grad[1:]))
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], coefficients: Tensor, *history: Tensor) -> tuple[Tensor, int]:
@@ -111,9 +116,7 @@ class _Attend(torch.autograd.Function):
     def forward(score: Tensor, *history: Tensor) -> tuple[Tensor, ...]:
         states = lay_out(history)
         scores, query = states.scores(score)
-        raw = _finite(scores)
-        guarded = guard(raw)
-        coefficients = coefficients_of(guarded)
+        raw, coefficients, guarded = divide(scores)
         return states.weighted_sum(coefficients), coefficients, raw, query, *guarded
 
     @staticmethod
@@ -125,8 +128,9 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor, ...]:
-        coefficients, raw, query, *guarded = ctx.saved_tensors[:7]
-        score, *history = ctx.saved_tensors[7:]
+        saved = ctx.saved_tensors  # read once: tensors that are computed again (`core/segments.py`) come only once
+        coefficients, raw, query, *guarded = saved[:7]
+        score, *history = saved[7:]
         to_combined, to_coefficients, to_raw, to_query = gradients[:4]
         if to_combined is None:
             to_combined = torch.zeros_like(history[0])
@@ -179,7 +183,17 @@ def _members_first(num_members: int, axes: Sequence[int | None], tensors: Sequen
 
 def lay_out(history: History) -> StackedHistory | ListedHistory:
     """Lay out the history as suits the size of its states."""
-    return StackedHistory(history) if history[0].numel() <= SMALL_STATE else ListedHistory(history)
+    return StackedHistory(history) if _is_small(history[0]) and len(history) > 1 else ListedHistory(history)
+
+
+def _is_small(state: State) -> bool:
+    return state.numel() <= SMALL_STATE.get(state.device.type, 0)
+
+
+def _lay_out_for_sum(history: History) -> StackedHistory | ListedHistory:
+    """Lay out the history for sums without scores, of which kernels take small states too."""
+    listed = ListedHistory(history)
+    return listed if listed.has_kernels() else lay_out(history)
 
 
 class StackedHistory:
@@ -195,6 +209,10 @@ class StackedHistory:
     def weighted_sum(self, weights: Coefficients) -> State:
         """Return `sum_p w_p F[l-p+1]`."""
         return _weighted_sum(weights, self._states)
+
+    def products(self, weights: Coefficients, state: State, needed: Sequence[bool]) -> list[Tensor | None]:
+        """Return `w_p state` for each p, or None where it is not needed."""
+        return _products(weights, state, needed)
 
     def sums_of_two(
         self, weights: Coefficients, first: State, more_weights: Coefficients, second: State
@@ -233,6 +251,10 @@ class ListedHistory:
 
     def inner_products(self, state: State) -> Float[Tensor, order * batch]:
         """Return the inner product of each state with `state`, over nodes and channels."""
+        if self.has_kernels(state):
+            from tdegnn.kernels import history
+
+            return history.inner_products(self._history, state.contiguous())
         flat = state.flatten(-2)
         inner_product: Callable[[Tensor, Tensor], Tensor]
         inner_product = torch.dot if flat.dim() == 1 else torch.linalg.vecdot
@@ -240,6 +262,10 @@ class ListedHistory:
 
     def weighted_sum(self, weights: Coefficients) -> State:
         """Return `sum_p w_p F[l-p+1]`."""
+        if self.has_kernels(weights):
+            from tdegnn.kernels import history
+
+            return history.add_weighted(weights, self._history)
         first, *others = weights[..., None, None].unbind(0)
         add_product = product_adder()
         total = first * self._history[0]
@@ -247,10 +273,22 @@ class ListedHistory:
             total = add_product(total, weight, state)
         return total
 
+    def products(self, weights: Coefficients, state: State, needed: Sequence[bool]) -> list[Tensor | None]:
+        """Return `w_p state` for each p, or None where it is not needed."""
+        if all(needed) and self.has_kernels(weights, state):
+            from tdegnn.kernels import history
+
+            return list(history.products(weights, state.contiguous()))
+        return _products(weights, state, needed)
+
     def sums_of_two(
         self, weights: Coefficients, first: State, more_weights: Coefficients, second: State
     ) -> list[Float[Tensor, "*batch nodes channels"]]:
         """Return `w_p first + v_p second` for each p."""
+        if self.has_kernels(weights, first, more_weights, second):
+            from tdegnn.kernels import history
+
+            return history.sums_of_two(weights, first.contiguous(), more_weights, second.contiguous())
         add_product = product_adder()
         pairs = zip(weights[..., None, None].unbind(0), more_weights[..., None, None].unbind(0), strict=True)
         return [add_product(weight * first, more, second) for weight, more in pairs]
@@ -284,6 +322,15 @@ class ListedHistory:
         through_shift = to_shift @ score[..., :-1, -1:].mT
         return to_score, summed + through_shift.view(*current.shape[:-2], 1, -1)
 
+    def has_kernels(self, *others: Tensor) -> bool:
+        """Return whether kernels sum over this history. Autograd does not see into them."""
+        return (
+            1 < len(self._history) <= MOST_STATES
+            and not torch.is_grad_enabled()
+            and all(_has_kernel(each) for each in (*self._history, *others))
+            and all(each.is_contiguous() for each in self._history)
+        )
+
 
 def product_adder() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     """Return a function that computes `total + weight * factor`, in place unless compiled or under `torch.func`.
@@ -316,6 +363,13 @@ def _inner_products(states: Float[Tensor, "*batch order nodes channels"], state:
     return (states.flatten(-2) @ state.flatten(-2)[..., None]).squeeze(-1).movedim(-1, 0)
 
 
+def _products(weights: Coefficients, state: State, needed: Sequence[bool]) -> list[Tensor | None]:
+    return [
+        weight * state if is_needed else None
+        for weight, is_needed in zip(weights[..., None, None], needed, strict=True)
+    ]
+
+
 def _weighted_sum(weights: Coefficients, states: Float[Tensor, "*batch order nodes channels"]) -> State:
     by_batch = weights.to(states.dtype).movedim(0, -1)[..., None, :]
     total: Tensor = (by_batch @ states.flatten(-2)).squeeze(-2).unflatten(-1, states.shape[-2:])
@@ -338,12 +392,25 @@ class Guarded(NamedTuple):
     is_free: Bool[Tensor, 1 * batch]
 
 
+def divide(
+    scores: Float[Tensor, order * batch],
+) -> tuple[Float[Tensor, order * batch], Float[Tensor, order * batch], Guarded]:
+    """Return the scores, made finite, c, and how it was computed."""
+    if _has_kernel(scores):
+        from tdegnn.kernels import division
+
+        raw, coefficients, *division_parts = division.divide(scores, _smallest_scale(scores), RELATIVE_FLOOR)
+        return raw, coefficients, Guarded(*division_parts)
+    raw = _finite(scores)
+    guarded = guard(raw)
+    return raw, coefficients_of(guarded), guarded
+
+
 def guard(raw: Float[Tensor, order * batch]) -> Guarded:
     """Divide `raw` by its sum, or by the smallest allowed sum if it is nearer to zero."""
     # c does not depend on the scale of raw, so the gradient may treat the scale as a constant. Taking it out keeps huge
     # values from overflowing. Its own floor keeps 1 / scale, a factor of the gradient, finite.
-    smallest_scale = torch.finfo(raw.dtype).tiny * 1e8
-    scale = torch.linalg.vector_norm(raw.detach(), torch.inf, dim=0, keepdim=True).clamp(min=smallest_scale)
+    scale = torch.linalg.vector_norm(raw.detach(), torch.inf, dim=0, keepdim=True).clamp(min=_smallest_scale(raw))
     scaled = raw / scale
     total = scaled.sum(dim=0, keepdim=True)
     size = total.abs()
@@ -364,6 +431,10 @@ def pull_back(guarded: Guarded, gradient: Float[Tensor, order * batch]) -> Float
 
     For second derivatives, `guarded` must have been computed under autograd.
     """
+    if _has_kernel(gradient) and not torch.is_grad_enabled():
+        from tdegnn.kernels.division import pull_back_division
+
+        return pull_back_division(guarded, gradient, RELATIVE_FLOOR)
     quotient, scale, divisor, is_free = guarded
     # The derivative of the divisor by each entry: that of the sum, or that of the floor if the sum is held.
     slope = (RELATIVE_FLOOR * torch.sign(quotient)).masked_fill(is_free, 1.0)
@@ -371,6 +442,16 @@ def pull_back(guarded: Guarded, gradient: Float[Tensor, order * batch]) -> Float
     to_quotient = gradient - gradient[:1]
     to_divisor = (to_quotient * quotient).sum(dim=0, keepdim=True)
     return torch.addcmul(to_quotient, to_divisor, slope, value=-1) / divisor / scale
+
+
+def _smallest_scale(raw: Tensor) -> float:
+    """Return the smallest scale that is taken out of a raw vector."""
+    return torch.finfo(raw.dtype).tiny * 1e8
+
+
+def _has_kernel(tensor: Tensor) -> bool:
+    """Return whether kernels of `tdegnn.kernels` take this tensor."""
+    return tensor.dtype == torch.float32 and runs_kernels(tensor) and transform_level() is None
 
 
 def _finite(scores: Float[Tensor, order * batch]) -> Float[Tensor, order * batch]:

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tdegnn.core.coefficients import TemporalCoefficients
+from tdegnn.core.coefficients import Combine, TemporalCoefficients
 from tdegnn.core.combination import History
 from tdegnn.core.operator import SpatialOperator
+from tdegnn.core.segments import Recomputation, SegmentLength, check_segment_length, cut_into_segments
 from tdegnn.errors import InputError, check_count, check_finite
 from tdegnn.graph import Graph, State, check_precision
+
+StateMap: TypeAlias = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -45,9 +49,10 @@ def integrate(
     num_layers: int,
     step_size: float | Float[Tensor, ""],
     context: Any = None,
-    state_map: Callable[[Tensor], Tensor] | None = None,
-    after_layer: Callable[[Tensor], Tensor] | None = None,
+    state_map: StateMap | Sequence[StateMap] | None = None,
+    after_layer: StateMap | None = None,
     on_state: Callable[[Tensor], None] | None = None,
+    segment_length: SegmentLength = None,
 ) -> Integration:
     """Integrate for `num_layers` layers.
 
@@ -59,9 +64,14 @@ def integrate(
         num_layers: Number of layers L.
         step_size: h. A tensor if networks that are trained together differ in it.
         context: What the operator sees besides the state.
-        state_map: Applied to the current state before each layer. The history keeps its result (the paper's dropout).
+        state_map: Applied to the current state before each layer, or one function per layer. The history keeps its
+            result (the paper's dropout).
         after_layer: Applied to the new state after each layer, such as a norm. The history keeps its result.
         on_state: Called with the new state after each layer, as the history keeps it. The initial states are not shown.
+        segment_length: Layers per segment. Only the history at the borders of segments is then kept for the backward
+            pass, which computes the layers in between again: less memory, more time, the same numbers. `"auto"` is
+            about the root of `num_layers`. If None, everything is kept. A `state_map` or `after_layer` with weights
+            must then be a module, and must not depend on how often it was called.
 
     Example:
         >>> graph = Graph([[0, 1], [1, 2]])
@@ -79,6 +89,7 @@ def integrate(
         "operator", operator, SpatialOperator, " Derive it from SpatialOperator; ConvOperator wraps those of PyG."
     )
     check_count(num_layers=num_layers)
+    check_segment_length(segment_length)
     if not isinstance(step_size, Tensor):
         check_finite(step_size=step_size)
     elif step_size.dim():
@@ -88,25 +99,78 @@ def integrate(
     if isinstance(step_size, Tensor):
         step_size = step_size.to(states[0].dtype)
 
-    combine = coefficients.prepare()
+    maps = _one_per_layer(state_map, num_layers)
+    equation = _Equation(graph, coefficients.prepare(), operator, step_size, maps, after_layer)
+    parts = (part for part in (coefficients, operator, after_layer, *maps) if isinstance(part, nn.Module))
+    recompute: Recomputation | None = None
     weights: list[Tensor] = []
-    for layer in range(num_layers):
-        if state_map is not None:
-            mapped = state_map(states[0])
-            _check_shape("state_map", mapped, states[0])
-            states = replace_newest(states, mapped)
-        combined, layer_weights = combine(states, layer)
-        rate, context = call_operator(operator, states[0], graph, layer, context)
-        advanced = _advance(combined, rate, step_size)
-        if after_layer is not None:
-            state = after_layer(advanced)
-            _check_shape("after_layer", state, advanced)
-            advanced = state
-        if on_state is not None:
-            on_state(advanced)
-        states = push(states, advanced)
-        weights.append(layer_weights)
+    for segment in cut_into_segments(num_layers, segment_length):
+        # The backward pass begins with the last segment: to compute it again would save nothing.
+        if segment.stop == num_layers or not torch.is_grad_enabled():
+            states, context, segment_weights = equation.advance(segment, states, context, on_state)
+        else:
+            recompute = recompute or Recomputation(parts)
+            states, context, segment_weights, seen = recompute(
+                partial(equation.advance_and_show, segment, on_state is not None), context, *states
+            )
+            for state in seen:
+                assert on_state is not None
+                on_state(state)
+        weights += segment_weights
     return Integration(states[0], states, torch.stack(weights))
+
+
+@dataclass(frozen=True)
+class _Equation:
+    """All parts of the equation, ready to compute layers."""
+
+    graph: Graph
+    combine: Combine
+    operator: SpatialOperator
+    step_size: float | Float[Tensor, ""]
+    state_maps: Sequence[StateMap]
+    after_layer: StateMap | None
+
+    def advance(
+        self, layers: range, states: History, context: Any, on_state: Callable[[Tensor], None] | None
+    ) -> tuple[History, Any, list[Tensor]]:
+        """Compute some layers. Return the history and the context after them, and their weights c."""
+        weights: list[Tensor] = []
+        for layer in layers:
+            if self.state_maps:
+                mapped = self.state_maps[layer](states[0])
+                _check_shape("state_map", mapped, states[0])
+                states = replace_newest(states, mapped)
+            combined, layer_weights = self.combine(states, layer)
+            rate, context = call_operator(self.operator, states[0], self.graph, layer, context)
+            advanced = _advance(combined, rate, self.step_size)
+            if self.after_layer is not None:
+                state = self.after_layer(advanced)
+                _check_shape("after_layer", state, advanced)
+                advanced = state
+            if on_state is not None:
+                on_state(advanced)
+            states = push(states, advanced)
+            weights.append(layer_weights)
+        return states, context, weights
+
+    def advance_and_show(
+        self, layers: range, is_shown: bool, context: Any, *states: Tensor
+    ) -> tuple[History, Any, list[Tensor], list[Tensor]]:
+        """Compute some layers. Return the new states too, if they are to be shown: a second computation shows none."""
+        seen: list[Tensor] = []
+        return *self.advance(layers, states, context, seen.append if is_shown else None), seen
+
+
+def _one_per_layer(state_map: StateMap | Sequence[StateMap] | None, num_layers: int) -> Sequence[StateMap]:
+    """Return one map per layer. Empty if there is none."""
+    if state_map is None:
+        return ()
+    if not isinstance(state_map, Sequence):
+        return [state_map] * num_layers
+    if len(state_map) != num_layers:
+        raise InputError(f"Expected one state_map or {num_layers}, one per layer, got {len(state_map)}.")
+    return state_map
 
 
 def _advance(combined: State, rate: State, step_size: float | Float[Tensor, ""]) -> State:

@@ -8,7 +8,8 @@ mixes them. On a CPU this is also several times faster than drawing anew.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -54,15 +55,25 @@ class DropoutStream:
         self._share = share
         self._start = _scramble(_scramble(seed) + step * GOLDEN)
         self._num_dropped = 0
-        self._keys: tuple[Tensor, Tensor] | None = None
+        # Of one block of numbers at a time.
+        self._block = -1
+        self._keys: tuple[Tensor, Tensor]
         self._masks: dict[tuple[torch.Size, torch.dtype, int], Tensor] = {}
 
     def drop(self, values: Float[Tensor, "*shape"], rate: Float[Tensor, ""]) -> Float[Tensor, "*shape"]:
         """Set a fraction `rate` of `values` to zero and scale the others, so that the mean stays."""
-        block, place = divmod(self._num_dropped, KEYS_AT_ONCE)
-        if self._keys is None or place == 0:
-            self._keys, self._masks = self._draw_keys(block * KEYS_AT_ONCE), {}
-        self._num_dropped += 1
+        return self.drop_by(self.take_numbers(1).start, values, rate)
+
+    def take_numbers(self, count: int) -> range:
+        """Return the numbers of the next masks, which are then taken."""
+        self._num_dropped += count
+        return range(self._num_dropped - count, self._num_dropped)
+
+    def drop_by(self, number: int, values: Float[Tensor, "*shape"], rate: Float[Tensor, ""]) -> Float[Tensor, "*shape"]:
+        """Drop by the mask of this number, from 0 on."""
+        block, place = divmod(number, KEYS_AT_ONCE)
+        if block != self._block:
+            self._block, self._keys, self._masks = block, self._draw_keys(block * KEYS_AT_ONCE), {}
         flips, factors = self._keys
         if values.numel() > SMALL_MASK:
             return values * _mask(values, self._share, rate, flips[place], factors[place])
@@ -158,6 +169,13 @@ class PassDropout:
     def hidden(self, values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """Drop at the hidden rate."""
         return self._stream.drop(values, self._hidden_rate) if self._stream else values
+
+    def hidden_by_layer(self, num_layers: int) -> list[Callable[[Tensor], Tensor]] | None:
+        """Return for each layer what drops at the hidden rate, by the same mask in every call. None if nothing is."""
+        stream, rate = self._stream, self._hidden_rate
+        if stream is None:
+            return None
+        return [partial(stream.drop_by, number, rate=rate) for number in stream.take_numbers(num_layers)]
 
     def readout(self, values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """Drop from the input of a readout."""

@@ -33,6 +33,8 @@ TakeRows: TypeAlias = Callable[[NodeNumbers], Features]
 JoinRows: TypeAlias = Callable[[Tensor], None]
 # Nodes of a block, and edges that end at them. A device of some gigabytes holds a network on so many.
 BLOCK_SIZE = 2**21
+# Nodes and edges of all surroundings that are kept from layer to layer, about a gigabyte.
+KEPT_SIZE = 2**24
 
 
 class BlockRun(NamedTuple):
@@ -106,7 +108,10 @@ def has_all_rows(rows: Tensor) -> None:
 
 
 class Surroundings:
-    """The nodes that are needed for the rates of a block, and the edges among them. Those of the last block are kept.
+    """The nodes that are needed for the rates of a block, and the edges among them.
+
+    Those of the first blocks are kept, as many as `KEPT_SIZE` allows: every layer needs all of them again. To keep the
+    last ones instead would not help, since layers begin with the first ones.
 
     Args:
         graph: The whole graph.
@@ -114,7 +119,8 @@ class Surroundings:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._last: tuple[tuple[int, int, int], NodeNumbers, Subgraph] | None = None
+        self._kept: dict[tuple[int, int, int], tuple[NodeNumbers, Subgraph]] = {}
+        self._size = 0
 
     def of(self, block: NodeNumbers, reach: int) -> tuple[NodeNumbers, Subgraph]:
         """Return the nodes in reach of a block, and their subgraph.
@@ -124,11 +130,15 @@ class Surroundings:
             reach: Number of hops.
         """
         key = (int(block[0]), int(block[-1]), reach)
-        if self._last is None or self._last[0] != key:
-            self._last = None  # before the next one needs memory
-            nodes = nodes_around(self._graph, block, reach)
-            self._last = key, nodes, Subgraph(self._graph, nodes)
-        return self._last[1:]
+        if key in self._kept:
+            return self._kept[key]
+        nodes = nodes_around(self._graph, block, reach)
+        found = nodes, Subgraph(self._graph, nodes)
+        size = len(nodes) + found[1].num_edges
+        if self._size + size <= KEPT_SIZE:
+            self._kept[key] = found
+            self._size += size
+        return found
 
 
 def check_has_blocks(operator: SpatialOperator) -> None:

@@ -18,9 +18,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tdegnn.core.coefficients import TemporalCoefficients
-from tdegnn.core.combination import History
+from tdegnn.core.combination import History, map_by_each
 from tdegnn.core.integrator import Integration, integrate
 from tdegnn.core.operator import SpatialOperator
+from tdegnn.core.segments import SegmentLength, check_segment_length
 from tdegnn.errors import InputError, check_count, check_finite
 from tdegnn.graph import Graph, State
 from tdegnn.nets.dropout import PassDropout
@@ -77,7 +78,7 @@ class MappedStates(InitialStates):
 
     def forward(self, embedded: State) -> History:
         """Return the initial states, newest first."""
-        return tuple(embedded @ state_map for state_map in self.maps) or (embedded,)
+        return map_by_each(embedded, self.maps) or (embedded,)
 
 
 class NewestUnmapped(MappedStates):
@@ -97,7 +98,7 @@ class NewestUnmapped(MappedStates):
 
     def forward(self, embedded: State) -> History:
         """Return the initial states, newest first."""
-        return (embedded, *(embedded @ state_map for state_map in self.maps))
+        return (embedded, *map_by_each(embedded, self.maps))
 
 
 INITIAL_STATES = Family("initial_states", InitialStates, {"mapped": MappedStates, "newest-unmapped": NewestUnmapped})
@@ -164,6 +165,7 @@ class StationaryNetwork(NodeNetwork):
         hidden_dropout: Fraction of the current state that is dropped before each layer in training.
         readout_dropout: Fraction of what the readout reads that is dropped in training. If None, `outer_dropout`.
         seed: Seed of the dropout.
+        segment_length: Layers per segment, see `integrate`. If None, the backward pass keeps all layers.
     """
 
     step_size: Tensor
@@ -187,6 +189,7 @@ class StationaryNetwork(NodeNetwork):
         hidden_dropout: float = 0.0,
         readout_dropout: float | None = None,
         seed: int = 0,
+        segment_length: SegmentLength = None,
     ) -> None:
         super().__init__(
             num_features,
@@ -199,6 +202,7 @@ class StationaryNetwork(NodeNetwork):
             readout_dropout=readout_dropout,
         )
         check_finite(step_size=step_size)
+        check_segment_length(segment_length)
         if not isinstance(coefficients, TemporalCoefficients):
             raise InputError(
                 f"Expected coefficients to be a TemporalCoefficients, got {type(coefficients).__name__}. For a given "
@@ -214,6 +218,7 @@ class StationaryNetwork(NodeNetwork):
         self.state_norm = state_norm
         self.readout = LastReadout(hidden_channels, num_outputs) if readout is None else readout
         self.skip = skip
+        self.segment_length = segment_length
 
     def reset_parameters(self) -> None:
         """Draw all weights anew, and return c to where it starts.
@@ -256,7 +261,9 @@ class StationaryNetwork(NodeNetwork):
             self.operator,
             num_layers=self.num_layers,
             step_size=self.step_size,
-            state_map=dropout.hidden,
+            # By layer, not one after another: with segments, layers are computed more than once.
+            state_map=dropout.hidden_by_layer(self.num_layers),
             after_layer=self.state_norm,
             on_state=on_state,
+            segment_length=self.segment_length,
         )

@@ -22,6 +22,7 @@ from sklearn.utils import Tags
 from tdegnn.analysis.report import CoefficientReport, explain
 from tdegnn.batches.registry import BATCHES
 from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, System
+from tdegnn.core.segments import SegmentLength, check_segment_length
 from tdegnn.data.mapped_features import MappedFeatures
 from tdegnn.data.nodes import FeatureScaling
 from tdegnn.errors import (
@@ -160,10 +161,14 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         direction: Whose states a node receives, see `Graph`. If None, that of a `Graph`, else `"both"`.
         network: `"auto"` tries the usual networks that suit the graph for some steps, and trains the best one on
             validation (`network_choice_` says which and why); below 1,000 nodes, from several first weights, of which
-            the best are kept, with averaged weights. If any setting of the network is given, that is used instead. Or
-            the name of one: `"diffusion"`; `"links"` and `"directed"`, which are for graphs with a direction and
-            predict only the nodes of the training; `"deep"`; `"many-nodes"`; `"alone"` and `"linear"`, which leave the
-            edges out. If None, the settings as they are.
+            the best are kept, with averaged weights. There, unless validation nodes are as many as training nodes, a
+            network is tried on several folds of both: the validation nodes, and parts of the training nodes. If any
+            setting of the network is given, that is used instead. Or the name of one: `"diffusion"`; `"links"` and
+            `"directed"`, which are for graphs with a direction and predict only the nodes of the training; `"deep"`;
+            `"many-nodes"`; `"alone"` and `"linear"`, which leave the edges out. If None, the settings as they are.
+        segment_length: Layers per segment of a training step, for deep networks: only the states between segments are
+            kept, and the backward pass computes the layers again. `"auto"` is about the root of `num_layers`, so that
+            memory grows as that root. If None, all layers are kept. It changes memory and time, and no numbers.
     """
 
     system: System | None = None
@@ -206,6 +211,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     direction: Direction | None = None
     network: NetworkName | None = "auto"
     batches: PartLike = None
+    segment_length: SegmentLength = None
 
     fitted_: FittedNodes = field(init=False)
     # An entry of what is learned before training, by which a run folder is known to be one of this class.
@@ -286,6 +292,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
                     self.baselines,
                     on_look,
                     self.batches,
+                    self.segment_length,
                     processes,
                 )
                 # Of several processes, the first one decides: they may round differently.
@@ -318,6 +325,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     def check_settings(self) -> None:
         """Raise an `InputError` for a setting that is wrong whatever the data, and that no network checks."""
         check_count_or_auto(order=self.order)
+        check_segment_length(self.segment_length)
         check_choice(get_args(SelectBy), select_by=self.select_by)
         if self.network is not None:
             check_choice(get_args(NetworkName), network=self.network)

@@ -29,7 +29,17 @@ from tdegnn.runs.schema import (
 )
 
 # Settings that folders of any format may lack: they were added later. Each then has its default, or what was done.
-ADDED_SETTINGS = ("input_map", "state_norm", "readout", "skip", "readout_dropout", "self_loops", "optimizer", "batches")
+ADDED_SETTINGS = (
+    "input_map",
+    "state_norm",
+    "readout",
+    "skip",
+    "readout_dropout",
+    "self_loops",
+    "optimizer",
+    "batches",
+    "segment_length",
+)
 AS_IT_WAS: dict[str, Any] = {"select_by": "accuracy", "baselines": False, "network": None}
 Label = str | bool | int | float
 ClassWeights = None | Literal["balanced"] | list[Annotated[list[Label], Field(min_length=2, max_length=2)]]

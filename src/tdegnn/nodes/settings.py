@@ -12,6 +12,7 @@ from typing import Any
 from tdegnn.batches.registry import BATCHES
 from tdegnn.core.operator import SpatialOperator
 from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, System
+from tdegnn.core.segments import SegmentLength
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.errors import InputError
 from tdegnn.nets.input_maps import INPUT_MAPS
@@ -128,7 +129,12 @@ class NodeConfig(TrainingRegime):
         return self.build_network(dataset.num_features, dataset.num_classes, seed, dataset.num_nodes)
 
     def build_network(
-        self, num_features: int, num_outputs: int, seed: int, num_nodes: int | None = None
+        self,
+        num_features: int,
+        num_outputs: int,
+        seed: int,
+        num_nodes: int | None = None,
+        segment_length: SegmentLength = None,
     ) -> StationaryNetwork:
         """Make a network with weights drawn from the seed.
 
@@ -137,6 +143,8 @@ class NodeConfig(TrainingRegime):
             num_outputs: Outputs per node.
             seed: Seed of weights and dropout. Torch's global generator is left as it was.
             num_nodes: Number of nodes, for parts that keep something for each of them.
+            segment_length: Layers per segment, see `integrate`. It is no setting of a configuration: it changes the
+                memory of a training, and none of its numbers.
         """
         known = self._sizes | {"num_features": num_features, "num_outputs": num_outputs}
         known |= {} if num_nodes is None else {"num_nodes": num_nodes}
@@ -161,6 +169,7 @@ class NodeConfig(TrainingRegime):
                 hidden_dropout=self.hidden_dropout,
                 readout_dropout=self.readout_dropout,
                 seed=seed,
+                segment_length=segment_length,
             )
 
         return draw_network(make, seed)

@@ -30,6 +30,8 @@ EPSILON = 1e-8
 ANCHORED = "anchored"
 # The buffer in which a network counts its passes in training mode. The masks of its dropout depend on it.
 PASSES = "step"
+# The attribute by which a network says that it computes its layers in segments, unless it is None.
+SEGMENTS = "segment_length"
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,11 @@ class Members:
     def num_parameters(self) -> int:
         """Number of parameters per member."""
         return int(self.weights.shape[1])
+
+    @property
+    def has_segments(self) -> bool:
+        """Whether the networks compute their layers in segments: again in the backward pass, to need less memory."""
+        return getattr(self._template, SEGMENTS, None) is not None
 
     def parameters(self, weights: Tensor | None = None) -> dict[str, Tensor]:
         """Return parameters by name, one row per member: views of `weights`, by default of the present ones."""
@@ -268,6 +275,18 @@ class Members:
             # Not `stacked[0]`: its gradient would be written into zeros.
             alone = [{name: stacked.squeeze(0) for name, stacked in group.items()} for group in (parameters, buffers)]
             return one(*alone)[None]
+        if self.has_segments:
+            # One after another: `vmap` cannot compute segments again.
+            unbound = {name: stacked.unbind(0) for name, stacked in parameters.items()}
+            return torch.stack(
+                [
+                    one(
+                        {name: rows[member] for name, rows in unbound.items()},
+                        {name: stacked[member] for name, stacked in buffers.items()},
+                    )
+                    for member in range(len(self))
+                ]
+            )
         answers: Tensor = vmap(one)(parameters, buffers)
         return answers
 

@@ -295,12 +295,16 @@ class TaskTraining(MembersTraining):
         self._select_by = select_by
         # Minus the losses on validation, if they are needed.
         self._negative_losses = torch.zeros_like(self._scores) if select_by in ("auto", "loss") else None
-        self._step = Replayed(self._train, device)
+        # A recording would keep what segments are there to forget.
+        self._step = None if self.members.has_segments else Replayed(self._train, device)
         self._look = Replayed(self._measure, device)
 
     def step(self) -> None:
         """Make one step for each active member."""
-        self._step()
+        if self._step is None:
+            self._train()
+        else:
+            self._step()
 
     def measure(self) -> None:
         """Measure the scores of all members."""
