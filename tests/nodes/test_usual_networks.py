@@ -8,12 +8,17 @@ import pytest
 from tdegnn import Graph, InputError, NodeClassifier, NodeRegressor
 from tdegnn.data.simulators.labeled_graphs import simulate_labels
 from tdegnn.nodes import usual_networks
+from tdegnn.nodes.fitted import NodeTrainer
 from tdegnn.nodes.usual_networks import (
     NETWORK_SETTINGS,
     NUM_STARTS,
     USUAL_NETWORKS,
     Trial,
+    can_have_folds,
     choose_by_trials,
+    hold_out_in_turn,
+    mean_trial,
+    repeat_subsets,
     suitable_networks,
 )
 from tdegnn.runs.run_folder import CONFIG
@@ -49,7 +54,8 @@ def test_the_choice_is_explained_saved_and_loaded(tmp_path):
     assert model.summary_["start"] in range(NUM_STARTS)
     assert (choice.settings["averaging"], model.fitted_.settings.averaging) == (0.99, 0.99)
     assert isinstance(model.history_[0]["score"], float)
-    assert max(line["score"] for line in model.history_) == pytest.approx(model.summary_["validation_score"], abs=0.5)
+    by_step = {line["step"]: line["score"] for line in model.history_}
+    assert by_step[model.summary_["best_step"]] == max(by_step.values())
     model.save(tmp_path / "saved")
     loaded = NodeClassifier.load(tmp_path / "saved")
     assert (loaded.network_choice_, loaded.get_params()) == (choice, model.get_params())
@@ -159,6 +165,106 @@ def test_no_number_is_never_chosen():
     chosen = choose_by_trials(NAMES, {"diffusion": nothing, "deep": Trial(0.5, 0.7, 0.1), "alone": nothing}, 1)
     assert (chosen.name, chosen.scores["alone"]) == ("deep", None)
     assert choose_by_trials(NAMES, dict.fromkeys(NAMES, nothing), 1).name == "diffusion"
+
+
+NAN = float("nan")
+# 24 training nodes (of which 4 are of the rare class), 6 for validation, 6 for test, and 4 without a label.
+TRAINING, VALIDATION, TEST = (
+    np.isin(np.arange(NODES), numbers) for numbers in (range(24), range(24, 30), range(30, 36))
+)
+RARE = np.where(np.arange(NODES) % 6 == 0, 1, 0)
+SUBSETS = (TRAINING, VALIDATION, TEST)
+
+
+def test_starts_of_a_trial_hold_out_other_nodes_and_are_trained_on_all_others_of_known_label():
+    folds = hold_out_in_turn(SUBSETS, NUM_STARTS, 0, RARE)
+    np.testing.assert_array_equal(folds.validation[0], VALIDATION)
+    np.testing.assert_array_equal(folds.training[0], TRAINING)
+    assert folds.validation.sum(axis=0).max() == 1  # disjoint
+    assert folds.validation[1:].sum(axis=1).tolist() == [6, 6, 6]
+    assert (folds.validation[1:] & (RARE == 1)).sum(axis=1).tolist() == [1, 1, 1]
+    assert not (folds.training & folds.validation).any()
+    np.testing.assert_array_equal(folds.training | folds.validation, np.tile(TRAINING | VALIDATION, (NUM_STARTS, 1)))
+    np.testing.assert_array_equal(folds.test, np.tile(TEST, (NUM_STARTS, 1)))
+
+
+def test_folds_are_drawn_from_the_seed_also_for_numbers():
+    for strata in (RARE, None):
+        first, again, other = (hold_out_in_turn(SUBSETS, NUM_STARTS, seed, strata).validation for seed in (0, 0, 1))
+        np.testing.assert_array_equal(first, again)
+        assert (first != other).any()
+        assert first[1:].sum(axis=1).tolist() == [6, 6, 6]
+        assert not first[1:, ~TRAINING].any()
+
+
+def test_starts_hold_out_other_nodes_only_if_validation_is_small_and_each_fold_has_a_node():
+    assert can_have_folds(SUBSETS, NUM_STARTS)
+    assert not can_have_folds(SUBSETS, 1)
+    assert not can_have_folds((VALIDATION, TRAINING, TEST), NUM_STARTS)
+    assert not can_have_folds((VALIDATION, TEST, TRAINING), NUM_STARTS)  # as many of both
+    few, one = (np.isin(np.arange(NODES), numbers) for numbers in (range(3), [3]))
+    assert not can_have_folds((few, one, TEST), NUM_STARTS)
+    assert can_have_folds((few | one, VALIDATION & ~VALIDATION, TEST), NUM_STARTS)
+
+
+def test_a_trial_on_folds_is_their_mean_with_its_standard_error():
+    found = mean_trial([Trial(0.9, 0.2, 0.3), Trial(0.7, 0.6, 0.4), Trial(0.8, 0.4, 0.0), Trial(0.8, 0.4, 0.0)])
+    assert found == pytest.approx((0.8, 0.4, 0.5 / 4))
+    assert mean_trial([Trial(0.9, 0.2, 0.3)]) == (0.9, 0.2, 0.3)
+    # ROC-AUC of a fold with one class: its loss counts, its score does not.
+    assert mean_trial([Trial(0.9, 0.2, 0.3), Trial(NAN, 0.6, 0.0)]) == pytest.approx((0.9, 0.4, 0.3))
+    nothing = mean_trial([Trial(NAN, 0.2, 0.0), Trial(NAN, 0.4, 0.0)])
+    assert (np.isnan(nothing.score), nothing.loss, nothing.error) == (True, pytest.approx(0.3), 0.0)
+
+
+def subsets_of_trainings(monkeypatch, **given):
+    """Fit, and return the subsets of each training, in their order. The last one is that of the chosen network."""
+    seen, start = [], NodeTrainer._start
+
+    def spy(self, settings, subsets):
+        seen.append(subsets)
+        return start(self, settings, subsets)
+
+    monkeypatch.setattr(NodeTrainer, "_start", spy)
+    NodeClassifier(**QUICK).fit(FEATURES, CODES, graph=Graph(EDGES, NODES, direction="out"), **given)
+    return seen
+
+
+@pytest.mark.slow
+def test_trials_hold_out_folds_and_the_chosen_network_has_the_subsets_of_the_user(monkeypatch):
+    *trials, last = subsets_of_trainings(monkeypatch, train=TRAINING, validation=VALIDATION, test=TEST)
+    assert len(trials) == 6
+    for found in trials:
+        np.testing.assert_array_equal(found.validation, hold_out_in_turn(SUBSETS, NUM_STARTS, 0, CODES).validation)
+        assert not (found.training | found.validation)[:, TEST].any()
+    np.testing.assert_array_equal(last.validation, np.tile(VALIDATION, (NUM_STARTS, 1)))
+    np.testing.assert_array_equal(last.training, np.tile(TRAINING, (NUM_STARTS, 1)))
+
+
+@pytest.mark.slow
+def test_all_starts_hold_out_validation_if_it_is_as_large_as_training(monkeypatch):
+    masks = VALIDATION, TRAINING, TEST
+    for found in subsets_of_trainings(monkeypatch, train=VALIDATION, validation=TRAINING, test=TEST):
+        expected = repeat_subsets(masks, NUM_STARTS)
+        np.testing.assert_array_equal(found.validation, expected.validation)
+        np.testing.assert_array_equal(found.training, expected.training)
+
+
+@pytest.mark.slow
+def test_labels_of_test_nodes_change_no_choice_and_the_choice_is_the_same_again():
+    graph = Graph(EDGES, NODES, direction="out")
+    others = np.where(TEST, 1 - CODES, CODES)
+    choices = [
+        NodeClassifier(**QUICK).fit(FEATURES, labels, graph=graph, test=TEST).network_choice_
+        for labels in (CODES, CODES, others)
+    ]
+    assert choices[0] == choices[1] == choices[2]
+
+
+@pytest.mark.slow
+def test_a_trial_in_batches_has_folds_too():
+    model = fit(batches="ranges", direction="both")
+    assert all(0 <= score <= 1 for score in model.network_choice_.scores.values())
 
 
 @pytest.mark.slow

@@ -10,17 +10,19 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse
 import torch
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float, Int64, Shaped
 from torch import Tensor, nn
 
 from tdegnn.batches.base import Batches
 from tdegnn.batches.registry import BATCHES
+from tdegnn.core.segments import SegmentLength
 from tdegnn.data.mapped_features import MappedFeatures
 from tdegnn.data.nodes import Features, FeatureScaling, NodeDataset
 from tdegnn.errors import LARGEST_SCALED, Argument, InputError, Message, TrainingError, find_too_large
@@ -32,7 +34,15 @@ from tdegnn.nodes.batch_training import BatchTraining
 from tdegnn.nodes.block_run import run_network
 from tdegnn.nodes.inputs import NodeInput
 from tdegnn.nodes.settings import NodeConfig
-from tdegnn.nodes.usual_networks import BOUND_TO_NODES, WITHOUT_EDGES, Trial
+from tdegnn.nodes.usual_networks import (
+    BOUND_TO_NODES,
+    WITHOUT_EDGES,
+    Trial,
+    can_have_folds,
+    hold_out_in_turn,
+    mean_trial,
+    repeat_subsets,
+)
 from tdegnn.parts import PartLike, parts_must_fit
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import DeviceName, Placement, choose_placement, place, threads_for
@@ -75,6 +85,11 @@ class Question(NamedTuple):
     subsets: tuple[Bool[np.ndarray, " nodes"], ...]
     answers: Shaped[np.ndarray, "nodes ..."]
     learned: dict[str, Any]
+
+    @property
+    def classes(self) -> Int64[np.ndarray, " nodes"] | None:
+        """The class of each node, if classes are learned. None for numbers."""
+        return None if self.score == "squared error" else self.answers
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +213,9 @@ class FittedNodes:
         check_coefficients(coefficients, settings.num_layers, order_choice.order, folder.path)
         summary = read_summary(folder)
         with making_what_is_stored(weights, folder.path):
-            network = settings.build_network(num_features, config["num_outputs"], estimator["seed"], data["nodes"])
+            network = settings.build_network(
+                num_features, config["num_outputs"], estimator["seed"], data["nodes"], estimator["segment_length"]
+            )
         place(network, choose_placement("cpu", estimator["precision"]))
         take_weights(network, weights, 0, folder.path)
         return cls(
@@ -310,6 +327,7 @@ class NodeTrainer:
         has_baselines: Whether the result is compared with baselines.
         on_look: Called with the result of each validation.
         batches: How to train on a part of the graph at a time. If None, a step sees the whole graph.
+        segment_length: Layers per segment of a training step, see `integrate`.
         processes: Who trains. Several need batches to share.
     """
 
@@ -320,6 +338,7 @@ class NodeTrainer:
     has_baselines: bool = True
     on_look: OnLook | None = None
     batches: PartLike = None
+    segment_length: SegmentLength = None
     processes: Processes = ALONE
 
     def start(self, settings: NodeConfig, num_starts: int = 1) -> TaskTraining:
@@ -329,10 +348,14 @@ class NodeTrainer:
             settings: The settings of the network.
             num_starts: Number of networks with other first weights, as members of the training.
         """
+        return self._start(settings, repeat_subsets(self.prepared.question.subsets, num_starts))
+
+    def _start(self, settings: NodeConfig, subsets: NodeSubsets) -> TaskTraining:
+        """Return a training before its first step, with one start per row of the subsets."""
         nodes, question = settings.prepare(self.prepared.nodes), self.prepared.question
-        subsets = NodeSubsets(*(np.tile(mask, (num_starts, 1)) for mask in question.subsets))
+        num_starts, sizes = len(subsets.training), (nodes.num_features, question.num_outputs)
         networks = [
-            settings.build_network(nodes.num_features, question.num_outputs, self.seed + start, nodes.num_nodes)
+            settings.build_network(*sizes, self.seed + start, nodes.num_nodes, self.segment_length)
             for start in range(num_starts)
         ]
         descents = [settings.descent] * num_starts
@@ -341,7 +364,7 @@ class NodeTrainer:
         if self.batches is not None:
             check_has_blocks(networks[0].operator)
             made: Batches = BATCHES.make(self.batches, num_layers=settings.num_layers)
-            plan = made.plan(nodes.graph, np.flatnonzero(question.subsets[0]), self.seed)
+            plan = made.plan(nodes.graph, np.flatnonzero(subsets.training.any(axis=0)), self.seed)
             rows = NodeRows(nodes.features, self.placement)
             in_batches = BatchTraining(
                 seen,
@@ -369,19 +392,30 @@ class NodeTrainer:
         return float(training.best_scores[best])
 
     def try_out(self, settings: NodeConfig, num_starts: int = 1) -> Trial:
-        """Train, and return how good the best start is on validation at its step of the lowest loss.
+        """Train, and return how good a network is on nodes that it was not trained on, at its step of the lowest loss.
+
+        If each start holds out other nodes (`usual_networks.py`), that is the mean over them, else the best start.
 
         Args:
             settings: The settings of the network.
             num_starts: Number of networks with other first weights.
         """
-        training = self.start(replace(settings, select_by="loss"), num_starts)
+        question = self.prepared.question
+        has_folds = can_have_folds(question.subsets, num_starts)
+        if has_folds:
+            subsets = hold_out_in_turn(question.subsets, num_starts, self.seed, question.classes)
+        else:
+            subsets = repeat_subsets(question.subsets, num_starts)
+        training = self._start(replace(settings, select_by="loss"), subsets)
         result = self._run(training, settings, self.on_look, None)
-        best = result.best_member
-        outputs = self._outputs(training.members.network(best), settings)
-        validation = self.prepared.question.subsets[1]
-        error = standard_error(self.prepared.question.task, outputs, validation)
-        return Trial(float(training.best_scores[best]), -float(result.best_scores[best]), error)
+
+        def judge(start: int) -> Trial:
+            loss, outputs = -float(result.best_scores[start]), self._outputs(training.members.network(start), settings)
+            # The score of a start that never had a finite loss was never measured.
+            score = float(training.best_scores[start]) if isfinite(loss) else nan
+            return Trial(score, loss, standard_error(question.task, outputs, subsets.validation[start]))
+
+        return mean_trial([judge(start) for start in (range(num_starts) if has_folds else [result.best_member])])
 
     def train(
         self,

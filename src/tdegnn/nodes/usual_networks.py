@@ -2,19 +2,29 @@
 
 Each is a set of settings, by name. All are trained for some steps, and the best one on validation is trained to the
 end (`training/network_choice.py`).
+
+A few validation nodes choose between networks nearly by chance. So each start of a trial holds out other nodes, and
+more of them have a say: the first start the validation nodes, each other one another share of the training nodes. The
+test nodes are never among them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from math import inf, isnan
+from collections.abc import Mapping, Sequence
+from math import hypot, inf, isnan, nan
+from statistics import fmean
 from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from jaxtyping import Bool, Int64
 
 from tdegnn.files import finite_or_null
 from tdegnn.graph import Graph
 from tdegnn.nodes.baselines import MOST_TRAINING
 from tdegnn.training.network_choice import ChosenNetwork
+from tdegnn.training.node_training import NodeSubsets
 
+Mask = Bool[np.ndarray, " nodes"]
 NetworkName: TypeAlias = Literal["auto", "diffusion", "links", "directed", "deep", "many-nodes", "alone", "linear"]
 FEATURES_ALONE: dict[str, Any] = {
     "operator": "alone",
@@ -119,7 +129,7 @@ class Trial(NamedTuple):
     """A network after a short training, at its step of the lowest loss on validation.
 
     Attributes:
-        score: Its score on validation. Higher is better.
+        score: Its score on validation, or the mean over folds. Higher is better. NaN if there is none.
         loss: Its loss there.
         error: The standard error of the score.
     """
@@ -127,6 +137,63 @@ class Trial(NamedTuple):
     score: float
     loss: float
     error: float
+
+
+def can_have_folds(subsets: tuple[Mask, ...], num_starts: int) -> bool:
+    """Return whether each start of a trial holds out other nodes.
+
+    As many validation nodes as training nodes, or more, are enough to choose by. Each fold needs a node.
+
+    Args:
+        subsets: Training, validation and test nodes.
+        num_starts: Number of starts.
+    """
+    num_training, num_validation, _ = (int(mask.sum()) for mask in subsets)
+    return num_starts > 1 and num_training >= num_starts and num_validation < num_training
+
+
+def repeat_subsets(subsets: tuple[Mask, ...], num_starts: int) -> NodeSubsets:
+    """Return the same training, validation and test nodes for each start."""
+    return NodeSubsets(*(np.tile(mask, (num_starts, 1)) for mask in subsets))
+
+
+def hold_out_in_turn(
+    subsets: tuple[Mask, ...], num_starts: int, seed: int, strata: Int64[np.ndarray, " nodes"] | None
+) -> NodeSubsets:
+    """Return subsets in which each start holds out other nodes, and is trained on all others of known label.
+
+    The first start holds out the validation nodes. With n starts, each other one holds out one of n parts of the
+    training nodes, so that it is trained on about as many nodes.
+
+    Args:
+        subsets: Training, validation and test nodes.
+        num_starts: Number of starts.
+        seed: Seed of the parts.
+        strata: The class of each node, if parts are to have equal shares of each class.
+    """
+    training, validation, test = subsets
+    nodes = np.random.default_rng(seed).permutation(np.flatnonzero(training))
+    if strata is not None:
+        nodes = nodes[np.argsort(strata[nodes], kind="stable")]
+    held = np.zeros((num_starts, len(training)), dtype=bool)
+    held[0] = validation
+    for part in range(num_starts - 1):
+        # Every n-th node of each class, since nodes are in the order of their classes.
+        held[1 + part, nodes[part::num_starts]] = True
+    return NodeSubsets((training | validation) & ~held, held, np.tile(test, (num_starts, 1)))
+
+
+def mean_trial(trials: Sequence[Trial]) -> Trial:
+    """Return the mean of trials of one network on several folds, and the standard error of the mean score.
+
+    ROC-AUC is not a number in a fold without a node of one class: such folds have no say in the score.
+    """
+    known = [trial for trial in trials if not isnan(trial.score)]
+    loss = fmean(trial.loss for trial in trials)
+    if not known:
+        return Trial(nan, loss, 0.0)
+    # Folds are disjoint, so their errors are taken as independent.
+    return Trial(fmean(trial.score for trial in known), loss, hypot(*(trial.error for trial in known)) / len(known))
 
 
 def choose_by_trials(
