@@ -6,15 +6,14 @@ imported, and the walk taken once, before counting starts.
 
 from __future__ import annotations
 
-import importlib
 import json
-import pkgutil
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import tdegnn
+from tests.everything import import_everything
 
 SOURCE = Path(tdegnn.__file__).parent
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -65,8 +64,7 @@ def one_layer() -> Walk:
 
 def crossed(walk: Walk) -> list[str]:
     """The modules whose functions a walk calls, as paths below the package."""
-    for module in pkgutil.walk_packages(tdegnn.__path__, "tdegnn."):
-        importlib.import_module(module.name)
+    import_everything()
     walk()
     files: set[str] = set()
     sys.setprofile(lambda frame, event, _: files.add(frame.f_code.co_filename) if event == "call" else None)

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 import warnings
 from pathlib import Path
@@ -20,8 +18,8 @@ from tdegnn.experiments.studies import StoredStudy, open_study, place_of
 from tdegnn.experiments.sweep import run_sweep
 from tdegnn.experiments.trials import best_trials
 from tests.experiments.test_sweep import SETTINGS, TINY, rigged
+from tests.forked import Forked
 
-ROOT = Path(__file__).parents[2]
 WORKER = """
 import sys, time
 from tdegnn.experiments import batches, trials
@@ -65,10 +63,7 @@ def database(tmp_path):
 
 
 def start_worker(storage, num_trials, batch_size, machine="", seconds=0.0, **environment):
-    command = [sys.executable, "-c", WORKER, storage, *map(str, (num_trials, batch_size, machine, seconds))]
-    known = dict(os.environ, OMP_NUM_THREADS="1", **environment)
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, cwd=ROOT, env=known, **pipes)
+    return Forked(WORKER, storage, num_trials, batch_size, machine, seconds, **environment)
 
 
 def answers_of(workers):

@@ -1,7 +1,6 @@
 import json
+import signal
 import socket
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from tdegnn.parts import Part
 from tdegnn.training.members import GroupDescent
 from tests.experiments.tiny_nodes import make_tiny_nodes
 from tests.faults.sweep_kills import facts
+from tests.forked import Forked
 
 ROOT = Path(__file__).parents[2]
 TINY = make_tiny_nodes()
@@ -238,7 +238,9 @@ import os, signal
 from tests.experiments.test_sweep import sweep
 sweep({str(storage)!r}, train=lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
 """
-    assert subprocess.run([sys.executable, "-c", killed], cwd=ROOT, check=False).returncode != 0
+    process = Forked(killed)
+    process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGKILL
     study = open_study(storage, "tiny", "tiny", SETTINGS)
     assert states(study) == {"RUNNING": 4}
     _, result = sweep(storage)
@@ -267,10 +269,7 @@ def slow(*arguments, **options):
     return rigged(*arguments, **options)
 print(json.dumps(sweep({storage!r}, trials=21, train=slow)[1].num_finished))
 """
-    processes = [
-        subprocess.Popen([sys.executable, "-c", worker], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for _ in range(2)
-    ]
+    processes = [Forked(worker) for _ in range(2)]
     outputs = [process.communicate(timeout=120) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
     study = open_study(storage, "tiny", "tiny", SETTINGS)

@@ -11,7 +11,6 @@ import gc
 import importlib
 import json
 import os
-import pkgutil
 import resource
 import selectors
 import signal
@@ -174,10 +173,9 @@ def _warm_up() -> None:
     import sqlalchemy.dialects.sqlite  # noqa: F401
     import torch
 
-    import tdegnn
+    from tests.everything import import_everything
 
-    for module in pkgutil.walk_packages(tdegnn.__path__, "tdegnn."):
-        importlib.import_module(module.name)
+    import_everything()
     importlib.import_module("tests.faults.tasks")
     torch.set_num_threads(1)
     gc.collect()

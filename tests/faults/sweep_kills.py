@@ -1,11 +1,8 @@
 """Kill `tdegnn sweep` at a random moment, run it again, and compare with a sweep that was left alone."""
 
 import json
-import os
 import random
 import secrets
-import subprocess
-import sys
 import tempfile
 import time
 from functools import cache
@@ -13,7 +10,8 @@ from pathlib import Path
 
 import optuna
 
-ROOT = Path(__file__).parents[2]
+from tests.forked import Forked
+
 # Settings are drawn at random for the first ten trials. Then they depend on the results.
 OPTIONS = ("--system", "TDE-GNN_D", "--trials", "16", "--batch", "4", "--splits", "2", "--steps", "3")
 OPTIONS += ("--finalists", "3", "--space", "wide", "--device", "cpu", "--json")
@@ -55,8 +53,7 @@ def kill_a_training_sweep(kind: str, seed: int, folder: Path, url: str | None = 
         assert storage is not None, "PostgreSQL needs a URL"
         study = f"killed-{secrets.token_hex(8)}"
         process = start(storage, study, place / "recipe.toml")
-        assert process.stdout is not None
-        process.stdout.readline()
+        process.wait_for_a_line()
         time.sleep(wait / 2**attempt)
         process.kill()
         printed, complaint = process.communicate()
@@ -76,20 +73,17 @@ def _undisturbed() -> tuple[float, list[object]]:
     with tempfile.TemporaryDirectory() as folder:
         storage, recipe = str(Path(folder) / "study.journal"), Path(folder) / "recipe.toml"
         process = start(storage, "alone", recipe)
-        assert process.stdout is not None
-        process.stdout.readline()
+        process.wait_for_a_line()
         began = time.monotonic()
         printed, complaint = process.communicate()
         assert process.returncode == 0, complaint
         return time.monotonic() - began, outcome(storage, "alone", printed, recipe)
 
 
-def start(storage: str, study: str, recipe: Path) -> subprocess.Popen[str]:
+def start(storage: str, study: str, recipe: Path) -> Forked:
     """Start the sweep of the study."""
     named = ("--storage", storage, "--study", study, "--recipe", str(recipe))
-    command = [sys.executable, "-c", COMMAND, *OPTIONS, *named]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, cwd=ROOT, env=dict(os.environ, OMP_NUM_THREADS="1"), **pipes)
+    return Forked(COMMAND, *OPTIONS, *named)
 
 
 def outcome(storage: str, study: str, printed: str, recipe: Path) -> list[object]:

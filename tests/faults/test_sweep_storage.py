@@ -17,6 +17,7 @@ from tdegnn.experiments.studies import open_study
 from tests.experiments.test_sweep import SETTINGS, sweep
 from tests.faults import storage_urls
 from tests.faults.sweep_kills import facts
+from tests.forked import PRELOADED
 
 pytestmark = pytest.mark.slow
 
@@ -129,11 +130,12 @@ def open_many(storages, barrier):
 
 
 def test_processes_that_start_together_all_open_a_new_study(tmp_path):
-    spawn = multiprocessing.get_context("spawn")
-    barrier = spawn.Barrier(3)
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload(PRELOADED)
+    barrier = server.Barrier(3)
     storages = [f"sqlite:///{tmp_path / f'study{index}.db'}" for index in range(8)]
     storages += [str(tmp_path / f"study{index}.journal") for index in range(8)]
-    processes = [spawn.Process(target=open_many, args=(storages, barrier)) for _ in range(3)]
+    processes = [server.Process(target=open_many, args=(storages, barrier)) for _ in range(3)]
     for process in processes:
         process.start()
     for process in processes:

@@ -1,7 +1,6 @@
 """Two processes that share the windows of each step end with the numbers of one process."""
 
 import json
-import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,9 +57,7 @@ def make_gappy_panel():
 
 def fit_together(run, num_processes, **settings):
     """Scores and forecasts of a fit in a run folder, and how many processes made it."""
-    script = run.parent / "script.py"
-    script.write_text(f"import sys\nsys.path.insert(0, {str(sys.path[0])!r})\n{SCRIPT}")
-    printed = run_together(str(script), str(run), json.dumps(settings), num_processes=num_processes)
+    printed = run_together(SCRIPT, run, json.dumps(settings), num_processes=num_processes)
     lines = printed.splitlines()
     assert lines.count("follower") == num_processes - 1
     size, history, forecast = json.loads(next(line for line in lines if line.startswith("[")))

@@ -1,7 +1,6 @@
 """Processes that share the batches of each step end with the numbers of one process."""
 
 import json
-import sys
 from itertools import chain
 
 import numpy as np
@@ -68,9 +67,7 @@ DATA = {"X": FEATURES, "y": LABELS, "graph": GRAPH}
 
 def fit_together(folder, num_processes, *names):
     """Losses, scores and probabilities of fits in run folders, by name of the case."""
-    script = folder / "script.py"
-    script.write_text(f"import sys\nsys.path.insert(0, {str(sys.path[0])!r})\n{SCRIPT}")
-    lines = run_together(str(script), str(folder), *names, num_processes=num_processes).splitlines()
+    lines = run_together(SCRIPT, folder, *names, num_processes=num_processes).splitlines()
     assert lines.count("follower") == num_processes - 1
     found = {}
     for size, name, history, probabilities in (json.loads(line) for line in lines if line.startswith("[")):
