@@ -19,6 +19,7 @@ from tdegnn.experiments.protocols import PROTOCOLS
 from tdegnn.experiments.records import read_lines
 from tdegnn.experiments.series_rows import SERIES_LINES
 from tdegnn.experiments.table1 import DATASETS, FIXED, LEARNED, SYSTEMS, TUNED, summarize
+from tests.batches_page import renew_batches
 from tests.best_page import renew_searched
 from tests.defaults_page import renew_generated
 from tests.markdown import as_table, heading, put_into_page
@@ -204,6 +205,7 @@ def renew(page):
     page = renew_traffic(page, LINES.parent / "traffic.jsonl")
     page = renew_series_search(page, LINES.parent / "table2_searched.jsonl")
     page = renew_operators(page, LINES.parent / "operators_h200.json")
+    page = renew_batches(page, LINES.parent / "mini_batches.jsonl")
     rules = summarize_rules(read_lines(RULES_LINES, RULE_LINES))
     return put_into_page(page, "operators by rule", render_rules(rules)) if rules else page
 

@@ -19,7 +19,8 @@ ALLOWED = {
     "torchrun": set(),
     "torch_internals": set(),
     "metrics": BASE,
-    "sparse": BASE | {"torch_internals"},
+    "kernels": set(),
+    "sparse": BASE | {"torch_internals", "kernels"},
     "sparse_checks": BASE,
     "assembly": BASE,
     "scaled_rows": {"sparse", "assembly"},
@@ -35,7 +36,7 @@ ALLOWED = {
     "nystrom": {"ridge"},
     "node_views": {"errors", "files", "graph", "adjacency"},
     "kernel_ridge": {"graph", "ridge", "nystrom", "node_views"},
-    "core": BASE | {"torch_internals", "graph", "parts"},
+    "core": BASE | {"torch_internals", "kernels", "graph", "parts"},
     "operators": BASE | {"sparse", "edge_values", "graph", "adjacency", "training_nodes", "core", "parts"},
     "nets": BASE
     | {"sparse", "graph", "adjacency", "training_nodes", "node_views", "kernel_ridge", "parts", "core", "operators"}
