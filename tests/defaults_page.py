@@ -8,7 +8,7 @@ from tests.markdown import as_table, put_into_page
 
 def renew_generated(page, folder):
     """Return the page with the tables of `tdegnn reproduce ten-graphs` and `hourly-counts`."""
-    lines = read_lines(folder / "ten_graphs.jsonl", GRAPH_LINES)
+    lines = read_lines(folder / "ten_graphs.parquet", GRAPH_LINES)
     rows = [["graph", *COLUMNS, "over features (seeds)", "over 3,000 steps (seeds)"]]
     trained = {line["graph"] for line in lines}
     for name in [name for name in GRAPHS if name in trained]:

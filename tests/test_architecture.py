@@ -39,7 +39,18 @@ ALLOWED = {
     "core": BASE | {"torch_internals", "kernels", "graph", "parts"},
     "operators": BASE | {"sparse", "edge_values", "graph", "adjacency", "training_nodes", "core", "parts"},
     "nets": BASE
-    | {"sparse", "graph", "adjacency", "training_nodes", "node_views", "kernel_ridge", "parts", "core", "operators"}
+    | {
+        "kernels",
+        "sparse",
+        "graph",
+        "adjacency",
+        "training_nodes",
+        "node_views",
+        "kernel_ridge",
+        "parts",
+        "core",
+        "operators",
+    }
     | {"subgraph"},
     "analysis": BASE,
     "data": BASE | {"graph", "subgraph", "sparse_checks"},

@@ -281,7 +281,7 @@ def test_sixty_million_edges_are_assembled_within_the_goals():
 def test_the_default_classifier_is_within_a_point_of_more_steps_and_of_the_features_on_ten_graphs():
     from tdegnn.experiments.ten_graphs import FEATURES, GRAPH_LINES, GRAPHS, LONG, compare
 
-    found = read_lines(RESULTS / "ten_graphs.jsonl", GRAPH_LINES)
+    found = read_lines(RESULTS / "ten_graphs.parquet", GRAPH_LINES)
     assert {line["graph"] for line in found} == {*GRAPHS}
     # All that were decided on before they were looked at, and no others.
     assert {line["seed"] for line in found} == {*range(60, 65)}
@@ -416,7 +416,7 @@ def test_what_parts_of_a_forecaster_add_is_as_the_readme_says():
     from tdegnn.experiments.series_ablation import summarize_variants, variants
 
     page = (RESULTS / "README.md").read_text()
-    cells = summarize_variants(lines("series_ablation.jsonl"))
+    cells = summarize_variants(lines("series_ablation.parquet"))
     for dataset in ("chickenpox", "wikimath"):
         assert {name for key, size, name in cells if (key, size) == (dataset, 4)} == set(variants(dataset, 4))
     for (_, _, name), cell in cells.items():

@@ -158,7 +158,7 @@ def test_a_segment_must_have_a_layer(segment_length):
 
 @pytest.mark.parametrize(
     ("segment_length", "sizes"),
-    [(None, [7]), (1, [1] * 7), (2, [2, 2, 2, 1]), (3, [3, 3, 1]), (7, [7]), (100, [7]), ("auto", [3, 3, 1])],
+    [(1, [1] * 7), (2, [2, 2, 2, 1]), (3, [3, 3, 1]), (7, [7]), (100, [7]), ("auto", [3, 3, 1])],
 )
 def test_layers_are_cut_into_segments(segment_length, sizes):
     segments = list(cut_into_segments(7, segment_length))

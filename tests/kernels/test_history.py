@@ -13,12 +13,6 @@ pytestmark = [
 CUDA = torch.device("cuda")
 
 
-@pytest.fixture(autouse=True)
-def listed(monkeypatch):
-    """Let small states be listed as large ones are."""
-    monkeypatch.setattr(combination, "SMALL_STATE", {})
-
-
 def both_ways(monkeypatch, function):
     """Results with kernels and without."""
     ours = function()
@@ -41,13 +35,40 @@ def test_a_weighted_sum_and_its_gradient_are_those_of_torch(monkeypatch, order, 
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
 
 
-def test_attention_and_its_gradient_are_those_of_torch(monkeypatch):
-    rule = AttentionCoefficients(4, 16).to(CUDA)
-    history = [torch.randn(3, 500, 16, device=CUDA, requires_grad=True) for _ in range(4)]
+@pytest.mark.parametrize("order", [2, 4, 8])
+@pytest.mark.parametrize("batch", [(), (3,), (2, 3)])
+def test_attention_and_its_gradient_are_those_of_torch(monkeypatch, order, batch):
+    rule = AttentionCoefficients(order, 17).to(CUDA)
+    history = [torch.randn(*batch, 500, 17, device=CUDA, requires_grad=True) for _ in range(order)]
 
     def results():
         total, c = rule.combine(tuple(history), 0)
         return (total, c, *torch.autograd.grad(total.square().mean() + c[1].sum(), [*history, *rule.parameters()]))
+
+    for one, other in both_ways(monkeypatch, results):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4 * float(other.detach().abs().max()))
+
+
+def test_members_attend_each_by_its_own_map(monkeypatch):
+    scores = torch.randn(5, 9, 9, device=CUDA, requires_grad=True)
+    history = [torch.randn(5, 3, 40, 8, device=CUDA, requires_grad=True) for _ in range(4)]
+
+    def results():
+        total, c = torch.func.vmap(lambda score, *states: combination.attend(score, states))(scores, *history)
+        return (total, c, *torch.autograd.grad(total.square().mean() + c.square().sum(), [scores, *history]))
+
+    for one, other in both_ways(monkeypatch, results):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4 * float(other.detach().abs().max()))
+
+
+def test_second_derivatives_of_attention_are_those_of_torch(monkeypatch):
+    rule = AttentionCoefficients(3, 8).to(CUDA)
+    history = [torch.randn(40, 8, device=CUDA, requires_grad=True) for _ in range(3)]
+
+    def results():
+        total, _ = rule.combine(tuple(history), 0)
+        (slope,) = torch.autograd.grad(total.pow(3).mean(), rule.query.weight, create_graph=True)
+        return torch.autograd.grad(slope.square().sum(), [*history, *rule.parameters()])
 
     for one, other in both_ways(monkeypatch, results):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4 * float(other.detach().abs().max()))

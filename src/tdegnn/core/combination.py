@@ -10,6 +10,7 @@ its size, the division of scores by their sum.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -77,11 +78,19 @@ def normalize_sum(raw: Float[Tensor, order * batch]) -> Float[Tensor, order * ba
     return coefficients
 
 
+def members_first(num_members: int, axes: Sequence[int | None], tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Move the axis of members to the front. Repeat what all members share, without copying it."""
+    return [
+        tensor.expand(num_members, *tensor.shape) if axis is None else tensor.movedim(axis, 0)
+        for axis, tensor in zip(axes, tensors, strict=True)
+    ]
+
+
 @quick_to_call
 class _WeightedSum(torch.autograd.Function):
     @staticmethod
     def forward(coefficients: Tensor, *history: Tensor) -> Tensor:
-        return _lay_out_for_sum(history).weighted_sum(coefficients)
+        return lay_out(history, coefficients).weighted_sum(coefficients)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:  # noqa: ARG004
@@ -90,7 +99,7 @@ class _WeightedSum(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         coefficients, *history = ctx.saved_tensors
-        states = _lay_out_for_sum(tuple(history))
+        states = lay_out(tuple(history), coefficients, gradient)
         to_coefficients = None
         if ctx.needs_input_grad[0]:
             inner = states.inner_products(gradient)
@@ -101,8 +110,8 @@ class _WeightedSum(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], coefficients: Tensor, *history: Tensor) -> tuple[Tensor, int]:
         """Treat members as one more batch axis, each with its own weights."""
-        states = _members_first(info.batch_size, in_dims[1:], history)
-        weights = _members_first(info.batch_size, in_dims[:1], (coefficients,))[0].movedim(0, 1)
+        states = members_first(info.batch_size, in_dims[1:], history)
+        weights = members_first(info.batch_size, in_dims[:1], (coefficients,))[0].movedim(0, 1)
         batch = states[0].shape[:-2]
         weights = weights.view(*weights.shape, *[1] * (len(batch) + 1 - weights.dim())).expand(len(history), *batch)
         return _WeightedSum.apply(weights, *states), 0  # type: ignore[no-untyped-call]
@@ -114,9 +123,8 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     def forward(score: Tensor, *history: Tensor) -> tuple[Tensor, ...]:
-        states = lay_out(history)
-        scores, query = states.scores(score)
-        raw, coefficients, guarded = divide(scores)
+        states = lay_out(history, score)
+        raw, coefficients, guarded, query = states.divided_scores(score)
         return states.weighted_sum(coefficients), coefficients, raw, query, *guarded
 
     @staticmethod
@@ -134,25 +142,19 @@ class _Attend(torch.autograd.Function):
         to_combined, to_coefficients, to_raw, to_query = gradients[:4]
         if to_combined is None:
             to_combined = torch.zeros_like(history[0])
-        states = lay_out(tuple(history))
-        inner = states.inner_products(to_combined)
         # The saved division has no graph to `raw`. For second derivatives it is computed again.
         division = guard(raw) if torch.is_grad_enabled() else Guarded(*guarded)
-        through_c = pull_back(division, inner if to_coefficients is None else inner + to_coefficients)
-        to_scores = through_c if to_raw is None else through_c + to_raw
         # Of stacked states, the query has one channel more than a state.
-        to_current, *others = states.sums_of_two(
-            coefficients, to_combined, to_scores, query[..., : to_combined.shape[-1]]
-        )
-        # The current state also acts through the query.
-        to_score, to_current = states.pull_back_scores(score, to_scores, to_query, to_current)
-        return (to_score, to_current, *others)
+        attended = Attended(score, coefficients, division, query[..., : to_combined.shape[-1]])
+        states = lay_out(tuple(history), score, to_combined)
+        to_score, to_states = states.pull_back(attended, to_combined, to_coefficients, to_raw, to_query)
+        return (to_score, *to_states)
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
         """Treat members as one more axis in front. In c it comes after the order."""
         axes = (0, 1, 1, 0, 1, 1, 1, 1)
-        return _Attend.apply(*_members_first(info.batch_size, in_dims, inputs)), axes  # type: ignore[no-untyped-call]
+        return _Attend.apply(*members_first(info.batch_size, in_dims, inputs)), axes  # type: ignore[no-untyped-call]
 
 
 @quick_to_call
@@ -173,16 +175,18 @@ class _NormalizeSum(torch.autograd.Function):
         return pull_back(guard(raw), gradient)
 
 
-def _members_first(num_members: int, axes: Sequence[int | None], tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Move the axis of members to the front. Repeat what all members share, without copying it."""
-    return [
-        tensor.expand(num_members, *tensor.shape) if axis is None else tensor.movedim(axis, 0)
-        for axis, tensor in zip(axes, tensors, strict=True)
-    ]
+def lay_out(history: History, *others: Tensor) -> HistoryLayout:
+    """Lay out the history as suits the size of its states, and what `others` it meets.
 
-
-def lay_out(history: History) -> StackedHistory | ListedHistory:
-    """Lay out the history as suits the size of its states."""
+    Kernels are taken where autograd need not see into them.
+    """
+    if (
+        1 < len(history) <= MOST_STATES
+        and not torch.is_grad_enabled()
+        and all(_has_kernel(each) for each in (*history, *others))
+        and all(each.is_contiguous() for each in history)
+    ):
+        return KernelHistory(history)
     return StackedHistory(history) if _is_small(history[0]) and len(history) > 1 else ListedHistory(history)
 
 
@@ -190,13 +194,82 @@ def _is_small(state: State) -> bool:
     return state.numel() <= SMALL_STATE.get(state.device.type, 0)
 
 
-def _lay_out_for_sum(history: History) -> StackedHistory | ListedHistory:
-    """Lay out the history for sums without scores, of which kernels take small states too."""
-    listed = ListedHistory(history)
-    return listed if listed.has_kernels() else lay_out(history)
+class Attended(NamedTuple):
+    """What an attention has computed from a history.
+
+    Attributes:
+        score: How alike states are, as a matrix.
+        coefficients: c.
+        division: How c was computed.
+        query: The current state, extended by ones and multiplied by `score`, without its last channel.
+    """
+
+    score: Score
+    coefficients: Coefficients
+    division: Guarded
+    query: State
 
 
-class StackedHistory:
+class HistoryLayout(ABC):
+    """The history as it lies in memory, and the sums over it."""
+
+    @abstractmethod
+    def inner_products(self, state: State) -> Float[Tensor, order * batch]:
+        """Return the inner product of each state with `state`, over nodes and channels."""
+
+    @abstractmethod
+    def weighted_sum(self, weights: Coefficients) -> State:
+        """Return `sum_p w_p F[l-p+1]`."""
+
+    def products(self, weights: Coefficients, state: State, needed: Sequence[bool]) -> list[Tensor | None]:
+        """Return `w_p state` for each p, or None where it is not needed."""
+        return [
+            weight * state if is_needed else None
+            for weight, is_needed in zip(weights[..., None, None], needed, strict=True)
+        ]
+
+    @abstractmethod
+    def sums_of_two(
+        self, weights: Coefficients, first: State, more_weights: Coefficients, second: State
+    ) -> list[Float[Tensor, "*batch nodes channels"]]:
+        """Return `w_p first + v_p second` for each p."""
+
+    @abstractmethod
+    def scores(self, score: Score) -> tuple[Float[Tensor, order * batch], Float[Tensor, "*batch nodes any"]]:
+        """Return the score of each state, and the query."""
+
+    @abstractmethod
+    def pull_back_scores(
+        self, score: Score, to_scores: Float[Tensor, order * batch], to_query: Tensor | None, to_current: State
+    ) -> tuple[Score, State]:
+        """Return the gradient of `score`, and `to_current` plus that of the current state through the query."""
+
+    def divided_scores(
+        self, score: Score
+    ) -> tuple[Float[Tensor, order * batch], Float[Tensor, order * batch], Guarded, Float[Tensor, "*batch nodes any"]]:
+        """Return the scores, made finite, c, how it was computed, and the query."""
+        scores, query = self.scores(score)
+        return *divide(scores), query
+
+    def pull_back(
+        self,
+        attended: Attended,
+        to_combined: State,
+        to_coefficients: Float[Tensor, order * batch] | None,
+        to_raw: Float[Tensor, order * batch] | None,
+        to_query: Float[Tensor, "*batch nodes any"] | None,
+    ) -> tuple[Score, Sequence[State]]:
+        """Return the gradients of `score` and of the states, given those of what `_Attend` returns."""
+        inner = self.inner_products(to_combined)
+        through_c = pull_back(attended.division, inner if to_coefficients is None else inner + to_coefficients)
+        to_scores = through_c if to_raw is None else through_c + to_raw
+        to_current, *others = self.sums_of_two(attended.coefficients, to_combined, to_scores, attended.query)
+        # The current state also acts through the query.
+        to_score, to_current = self.pull_back_scores(attended.score, to_scores, to_query, to_current)
+        return to_score, [to_current, *others]
+
+
+class StackedHistory(HistoryLayout):
     """Small states, stacked into one tensor: few calls."""
 
     def __init__(self, history: History) -> None:
@@ -209,10 +282,6 @@ class StackedHistory:
     def weighted_sum(self, weights: Coefficients) -> State:
         """Return `sum_p w_p F[l-p+1]`."""
         return _weighted_sum(weights, self._states)
-
-    def products(self, weights: Coefficients, state: State, needed: Sequence[bool]) -> list[Tensor | None]:
-        """Return `w_p state` for each p, or None where it is not needed."""
-        return _products(weights, state, needed)
 
     def sums_of_two(
         self, weights: Coefficients, first: State, more_weights: Coefficients, second: State
@@ -243,7 +312,7 @@ class StackedHistory:
         return torch.cat([self._states, torch.ones_like(self._states[..., :1])], dim=-1)
 
 
-class ListedHistory:
+class ListedHistory(HistoryLayout):
     """Large states, each a tensor of its own: no copies."""
 
     def __init__(self, history: History) -> None:
@@ -251,10 +320,6 @@ class ListedHistory:
 
     def inner_products(self, state: State) -> Float[Tensor, order * batch]:
         """Return the inner product of each state with `state`, over nodes and channels."""
-        if self.has_kernels(state):
-            from tdegnn.kernels import history
-
-            return history.inner_products(self._history, state.contiguous())
         flat = state.flatten(-2)
         inner_product: Callable[[Tensor, Tensor], Tensor]
         inner_product = torch.dot if flat.dim() == 1 else torch.linalg.vecdot
@@ -262,10 +327,6 @@ class ListedHistory:
 
     def weighted_sum(self, weights: Coefficients) -> State:
         """Return `sum_p w_p F[l-p+1]`."""
-        if self.has_kernels(weights):
-            from tdegnn.kernels import history
-
-            return history.add_weighted(weights, self._history)
         first, *others = weights[..., None, None].unbind(0)
         add_product = product_adder()
         total = first * self._history[0]
@@ -273,22 +334,10 @@ class ListedHistory:
             total = add_product(total, weight, state)
         return total
 
-    def products(self, weights: Coefficients, state: State, needed: Sequence[bool]) -> list[Tensor | None]:
-        """Return `w_p state` for each p, or None where it is not needed."""
-        if all(needed) and self.has_kernels(weights, state):
-            from tdegnn.kernels import history
-
-            return list(history.products(weights, state.contiguous()))
-        return _products(weights, state, needed)
-
     def sums_of_two(
         self, weights: Coefficients, first: State, more_weights: Coefficients, second: State
     ) -> list[Float[Tensor, "*batch nodes channels"]]:
         """Return `w_p first + v_p second` for each p."""
-        if self.has_kernels(weights, first, more_weights, second):
-            from tdegnn.kernels import history
-
-            return history.sums_of_two(weights, first.contiguous(), more_weights, second.contiguous())
         add_product = product_adder()
         pairs = zip(weights[..., None, None].unbind(0), more_weights[..., None, None].unbind(0), strict=True)
         return [add_product(weight * first, more, second) for weight, more in pairs]
@@ -296,11 +345,17 @@ class ListedHistory:
     def scores(self, score: Score) -> tuple[Float[Tensor, order * batch], Float[Tensor, "*batch nodes any"]]:
         """Return the score of each state, and the query."""
         current = self._history[0]
-        # The ones that `Score` appends to states are not stored: their terms are added separately.
-        query = _add_product(score[..., -1:, :-1], _rows(current, score), score[..., :-1, :-1]).view(current.shape)
+        query = self._query(score)
         sums = _rows(current.sum(dim=-2), score)
         shift = _add_product(score[..., -1:, -1:] * current.shape[-2], sums, score[..., :-1, -1:])
         return self.inner_products(query) + shift.view(current.shape[:-2]), query
+
+    def _query(self, score: Score) -> State:
+        # The ones that `Score` appends to states are not stored: their terms are added separately.
+        current = self._history[0]
+        # A vector as the summand costs nothing, a matrix with one row a copy.
+        summand = score[-1, :-1] if score.dim() == 2 else score[..., -1:, :-1]
+        return _add_product(summand, _rows(current, score), score[..., :-1, :-1]).view(current.shape)
 
     def pull_back_scores(
         self, score: Score, to_scores: Float[Tensor, order * batch], to_query: Tensor | None, to_current: State
@@ -322,14 +377,75 @@ class ListedHistory:
         through_shift = to_shift @ score[..., :-1, -1:].mT
         return to_score, summed + through_shift.view(*current.shape[:-2], 1, -1)
 
-    def has_kernels(self, *others: Tensor) -> bool:
-        """Return whether kernels sum over this history. Autograd does not see into them."""
-        return (
-            1 < len(self._history) <= MOST_STATES
-            and not torch.is_grad_enabled()
-            and all(_has_kernel(each) for each in (*self._history, *others))
-            and all(each.is_contiguous() for each in self._history)
+
+class KernelHistory(ListedHistory):
+    """States on a CUDA device, each a tensor of its own: kernels read them in one pass."""
+
+    def inner_products(self, state: State) -> Float[Tensor, order * batch]:
+        """Return the inner product of each state with `state`, over nodes and channels."""
+        from tdegnn.kernels import history
+
+        return history.inner_products(self._history, state.contiguous()).sum(dim=-1)
+
+    def weighted_sum(self, weights: Coefficients) -> State:
+        """Return `sum_p w_p F[l-p+1]`."""
+        from tdegnn.kernels import history
+
+        return history.add_weighted(weights, self._history)
+
+    def products(self, weights: Coefficients, state: State, needed: Sequence[bool]) -> list[Tensor | None]:
+        """Return `w_p state` for each p, or None where it is not needed."""
+        from tdegnn.kernels import history
+
+        if not all(needed):
+            return super().products(weights, state, needed)
+        return list(history.products(weights, state.contiguous()))
+
+    def sums_of_two(
+        self, weights: Coefficients, first: State, more_weights: Coefficients, second: State
+    ) -> list[Float[Tensor, "*batch nodes channels"]]:
+        """Return `w_p first + v_p second` for each p."""
+        from tdegnn.kernels import history
+
+        return history.sums_of_two(weights, first.contiguous(), more_weights, second.contiguous())
+
+    def divided_scores(
+        self, score: Score
+    ) -> tuple[Float[Tensor, order * batch], Float[Tensor, order * batch], Guarded, Float[Tensor, "*batch nodes any"]]:
+        """Return the scores, made finite, c, how it was computed, and the query."""
+        from tdegnn.kernels import division, history
+
+        query = self._query(score)
+        sums = history.inner_products(self._history, query, score)
+        raw, coefficients, *division_parts = division.divide(sums, _smallest_scale(sums), RELATIVE_FLOOR)
+        return raw, coefficients, Guarded(*division_parts), query
+
+    def pull_back(
+        self,
+        attended: Attended,
+        to_combined: State,
+        to_coefficients: Float[Tensor, order * batch] | None,
+        to_raw: Float[Tensor, order * batch] | None,
+        to_query: Float[Tensor, "*batch nodes any"] | None,
+    ) -> tuple[Score, Sequence[State]]:
+        """Return the gradients of `score` and of the states, given those of what `_Attend` returns."""
+        from tdegnn.kernels import division, history
+
+        score, to_combined = attended.score, to_combined.contiguous()
+        sums = history.inner_products(self._history, to_combined)
+        if to_coefficients is not None:
+            sums = torch.cat([sums, to_coefficients[..., None]], dim=-1)
+        through_c = division.pull_back_division(attended.division, sums, RELATIVE_FLOOR)
+        to_scores = through_c if to_raw is None else through_c + to_raw
+        to_states, through_scores, current = history.pull_back_attention(
+            self._history, attended.coefficients, to_combined, to_scores, attended.query.contiguous()
         )
+        if to_query is not None:
+            through_scores[..., : to_query.shape[-1]] += to_query
+        query_rows, current_rows = _rows(through_scores, score), _rows(current, score)
+        # The current state also acts through the query.
+        _add_product_to(_rows(to_states[0], score), query_rows, score[..., :-1, :].mT)
+        return current_rows.mT @ query_rows, to_states
 
 
 def product_adder() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
@@ -349,7 +465,7 @@ def _rows(values: Float[Tensor, "*axes channels"], score: Score) -> Float[Tensor
 
 
 def _add_product(
-    summand: Float[Tensor, "*members #rows #channels"],
+    summand: Float[Tensor, "*members #rows #channels"] | Float[Tensor, " channels"],
     rows: Float[Tensor, "*members rows inner"],
     matrix: Float[Tensor, "*members inner channels"],
 ) -> Float[Tensor, "*members rows channels"]:
@@ -359,15 +475,20 @@ def _add_product(
     return (torch.addmm if rows.dim() == 2 else torch.baddbmm)(summand, rows, matrix)
 
 
+def _add_product_to(
+    total: Float[Tensor, "*members rows channels"],
+    rows: Float[Tensor, "*members rows inner"],
+    matrix: Float[Tensor, "*members inner channels"],
+) -> None:
+    """Add `rows @ matrix` to `total`, in one pass over memory."""
+    if rows.dim() > 3:
+        total += rows @ matrix
+    else:
+        (total.addmm_ if rows.dim() == 2 else total.baddbmm_)(rows, matrix)
+
+
 def _inner_products(states: Float[Tensor, "*batch order nodes channels"], state: State) -> Float[Tensor, order * batch]:
     return (states.flatten(-2) @ state.flatten(-2)[..., None]).squeeze(-1).movedim(-1, 0)
-
-
-def _products(weights: Coefficients, state: State, needed: Sequence[bool]) -> list[Tensor | None]:
-    return [
-        weight * state if is_needed else None
-        for weight, is_needed in zip(weights[..., None, None], needed, strict=True)
-    ]
 
 
 def _weighted_sum(weights: Coefficients, states: Float[Tensor, "*batch order nodes channels"]) -> State:
@@ -399,7 +520,7 @@ def divide(
     if _has_kernel(scores):
         from tdegnn.kernels import division
 
-        raw, coefficients, *division_parts = division.divide(scores, _smallest_scale(scores), RELATIVE_FLOOR)
+        raw, coefficients, *division_parts = division.divide(scores[..., None], _smallest_scale(scores), RELATIVE_FLOOR)
         return raw, coefficients, Guarded(*division_parts)
     raw = _finite(scores)
     guarded = guard(raw)
@@ -434,7 +555,7 @@ def pull_back(guarded: Guarded, gradient: Float[Tensor, order * batch]) -> Float
     if _has_kernel(gradient) and not torch.is_grad_enabled():
         from tdegnn.kernels.division import pull_back_division
 
-        return pull_back_division(guarded, gradient, RELATIVE_FLOOR)
+        return pull_back_division(guarded, gradient[..., None], RELATIVE_FLOOR)
     quotient, scale, divisor, is_free = guarded
     # The derivative of the divisor by each entry: that of the sum, or that of the floor if the sum is held.
     slope = (RELATIVE_FLOOR * torch.sign(quotient)).masked_fill(is_free, 1.0)

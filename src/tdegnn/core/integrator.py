@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from tdegnn.core.coefficients import Combine, TemporalCoefficients
 from tdegnn.core.combination import History
 from tdegnn.core.operator import SpatialOperator
-from tdegnn.core.segments import Recomputation, SegmentLength, check_segment_length, cut_into_segments
-from tdegnn.errors import InputError, check_count, check_finite
+from tdegnn.core.segments import Recomputation, SegmentLength, cut_into_segments
+from tdegnn.errors import InputError, check_count, check_count_or_auto, check_finite
 from tdegnn.graph import Graph, State, check_precision
 
 StateMap: TypeAlias = Callable[[Tensor], Tensor]
@@ -89,7 +89,8 @@ def integrate(
         "operator", operator, SpatialOperator, " Derive it from SpatialOperator; ConvOperator wraps those of PyG."
     )
     check_count(num_layers=num_layers)
-    check_segment_length(segment_length)
+    if segment_length is not None:
+        check_count_or_auto(segment_length=segment_length)
     if not isinstance(step_size, Tensor):
         check_finite(step_size=step_size)
     elif step_size.dim():
@@ -104,7 +105,8 @@ def integrate(
     parts = (part for part in (coefficients, operator, after_layer, *maps) if isinstance(part, nn.Module))
     recompute: Recomputation | None = None
     weights: list[Tensor] = []
-    for segment in cut_into_segments(num_layers, segment_length):
+    segments = [range(num_layers)] if segment_length is None else cut_into_segments(num_layers, segment_length)
+    for segment in segments:
         # The backward pass begins with the last segment: to compute it again would save nothing.
         if segment.stop == num_layers or not torch.is_grad_enabled():
             states, context, segment_weights = equation.advance(segment, states, context, on_state)

@@ -16,7 +16,7 @@ from torch import nn
 from torch.func import functional_call
 from torch.utils.checkpoint import checkpoint
 
-from tdegnn.errors import InputError, check_count_or_auto
+from tdegnn.errors import InputError
 from tdegnn.torch_internals import TRANSFORMS, transform_level
 
 # Layers per segment: a number, about the root of the number of layers, or all layers in one.
@@ -25,18 +25,9 @@ SegmentLength: TypeAlias = int | Literal["auto"] | None
 Result = TypeVar("Result")
 
 
-def check_segment_length(segment_length: Any) -> None:
-    """Raise an `InputError` if this is neither a whole number of at least 1, nor `"auto"`, nor None."""
-    if segment_length is not None:
-        check_count_or_auto(segment_length=segment_length)
-
-
-def cut_into_segments(num_layers: int, segment_length: SegmentLength) -> Iterator[range]:
+def cut_into_segments(num_layers: int, segment_length: int | Literal["auto"]) -> Iterator[range]:
     """Yield the numbers of the layers of each segment. The last one may be shorter."""
-    if segment_length is None:
-        length = num_layers
-    else:
-        length = round(math.sqrt(num_layers)) if segment_length == "auto" else segment_length
+    length = round(math.sqrt(num_layers)) if segment_length == "auto" else segment_length
     for first in range(0, num_layers, length):
         yield range(first, min(first + length, num_layers))
 

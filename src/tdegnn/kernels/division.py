@@ -1,7 +1,7 @@
 """Scores divided by their sum, and the way back: `guard`, `coefficients_of` and `pull_back` of `core/combination.py`.
 
 There they are 25 operations on a handful of numbers, each of which costs a GPU as much as a pass over a small state.
-Here each way is one kernel, which holds all scores of some members at once.
+Here each way is one kernel, with a program per member. It also adds up what the blocks of `history.py` have summed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import triton.language as tl
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-MEMBERS = 32
+# Sums of blocks that a program reads at a time.
+MOST_BLOCKS = 1024
 
 
 class Divided(NamedTuple):
@@ -37,99 +38,114 @@ class Divided(NamedTuple):
     is_free: Bool[Tensor, "1 *batch"]
 
 
-def divide(scores: Float[Tensor, "order *batch"], smallest_scale: float, relative_floor: float) -> Divided:
-    """Divide scores by their sum along the first axis.
+def divide(sums: Float[Tensor, "order *batch blocks"], smallest_scale: float, relative_floor: float) -> Divided:
+    """Add up scores, and divide them by their sum along the first axis.
 
     Args:
-        scores: In 32 bits.
+        sums: The scores, in 32 bits, as sums over blocks.
         smallest_scale: The scale is at least this.
         relative_floor: The size of the sum is at least this share of the sum of sizes.
     """
-    scores = scores.contiguous()
-    raw, coefficients, quotient = (torch.empty_like(scores) for _ in range(3))
-    scale, divisor = (torch.empty_like(scores[:1]) for _ in range(2))
+    sums = sums.contiguous()
+    raw, coefficients, quotient = (sums.new_empty(sums.shape[:-1]) for _ in range(3))
+    scale, divisor = (torch.empty_like(raw[:1]) for _ in range(2))
     is_free = torch.empty_like(scale, dtype=torch.bool)
-    num_members = scale.numel()
-    with torch.cuda.device_of(scores):
-        _divide[(triton.cdiv(num_members, MEMBERS),)](
-            scores, raw, coefficients, quotient, scale, divisor, is_free, len(scores), num_members,
-            smallest_scale, relative_floor, ORDER=triton.next_power_of_2(len(scores)), MEMBERS=MEMBERS, num_warps=1,
+    with torch.cuda.device_of(sums):
+        _divide[(scale.numel(),)](
+            sums, raw, coefficients, quotient, scale, divisor, is_free, len(raw), scale.numel(), sums.shape[-1],
+            smallest_scale, relative_floor, **_sizes(sums),
         )  # fmt: skip
     return Divided(raw, coefficients, quotient, scale, divisor, is_free)
 
 
 def pull_back_division(
-    divided: tuple[Tensor, Tensor, Tensor, Tensor], gradient: Float[Tensor, "order *batch"], relative_floor: float
+    divided: tuple[Tensor, Tensor, Tensor, Tensor],
+    sums: Float[Tensor, "order *batch blocks"],
+    relative_floor: float,
 ) -> Float[Tensor, "order *batch"]:
     """Return the gradient with respect to `raw`, given the one with respect to c.
 
     Args:
         divided: `quotient`, `scale`, `divisor` and `is_free` of `divide`.
-        gradient: In 32 bits.
+        sums: The gradient with respect to c, in 32 bits, as sums over blocks.
         relative_floor: As in `divide`.
     """
     quotient, scale, divisor, is_free = (each.contiguous() for each in divided)
-    gradient = gradient.contiguous()
-    to_raw = torch.empty_like(gradient)
-    with torch.cuda.device_of(gradient):
-        _pull_back[(triton.cdiv(scale.numel(), MEMBERS),)](
-            quotient, scale, divisor, is_free, gradient, to_raw, len(gradient), scale.numel(),
-            relative_floor, ORDER=triton.next_power_of_2(len(gradient)), MEMBERS=MEMBERS, num_warps=1,
+    sums = sums.contiguous()
+    to_raw = torch.empty_like(quotient)
+    with torch.cuda.device_of(sums):
+        _pull_back[(scale.numel(),)](
+            quotient, scale, divisor, is_free, sums, to_raw, len(to_raw), scale.numel(), sums.shape[-1],
+            relative_floor, **_sizes(sums),
         )  # fmt: skip
     return to_raw
 
 
+def _sizes(sums: Tensor) -> dict[str, int]:
+    """Return the sizes that a kernel is compiled for."""
+    blocks = min(MOST_BLOCKS, triton.next_power_of_2(sums.shape[-1]))
+    return {"ORDER": triton.next_power_of_2(len(sums)), "BLOCKS": blocks, "num_warps": 1 if blocks < 128 else 4}
+
+
+@triton.jit
+def _add_up(  # type: ignore[no-untyped-def]
+    sums, is_here, place, num_blocks, ORDER: tl.constexpr, BLOCKS: tl.constexpr
+):
+    total = tl.zeros((ORDER,), tl.float32)
+    for first in range(0, num_blocks, BLOCKS):
+        block = first + tl.arange(0, BLOCKS)
+        is_block = is_here[:, None] & (block < num_blocks)[None, :]
+        places = place.to(tl.int64)[:, None] * num_blocks + block[None, :]
+        total += tl.sum(tl.load(sums + places, mask=is_block, other=0.0), axis=1)
+    return total
+
+
 @triton.jit
 def _divide(  # type: ignore[no-untyped-def]
-    scores, raw, coefficients, quotient, scale, divisor, is_free, order, members,
-    smallest_scale, relative_floor, ORDER: tl.constexpr, MEMBERS: tl.constexpr,
+    sums, raw, coefficients, quotient, scale, divisor, is_free, order, members, num_blocks,
+    smallest_scale, relative_floor, ORDER: tl.constexpr, BLOCKS: tl.constexpr,
 ):  # fmt: skip
-    row = tl.arange(0, ORDER)[:, None]
-    member = tl.program_id(0) * MEMBERS + tl.arange(0, MEMBERS)
-    is_member = member < members
-    place = row * members + member[None, :]
-    is_here = (row < order) & is_member[None, :]
-    given = tl.load(scores + place, mask=is_here, other=0.0)
+    member = tl.program_id(0)
+    row = tl.arange(0, ORDER)
+    is_here = row < order
+    place = row * members + member
+    given = _add_up(sums, is_here, place, num_blocks, ORDER, BLOCKS)
     # As `nan_to_num`: a number that is not equal to itself becomes 0, infinite ones the largest of their sign.
     largest = 3.4028234663852886e38
     finite = tl.where(given == given, tl.minimum(tl.maximum(given, -largest), largest), 0.0)  # noqa: PLR0124
     size = tl.maximum(tl.max(tl.abs(finite), axis=0), smallest_scale)
-    scaled = tl.math.div_rn(finite, tl.broadcast_to(size[None, :], (ORDER, MEMBERS)))
+    scaled = tl.math.div_rn(finite, tl.zeros_like(finite) + size)
     total = tl.sum(scaled, axis=0)
     floor = relative_floor * tl.maximum(tl.sum(tl.abs(scaled), axis=0), 1.0)
     free = tl.abs(total) >= floor
     # A sum of minus zero divides as plus zero does: both are held by the floor.
     held = tl.where(free, total, tl.where(total < 0, -floor, floor))
-    share = tl.math.div_rn(scaled, tl.broadcast_to(held[None, :], (ORDER, MEMBERS)))
+    share = tl.math.div_rn(scaled, tl.zeros_like(scaled) + held)
     others = tl.sum(tl.where(row > 0, share, 0.0), axis=0)
     tl.store(raw + place, finite, mask=is_here)
     tl.store(quotient + place, share, mask=is_here)
-    tl.store(coefficients + place, tl.where(row > 0, share, 1.0 - others[None, :]), mask=is_here)
-    tl.store(scale + member, size, mask=is_member)
-    tl.store(divisor + member, held, mask=is_member)
-    tl.store(is_free + member, free, mask=is_member)
+    tl.store(coefficients + place, tl.where(row > 0, share, 1.0 - others), mask=is_here)
+    tl.store(scale + member, size)
+    tl.store(divisor + member, held)
+    tl.store(is_free + member, free)
 
 
 @triton.jit
 def _pull_back(  # type: ignore[no-untyped-def]
-    quotient, scale, divisor, is_free, gradient, to_raw, order, members,
-    relative_floor, ORDER: tl.constexpr, MEMBERS: tl.constexpr,
+    quotient, scale, divisor, is_free, sums, to_raw, order, members, num_blocks,
+    relative_floor, ORDER: tl.constexpr, BLOCKS: tl.constexpr,
 ):  # fmt: skip
-    row = tl.arange(0, ORDER)[:, None]
-    member = tl.program_id(0) * MEMBERS + tl.arange(0, MEMBERS)
-    is_member = member < members
-    place = row * members + member[None, :]
-    is_here = (row < order) & is_member[None, :]
+    member = tl.program_id(0)
+    row = tl.arange(0, ORDER)
+    is_here = row < order
+    place = row * members + member
+    given = _add_up(sums, is_here, place, num_blocks, ORDER, BLOCKS)
     share = tl.load(quotient + place, mask=is_here, other=0.0)
-    given = tl.load(gradient + place, mask=is_here, other=0.0)
-    size = tl.load(scale + member, mask=is_member, other=1.0)
-    held = tl.load(divisor + member, mask=is_member, other=1.0)
-    free = tl.load(is_free + member, mask=is_member, other=1) != 0
+    size, held = tl.load(scale + member), tl.load(divisor + member)
+    free = tl.load(is_free + member) != 0
     # The first coefficient is one minus the others.
-    first = tl.sum(tl.where(row == 0, given, 0.0), axis=0)
-    to_quotient = given - first[None, :]
+    to_quotient = given - tl.sum(tl.where(row == 0, given, 0.0), axis=0)
     to_divisor = tl.sum(tl.where(is_here, to_quotient * share, 0.0), axis=0)
     sign = tl.where(share > 0, 1.0, tl.where(share < 0, -1.0, 0.0))
-    slope = tl.where(free[None, :], 1.0, relative_floor * sign)
-    result = (to_quotient - to_divisor[None, :] * slope) / held[None, :] / size[None, :]
-    tl.store(to_raw + place, result, mask=is_here)
+    slope = tl.where(free, 1.0, relative_floor * sign)
+    tl.store(to_raw + place, (to_quotient - to_divisor * slope) / held / size, mask=is_here)

@@ -7,6 +7,7 @@ so there are at most `MOST_STATES` states.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 import triton
@@ -16,7 +17,10 @@ from torch import Tensor
 
 from tdegnn.kernels.usable import MOST_STATES
 
-BLOCK = 2048
+# A small state is cut into more blocks, so that all multiprocessors have work.
+SMALL, SMALL_BLOCK, BLOCK = 2**21, 512, 2048
+# Rows of matrices that cuBLAS multiplies begin at multiples of this, in numbers of 32 bits.
+ALIGNMENT = 4
 
 
 def add_weighted(
@@ -28,28 +32,42 @@ def add_weighted(
     by_member = weights.reshape(len(states), -1)
     num_members = by_member.shape[1]
     numbers = total.numel() // num_members
+    block = _block_of(total)
     with torch.cuda.device_of(total):
-        _add_weighted[(triton.cdiv(numbers, BLOCK), num_members)](
-            by_member, *_filled(states), total, numbers, *by_member.stride(), ORDER=len(states), BLOCK=BLOCK
+        _add_weighted[(triton.cdiv(numbers, block), num_members)](
+            by_member, *_filled(states), total, numbers, *by_member.stride(), ORDER=len(states), BLOCK=block
         )
     return total
 
 
 def inner_products(
-    states: Sequence[Float[Tensor, "*batch nodes channels"]], state: Float[Tensor, "*batch nodes channels"]
-) -> Float[Tensor, "order *batch"]:
-    """Return the inner product of each state with `state`, over nodes and channels."""
-    batch = state.shape[:-2]
-    num_members = batch.numel()
-    numbers = state.numel() // num_members
-    num_blocks = triton.cdiv(numbers, BLOCK)
-    # torch adds the sums of blocks, always in the same order.
+    states: Sequence[Float[Tensor, "*batch nodes channels"]],
+    state: Float[Tensor, "*batch nodes channels"],
+    score: Float[Tensor, "*members channels_and_one channels_and_one"] | None = None,
+) -> Float[Tensor, "order *batch blocks"]:
+    """Return the inner product of each state with `state`, over nodes and channels, as sums over blocks.
+
+    Args:
+        states: The states.
+        state: What each is multiplied with.
+        score: If given, `[F_0, 1] . S[:, last]`, summed over nodes, is added to each: with the states extended by a
+            channel of ones, it is what their last channel adds.
+    """
+    *batch, num_nodes, channels = state.shape
+    num_members = torch.Size(batch).numel()
+    numbers = num_nodes * channels
+    block = _block_of(state)
+    num_blocks = triton.cdiv(numbers, block)
+    # They are added up later, always in the same order.
     of_blocks = state.new_empty(len(states), *batch, num_blocks)
+    column = state if score is None else score[..., -1].reshape(-1, channels + 1)
     with torch.cuda.device_of(state):
         _inner_products[(num_blocks, num_members)](
-            *_filled(states), state, of_blocks, numbers, num_members, num_blocks, ORDER=len(states), BLOCK=BLOCK
-        )
-    return of_blocks.sum(dim=-1)
+            *_filled(states), state, column, of_blocks, numbers, num_members, num_blocks, channels,
+            num_members if score is None else num_members // len(column), *(column.stride()[-2:]),
+            HAS_COLUMN=score is not None, ORDER=len(states), BLOCK=block,
+        )  # fmt: skip
+    return of_blocks
 
 
 def products(
@@ -71,12 +89,55 @@ def sums_of_two(
     num_members = many.shape[1]
     numbers = first.numel() // num_members
     sums = [torch.empty_like(first) for _ in range(order)]
+    block = _block_of(first)
     with torch.cuda.device_of(first):
-        _sums_of_two[(triton.cdiv(numbers, BLOCK), num_members)](
+        _sums_of_two[(triton.cdiv(numbers, block), num_members)](
             many, more, first, first if second is None else second, *_filled(sums), numbers,
-            *many.stride(), *more.stride(), HAS_SECOND=second is not None, ORDER=order, BLOCK=BLOCK,
+            *many.stride(), *more.stride(), HAS_SECOND=second is not None, ORDER=order, BLOCK=block,
         )  # fmt: skip
     return sums
+
+
+class PulledBack(NamedTuple):
+    """What the backward pass of an attention needs of the history, computed in one pass.
+
+    Attributes:
+        sums: `w_p first + v_p second` for each p.
+        through_scores: `sum_p v_p [F_p, 1]`.
+        current: `[F_0, 1]`.
+    """
+
+    sums: list[Float[Tensor, "*batch nodes channels"]]
+    through_scores: Float[Tensor, "*batch nodes channels_and_one"]
+    current: Float[Tensor, "*batch nodes channels_and_one"]
+
+
+def pull_back_attention(
+    states: Sequence[Float[Tensor, "*batch nodes channels"]],
+    weights: Float[Tensor, "order *batch"],
+    first: Float[Tensor, "*batch nodes channels"],
+    more_weights: Float[Tensor, "order *batch"],
+    second: Float[Tensor, "*batch nodes channels"],
+) -> PulledBack:
+    """Return `w_p first + v_p second` for each p, `sum_p v_p [F_p, 1]`, and `[F_0, 1]`."""
+    order = len(states)
+    many, more = (each.reshape(order, -1) for each in (weights, more_weights))
+    num_members, channels = many.shape[1], first.shape[-1]
+    numbers = first.numel() // num_members
+    sums = [torch.empty_like(first) for _ in range(order)]
+    row = triton.cdiv(channels + 1, ALIGNMENT) * ALIGNMENT
+    through_scores, current = (first.new_empty(*first.shape[:-1], row) for _ in range(2))
+    block = _block_of(first)
+    with torch.cuda.device_of(first):
+        _pull_back_attention[(triton.cdiv(numbers, block), num_members)](
+            many, more, first, second, *_filled(states), *_filled(sums), through_scores, current, numbers,
+            channels, row, *many.stride(), *more.stride(), ORDER=order, BLOCK=block,
+        )  # fmt: skip
+    return PulledBack(sums, through_scores[..., : channels + 1], current[..., : channels + 1])
+
+
+def _block_of(state: Tensor) -> int:
+    return SMALL_BLOCK if state.numel() <= SMALL else BLOCK
 
 
 def _filled(tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -104,8 +165,9 @@ def _add_weighted(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _inner_products(  # type: ignore[no-untyped-def]
-    f0, f1, f2, f3, f4, f5, f6, f7, state, of_blocks, numbers, members, num_blocks,
-    ORDER: tl.constexpr, BLOCK: tl.constexpr,
+    f0, f1, f2, f3, f4, f5, f6, f7, state, column, of_blocks, numbers, members, num_blocks, channels,
+    per_column, column_stride, channel_stride,
+    HAS_COLUMN: tl.constexpr, ORDER: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     member = tl.program_id(1).to(tl.int64)
     block = tl.program_id(0)
@@ -114,9 +176,17 @@ def _inner_products(  # type: ignore[no-untyped-def]
     place = member * numbers + number
     states = (f0, f1, f2, f3, f4, f5, f6, f7)
     factor = tl.load(state + place, mask=is_here, other=0.0)
+    added = tl.zeros((BLOCK,), tl.float32)
+    if HAS_COLUMN:
+        column += (member // per_column) * column_stride
+        channel = number % channels
+        added += tl.load(f0 + place, mask=is_here, other=0.0) * tl.load(column + channel * channel_stride)
+        # Once per node, what the channel of ones adds.
+        added += tl.where(is_here & (channel == 0), tl.load(column + channels * channel_stride), 0.0)
     for position in tl.static_range(ORDER):
         values = tl.load(states[position] + place, mask=is_here, other=0.0)
-        tl.store(of_blocks + (position * members + member) * num_blocks + block, tl.sum(values * factor, axis=0))
+        total = tl.sum(values * factor + added, axis=0)
+        tl.store(of_blocks + (position * members + member) * num_blocks + block, total)
 
 
 @triton.jit
@@ -140,3 +210,38 @@ def _sums_of_two(  # type: ignore[no-untyped-def]
         if HAS_SECOND:
             added += tl.load(more_weights + position * more_order_stride) * other
         tl.store(sums[position] + place, added, mask=is_here)
+
+
+@triton.jit
+def _pull_back_attention(  # type: ignore[no-untyped-def]
+    weights, more_weights, first, second, f0, f1, f2, f3, f4, f5, f6, f7, s0, s1, s2, s3, s4, s5, s6, s7,
+    through_scores, current, numbers, channels, row,
+    order_stride, member_stride, more_order_stride, more_member_stride,
+    ORDER: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    member = tl.program_id(1).to(tl.int64)
+    number = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    is_here = number < numbers
+    place = member * numbers + number
+    weights += member * member_stride
+    more_weights += member * more_member_stride
+    states = (f0, f1, f2, f3, f4, f5, f6, f7)
+    sums = (s0, s1, s2, s3, s4, s5, s6, s7)
+    one = tl.load(first + place, mask=is_here, other=0.0)
+    other = tl.load(second + place, mask=is_here, other=0.0)
+    newest = tl.load(f0 + place, mask=is_here, other=0.0)
+    through = tl.zeros((BLOCK,), tl.float32)
+    of_ones = 0.0
+    for position in tl.static_range(ORDER):
+        many = tl.load(weights + position * order_stride)
+        more = tl.load(more_weights + position * more_order_stride)
+        tl.store(sums[position] + place, many * one + more * other, mask=is_here)
+        through += more * tl.load(states[position] + place, mask=is_here, other=0.0)
+        of_ones += more
+    node, channel = number // channels, number % channels
+    wide = (member * (numbers // channels) + node) * row
+    tl.store(through_scores + wide + channel, through, mask=is_here)
+    tl.store(current + wide + channel, newest, mask=is_here)
+    is_first = is_here & (channel == 0)
+    tl.store(through_scores + wide + channels, tl.zeros_like(through) + of_ones, mask=is_first)
+    tl.store(current + wide + channels, tl.zeros_like(through) + 1.0, mask=is_first)

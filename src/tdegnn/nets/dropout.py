@@ -2,7 +2,8 @@
 
 There is no hidden state of a random generator. So a training that is resumed, run on another device, or trained as one
 of many in a batch sees the same masks. Random bits are drawn once per size, and a key made of seed, step and position
-mixes them. On a CPU this is also several times faster than drawing anew.
+mixes them. On a CPU this is also several times faster than drawing anew; on a CUDA device a kernel does it in one pass
+(`kernels/masking.py`).
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from tdegnn.core.combination import members_first
+from tdegnn.kernels.usable import runs_kernels
 from tdegnn.sparse import SparseMatrix
 
 # Odd constants with well-spread bits: the golden ratio, and those of a known mixer of 32 bits.
@@ -75,6 +78,11 @@ class DropoutStream:
         if block != self._block:
             self._block, self._keys, self._masks = block, self._draw_keys(block * KEYS_AT_ONCE), {}
         flips, factors = self._keys
+        if runs_kernels(values):
+            dropped: Tensor = _Dropped.apply(  # type: ignore[no-untyped-call]
+                values, _bits_of(values, self._share), rate, flips[place], factors[place]
+            )
+            return dropped
         if values.numel() > SMALL_MASK:
             return values * _mask(values, self._share, rate, flips[place], factors[place])
         # A rate lives as long as the pass, so that its id is unique.
@@ -90,6 +98,30 @@ class DropoutStream:
         keys = _scramble(self._start + numbers * GOLDEN)
         # Both depend on the key: with a constant factor, masks of different keys are correlated.
         return _as_signed(keys), _as_signed(_scramble(keys + GOLDEN) | 1)
+
+
+class _Dropped(torch.autograd.Function):
+    """Dropout by a kernel, forward and backward: the gradient is dropped by the same mask, which is not kept."""
+
+    @staticmethod
+    def forward(values: Tensor, bits: Tensor, rate: Tensor, flip: Tensor, factor: Tensor) -> Tensor:
+        from tdegnn.kernels.masking import drop
+
+        return drop(values, bits, rate, flip, factor)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:  # noqa: ARG004
+        ctx.save_for_backward(*inputs[1:])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None, None]:
+        return _Dropped.apply(gradient, *ctx.saved_tensors), None, None, None, None  # type: ignore[no-untyped-call]
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[Tensor, int]:
+        """Treat members as one more axis in front. They share the random bits, which depend on the shape alone."""
+        values, rate, flip, factor = members_first(info.batch_size, in_dims[:1] + in_dims[2:], inputs[:1] + inputs[2:])
+        return _Dropped.apply(values, inputs[1], rate, flip, factor), 0  # type: ignore[no-untyped-call]
 
 
 def _mask(

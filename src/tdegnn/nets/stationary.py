@@ -21,8 +21,8 @@ from tdegnn.core.coefficients import TemporalCoefficients
 from tdegnn.core.combination import History, map_by_each
 from tdegnn.core.integrator import Integration, integrate
 from tdegnn.core.operator import SpatialOperator
-from tdegnn.core.segments import SegmentLength, check_segment_length
-from tdegnn.errors import InputError, check_count, check_finite
+from tdegnn.core.segments import SegmentLength
+from tdegnn.errors import InputError, check_count, check_count_or_auto, check_finite
 from tdegnn.graph import Graph, State
 from tdegnn.nets.dropout import PassDropout
 from tdegnn.nets.node_network import Features, NodeNetwork, apply_linear
@@ -202,7 +202,8 @@ class StationaryNetwork(NodeNetwork):
             readout_dropout=readout_dropout,
         )
         check_finite(step_size=step_size)
-        check_segment_length(segment_length)
+        if segment_length is not None:
+            check_count_or_auto(segment_length=segment_length)
         if not isinstance(coefficients, TemporalCoefficients):
             raise InputError(
                 f"Expected coefficients to be a TemporalCoefficients, got {type(coefficients).__name__}. For a given "

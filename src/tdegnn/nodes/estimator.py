@@ -22,7 +22,7 @@ from sklearn.utils import Tags
 from tdegnn.analysis.report import CoefficientReport, explain
 from tdegnn.batches.registry import BATCHES
 from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, System
-from tdegnn.core.segments import SegmentLength, check_segment_length
+from tdegnn.core.segments import SegmentLength
 from tdegnn.data.mapped_features import MappedFeatures
 from tdegnn.data.nodes import FeatureScaling
 from tdegnn.errors import (
@@ -325,7 +325,8 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
     def check_settings(self) -> None:
         """Raise an `InputError` for a setting that is wrong whatever the data, and that no network checks."""
         check_count_or_auto(order=self.order)
-        check_segment_length(self.segment_length)
+        if self.segment_length is not None:
+            check_count_or_auto(segment_length=self.segment_length)
         check_choice(get_args(SelectBy), select_by=self.select_by)
         if self.network is not None:
             check_choice(get_args(NetworkName), network=self.network)
