@@ -33,6 +33,7 @@ MODULES = (
     "recorded_step",
     "roofline",
     "series_training",
+    "small_steps",
 )
 # Parts of benchmarks that can be run alone: `NAME.PART` is the function `measure_PART`.
 PARTS = ("killed_fit.large", "killed_fit.small")

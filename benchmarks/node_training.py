@@ -104,7 +104,7 @@ def measure() -> Iterator[tuple[str, float, str] | tuple[str, float, str, float]
     if not torch.cuda.is_available():
         print("left out: 40 runs of Chameleon together need a CUDA device")
         return
-    yield f"{EPOCHS} epochs of {CONFIGS * SPLITS} runs of Chameleon", _train_many(_load("chameleon")), "s", 6.0
+    yield f"{EPOCHS} epochs of {CONFIGS * SPLITS} runs of Chameleon", _train_many(_load("chameleon")), "s", 3.0
 
 
 def _our_epoch(dataset: NodeDataset, system: System) -> Callable[[], object]:

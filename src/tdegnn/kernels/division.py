@@ -91,13 +91,13 @@ def _sizes(sums: Tensor) -> dict[str, int]:
 def _add_up(  # type: ignore[no-untyped-def]
     sums, is_here, place, num_blocks, ORDER: tl.constexpr, BLOCKS: tl.constexpr
 ):
-    total = tl.zeros((ORDER,), tl.float32)
+    total = tl.zeros((ORDER, BLOCKS), tl.float32)
     for first in range(0, num_blocks, BLOCKS):
         block = first + tl.arange(0, BLOCKS)
         is_block = is_here[:, None] & (block < num_blocks)[None, :]
         places = place.to(tl.int64)[:, None] * num_blocks + block[None, :]
-        total += tl.sum(tl.load(sums + places, mask=is_block, other=0.0), axis=1)
-    return total
+        total += tl.load(sums + places, mask=is_block, other=0.0)
+    return tl.sum(total, axis=1)
 
 
 @triton.jit

@@ -118,8 +118,8 @@ class Members:
         anchored = _anchored_names(self._template)
         starts = (kept if name in anchored else torch.zeros_like(kept) for name, kept in parameters.items())
         self._anchors = torch.cat([_as_rows(start.detach()) for start in starts], dim=1)
-        self._learning_rates = self._spread(descents, "learning_rate").to(self.weights)
-        self._weight_decays = self._spread(descents, "weight_decay").to(self.weights)
+        self._learning_rates = self._spread(descents, "learning_rate")
+        self._weight_decays = self._spread(descents, "weight_decay")
         self._mean, self._square = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
         self._num_steps = torch.zeros((), device=device, dtype=self.weights.dtype)
         # A factor of all learning rates, for schedules. A tensor, because a recorded step reads fixed tensors.
@@ -324,14 +324,12 @@ class Members:
                 average.copy_(buffer)
 
     def _spread(self, descents: Sequence[GroupedAdam], setting: str) -> Float[Tensor, "members weights"]:
-        rows = []
-        for descent in descents:
-            columns = [
-                torch.full((shape.numel(),), float(getattr(descent.group_of(name), setting)), dtype=torch.float64)
-                for name, shape in self._shapes.items()
-            ]
-            rows.append(torch.cat(columns))
-        return torch.stack(rows)
+        # Spread on the device: there are as many numbers as weights.
+        names, sizes = [*self._shapes], [shape.numel() for shape in self._shapes.values()]
+        settings = [[getattr(descent.group_of(name), setting) for name in names] for descent in descents]
+        by_name, counts = torch.tensor(settings, dtype=torch.float64), torch.tensor(sizes)
+        own = by_name.to(self.weights)
+        return own.repeat_interleave(counts.to(own.device), dim=1, output_size=sum(sizes))
 
 
 class MembersTraining(Trainee):

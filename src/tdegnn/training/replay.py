@@ -112,12 +112,13 @@ class _CudaRepeater:
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
     """Delete no earlier CUDA graph while a new one is captured: that would spoil the capture."""
-    gc.collect()
+    is_collecting = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if is_collecting:
+            gc.enable()
 
 
 class RecordedStep:
