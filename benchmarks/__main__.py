@@ -36,7 +36,7 @@ MODULES = (
     "small_steps",
 )
 # Parts of benchmarks that can be run alone: `NAME.PART` is the function `measure_PART`.
-PARTS = ("killed_fit.large", "killed_fit.small")
+PARTS = ("killed_fit.large", "killed_fit.small", "node_training.many")
 # Columns of a name. Lines are printed as they are measured, when the longest name is not known yet.
 WIDTH = 80
 
