@@ -3,7 +3,15 @@
 from statistics import fmean, pstdev
 
 from tdegnn.experiments.records import read_lines
-from tdegnn.experiments.series_search import ROW, RULES, SEARCHED_LINES, SYSTEMS, summarize_searched, worth_of_rules
+from tdegnn.experiments.series_search import (
+    ROW,
+    RULES,
+    SEARCHED_LINES,
+    SYSTEMS,
+    leads_over_rivals,
+    summarize_searched,
+    worth_of_rules,
+)
 from tests.markdown import as_table, heading, put_into_page
 
 
@@ -26,4 +34,10 @@ def renew_series_search(page, path):
     page = put_into_page(page, "searched series row", as_table([header, *table]))
     worth = [[heading(key[0]), str(key[1]), key[2], gain.text(4)] for key, gain in worth_of_rules(rules).items()]
     header = ["dataset", "lags", "system", "lower than c = [1] by"]
-    return put_into_page(page, "series rule", as_table([header, *worth]))
+    page = put_into_page(page, "series rule", as_table([header, *worth]))
+    leads = [
+        [heading(key[0]), str(key[1]), key[2], lead.ours, lead.gain.text(4)]
+        for key, lead in leads_over_rivals(rows).items()
+    ]
+    header = ["dataset", "lags", "rival", "ours", "error of the rival minus ours"]
+    return put_into_page(page, "series lead", as_table([header, *sorted(leads)]))

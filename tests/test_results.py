@@ -319,7 +319,15 @@ def test_forecasts_of_hourly_counts_are_near_the_true_rate_and_intervals_hold_am
 
 
 def test_searched_rows_of_table_two_are_as_its_readme_says():
-    from tdegnn.experiments.series_search import NUM_CONFIGS, ROW, SEARCHED_LINES, SYSTEMS, TRIAL, summarize_searched
+    from tdegnn.experiments.series_search import (
+        NUM_CONFIGS,
+        ROW,
+        SEARCHED_LINES,
+        SYSTEMS,
+        TRIAL,
+        leads_over_rivals,
+        summarize_searched,
+    )
 
     found = read_lines(RESULTS / "table2_searched.jsonl", SEARCHED_LINES)
     rows, trials = summarize_searched(found, ROW), summarize_searched(found, TRIAL)
@@ -327,6 +335,10 @@ def test_searched_rows_of_table_two_are_as_its_readme_says():
     # A search that is not finished has no row.
     assert {len(trials[key]) for key in rows} == {2 * NUM_CONFIGS}
     assert {len(own) for own in rows.values()} == {10}
+    # What the page says of rivals: none is ahead by more than chance.
+    leads = leads_over_rivals(rows)
+    assert {key[0] for key in leads} == {"chickenpox", "pedalme", "wikimath"}
+    assert all(lead.gain.high > 0 for lead in leads.values())
     pedalme = [own for key, own in rows.items() if key[0] == "pedalme"]
     errors = [[np.mean([line[name] for line in own]) for own in pedalme] for name in ("validation_mse", "test_mse")]
     assert f"errors is {np.corrcoef(*errors)[0, 1]:.2f}:" in (RESULTS / "README.md").read_text()

@@ -81,3 +81,21 @@ def test_rules_differ_in_c_alone_and_need_all_of_our_searches(tmp_path, capsys):
     assert worth["chickenpox", 4, "TDE-GNN_D"].mean == pytest.approx(euler - learned)
     assert run(capsys, *command, "--json")[0] == 0
     assert len(records.read_lines(path)) == len(lines)
+
+
+def test_a_rival_is_compared_with_the_learned_rule_that_validation_chooses():
+    def cell(validation, by_step):
+        return [
+            {"validation_mse": validation, "test_mse_by_step": [step + shift for step in by_step]} for shift in (-1, 1)
+        ]
+
+    cells = {
+        ("chickenpox", 4, "GC-LSTM"): cell(0.3, [1.0, 2.0, 3.0]),
+        ("chickenpox", 4, "DE-GNN"): cell(0.1, [0.0, 0.0, 0.0]),
+        ("chickenpox", 4, "TDE-GNN_D"): cell(0.2, [1.0, 1.0, 1.0]),
+        ("chickenpox", 4, "TDE-GNN_A"): cell(0.25, [0.0, 0.0, 0.0]),
+        ("pedalme", 4, "GC-LSTM"): cell(0.3, [1.0, 2.0, 3.0]),
+    }
+    (lead,) = series_search.leads_over_rivals(cells).items()
+    assert lead[0] == ("chickenpox", 4, "GC-LSTM")
+    assert (lead[1].ours, lead[1].gain.mean) == ("TDE-GNN_D", 1.0)

@@ -9,14 +9,17 @@ from tdegnn.forecasting import usual_networks
 from tdegnn.forecasting.settings import ForecasterSettings, are_counts
 from tdegnn.forecasting.time_budget import TimeBudget, parse_seconds
 from tdegnn.forecasting.usual_networks import (
+    LONGER_STEPS,
     NETWORK_SETTINGS,
+    TRIAL_STEPS,
     USUAL_NETWORKS,
-    explain_choice,
+    Trials,
+    choose_tried,
     notes_of_choice,
     try_networks,
 )
 from tdegnn.runs.run_folder import RunFolder
-from tdegnn.training.network_choice import ChosenNetwork, choose_network
+from tdegnn.training.network_choice import ChosenNetwork
 from tests.forecasting.test_forecaster import PANEL, make_panel
 
 QUICK = dict(window=3, order=2, horizon=1, num_members=1, num_steps=4, validate_every=2, device="cpu")
@@ -37,13 +40,53 @@ QUICK = dict(window=3, order=2, horizon=1, num_members=1, num_steps=4, validate_
     ],
 )
 def test_vectors_of_nodes_are_left_out_of_the_better_one(scores, num_nodes, expected):
-    tried = try_networks(lambda name: scores[name], has_edges="walks" in scores, num_nodes=num_nodes)
-    assert list(tried) == [*expected, "frames"]
+    trials = try_networks(
+        lambda name, _: scores[name], has_edges="walks" in scores, num_nodes=num_nodes, num_steps=1000
+    )
+    assert list(trials.scores) == [*expected, "frames"]
+    assert trials.candidates == trials.scores
+
+
+@pytest.mark.parametrize(
+    ("longer", "chosen", "left"), [((-0.9, -1.0), "walks", "alone"), ((-1.0, -0.9), "alone", "walks")]
+)
+def test_a_longer_trial_decides_on_edges_that_make_little_difference(longer, chosen, left):
+    asked = []
+
+    def score_of(name, num_steps):
+        asked.append((name, num_steps))
+        if num_steps == LONGER_STEPS:
+            return longer[name == "alone"]
+        return {"walks": -1.01, "alone": -1.0, "frames": -1.5}.get(name, -1.2)
+
+    trials = try_networks(score_of, has_edges=True, num_nodes=4, num_steps=1000)
+    assert asked[:4] == [(name, steps) for steps in (TRIAL_STEPS, LONGER_STEPS) for name in ("walks", "alone")]
+    assert asked[4:] == [(f"{chosen}-unnamed", TRIAL_STEPS), ("frames", TRIAL_STEPS)]
+    choice = choose_tried(USUAL_NETWORKS, trials)
+    assert choice.name == chosen
+    assert left not in trials.candidates
+    assert choice.scores == trials.scores
+    losses = "walks: 0.9, alone: 1" if chosen == "walks" else "walks: 1, alone: 0.9"
+    assert choice.reason.endswith(f"frames: 1.5). A longer one decided on edges ({losses}).")
+
+
+def test_no_trial_is_longer_than_the_training():
+    asked = []
+    trials = try_networks(
+        lambda name, num_steps: asked.append(num_steps) or -1.0, has_edges=True, num_nodes=4, num_steps=20
+    )
+    assert asked == [20] * 4
+    assert not trials.longer
+
+
+def test_a_network_whose_longer_trial_fails_is_left_out():
+    trials = Trials({"walks": -1.0, "alone": -1.0, "alone-unnamed": -1.1}, {"walks": math.nan, "alone": -0.9})
+    assert choose_tried(USUAL_NETWORKS, trials).name == "alone"
 
 
 def test_the_reason_and_the_notes_say_what_is_left_out():
     scores = {"walks": -0.3, "alone": -0.25, "alone-unnamed": -0.2, "frames": -0.4}
-    chosen = explain_choice(choose_network(USUAL_NETWORKS, scores))
+    chosen = choose_tried(USUAL_NETWORKS, Trials(scores))
     assert chosen.name == "alone-unnamed"
     assert chosen.reason == (
         "The network 'alone-unnamed' was chosen by its loss on the held-out steps, after a short training "
@@ -58,9 +101,7 @@ def test_the_reason_and_the_notes_say_what_is_left_out():
     assert notes_of_choice(ChosenNetwork("walks", {}), has_edges=True) == []
     assert (
         "A linear forecast and small layers"
-        in notes_of_choice(
-            explain_choice(choose_network(USUAL_NETWORKS, {"walks": -2.0, "frames": -1.0})), has_edges=True
-        )[1]
+        in notes_of_choice(choose_tried(USUAL_NETWORKS, Trials({"walks": -2.0, "frames": -1.0})), has_edges=True)[1]
     )
 
 

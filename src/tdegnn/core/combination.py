@@ -186,6 +186,8 @@ def lay_out(history: History, *others: Tensor) -> HistoryLayout:
         and all(_has_kernel(each) for each in (*history, *others))
         and all(each.is_contiguous() for each in history)
     ):
+        from tdegnn.core.kernel_history import KernelHistory
+
         return KernelHistory(history)
     return StackedHistory(history) if _is_small(history[0]) and len(history) > 1 else ListedHistory(history)
 
@@ -294,7 +296,7 @@ class StackedHistory(HistoryLayout):
         """Return the score of each state, and the query, which has one channel more than a state."""
         states = self._with_ones()
         current = states[..., 0, :, :]
-        query = (_rows(current, score) @ score).view(current.shape)
+        query = (rows_of(current, score) @ score).view(current.shape)
         return _inner_products(states, query), query
 
     def pull_back_scores(
@@ -303,10 +305,10 @@ class StackedHistory(HistoryLayout):
         """Return the gradient of `score`, and `to_current` plus that of the current state through the query."""
         states = self._with_ones()
         through_scores = _weighted_sum(to_scores, states)
-        query_rows = _rows(through_scores if to_query is None else through_scores + to_query, score)
+        query_rows = rows_of(through_scores if to_query is None else through_scores + to_query, score)
         # The channel of ones belongs to no state and gets no gradient.
         through_query = (query_rows @ score[..., :-1, :].mT).view(to_current.shape)
-        return _rows(states[..., 0, :, :], score).mT @ query_rows, to_current + through_query
+        return rows_of(states[..., 0, :, :], score).mT @ query_rows, to_current + through_query
 
     def _with_ones(self) -> Float[Tensor, "*batch order nodes channels_and_one"]:
         return torch.cat([self._states, torch.ones_like(self._states[..., :1])], dim=-1)
@@ -346,7 +348,7 @@ class ListedHistory(HistoryLayout):
         """Return the score of each state, and the query."""
         current = self._history[0]
         query = self._query(score)
-        sums = _rows(current.sum(dim=-2), score)
+        sums = rows_of(current.sum(dim=-2), score)
         shift = _add_product(score[..., -1:, -1:] * current.shape[-2], sums, score[..., :-1, -1:])
         return self.inner_products(query) + shift.view(current.shape[:-2]), query
 
@@ -355,7 +357,7 @@ class ListedHistory(HistoryLayout):
         current = self._history[0]
         # A vector as the summand costs nothing, a matrix with one row a copy.
         summand = score[-1, :-1] if score.dim() == 2 else score[..., -1:, :-1]
-        return _add_product(summand, _rows(current, score), score[..., :-1, :-1]).view(current.shape)
+        return _add_product(summand, rows_of(current, score), score[..., :-1, :-1]).view(current.shape)
 
     def pull_back_scores(
         self, score: Score, to_scores: Float[Tensor, order * batch], to_query: Tensor | None, to_current: State
@@ -363,89 +365,21 @@ class ListedHistory(HistoryLayout):
         """Return the gradient of `score`, and `to_current` plus that of the current state through the query."""
         current, num_nodes = self._history[0], self._history[0].shape[-2]
         through_scores = self.weighted_sum(to_scores)
-        query_rows = _rows(through_scores if to_query is None else through_scores + to_query, score)
-        to_shift = _rows(to_scores.sum(dim=0)[..., None], score)
+        query_rows = rows_of(through_scores if to_query is None else through_scores + to_query, score)
+        to_shift = rows_of(to_scores.sum(dim=0)[..., None], score)
         to_ones = (to_shift * num_nodes).sum(dim=-2, keepdim=True)
         to_score = torch.cat(
             [
-                torch.cat([_rows(current, score).mT @ query_rows, _rows(current.sum(dim=-2), score).mT @ to_shift], -1),
+                torch.cat(
+                    [rows_of(current, score).mT @ query_rows, rows_of(current.sum(dim=-2), score).mT @ to_shift], -1
+                ),
                 torch.cat([query_rows.sum(dim=-2, keepdim=True), to_ones], -1),
             ],
             dim=-2,
         )
-        summed = _add_product(_rows(to_current, score), query_rows, score[..., :-1, :-1].mT).view(current.shape)
+        summed = _add_product(rows_of(to_current, score), query_rows, score[..., :-1, :-1].mT).view(current.shape)
         through_shift = to_shift @ score[..., :-1, -1:].mT
         return to_score, summed + through_shift.view(*current.shape[:-2], 1, -1)
-
-
-class KernelHistory(ListedHistory):
-    """States on a CUDA device, each a tensor of its own: kernels read them in one pass."""
-
-    def inner_products(self, state: State) -> Float[Tensor, order * batch]:
-        """Return the inner product of each state with `state`, over nodes and channels."""
-        from tdegnn.kernels import history
-
-        return history.inner_products(self._history, state.contiguous()).sum(dim=-1)
-
-    def weighted_sum(self, weights: Coefficients) -> State:
-        """Return `sum_p w_p F[l-p+1]`."""
-        from tdegnn.kernels import history
-
-        return history.add_weighted(weights, self._history)
-
-    def products(self, weights: Coefficients, state: State, needed: Sequence[bool]) -> list[Tensor | None]:
-        """Return `w_p state` for each p, or None where it is not needed."""
-        from tdegnn.kernels import history
-
-        if not all(needed):
-            return super().products(weights, state, needed)
-        return list(history.products(weights, state.contiguous()))
-
-    def sums_of_two(
-        self, weights: Coefficients, first: State, more_weights: Coefficients, second: State
-    ) -> list[Float[Tensor, "*batch nodes channels"]]:
-        """Return `w_p first + v_p second` for each p."""
-        from tdegnn.kernels import history
-
-        return history.sums_of_two(weights, first.contiguous(), more_weights, second.contiguous())
-
-    def divided_scores(
-        self, score: Score
-    ) -> tuple[Float[Tensor, order * batch], Float[Tensor, order * batch], Guarded, Float[Tensor, "*batch nodes any"]]:
-        """Return the scores, made finite, c, how it was computed, and the query."""
-        from tdegnn.kernels import division, history
-
-        query = self._query(score)
-        sums = history.inner_products(self._history, query, score)
-        raw, coefficients, *division_parts = division.divide(sums, _smallest_scale(sums), RELATIVE_FLOOR)
-        return raw, coefficients, Guarded(*division_parts), query
-
-    def pull_back(
-        self,
-        attended: Attended,
-        to_combined: State,
-        to_coefficients: Float[Tensor, order * batch] | None,
-        to_raw: Float[Tensor, order * batch] | None,
-        to_query: Float[Tensor, "*batch nodes any"] | None,
-    ) -> tuple[Score, Sequence[State]]:
-        """Return the gradients of `score` and of the states, given those of what `_Attend` returns."""
-        from tdegnn.kernels import division, history
-
-        score, to_combined = attended.score, to_combined.contiguous()
-        sums = history.inner_products(self._history, to_combined)
-        if to_coefficients is not None:
-            sums = torch.cat([sums, to_coefficients[..., None]], dim=-1)
-        through_c = division.pull_back_division(attended.division, sums, RELATIVE_FLOOR)
-        to_scores = through_c if to_raw is None else through_c + to_raw
-        to_states, through_scores, current = history.pull_back_attention(
-            self._history, attended.coefficients, to_combined, to_scores, attended.query.contiguous()
-        )
-        if to_query is not None:
-            through_scores[..., : to_query.shape[-1]] += to_query
-        query_rows, current_rows = _rows(through_scores, score), _rows(current, score)
-        # The current state also acts through the query.
-        _add_product_to(_rows(to_states[0], score), query_rows, score[..., :-1, :].mT)
-        return current_rows.mT @ query_rows, to_states
 
 
 def product_adder() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
@@ -459,7 +393,7 @@ def product_adder() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     return Tensor.addcmul_
 
 
-def _rows(values: Float[Tensor, "*axes channels"], score: Score) -> Float[Tensor, "*members rows channels"]:
+def rows_of(values: Float[Tensor, "*axes channels"], score: Score) -> Float[Tensor, "*members rows channels"]:
     """Flatten all axes but those of members and the last one, so that one product per member is enough."""
     return values.reshape(*score.shape[:-2], -1, values.shape[-1])
 
@@ -473,18 +407,6 @@ def _add_product(
     if rows.dim() > 3:
         return summand + rows @ matrix
     return (torch.addmm if rows.dim() == 2 else torch.baddbmm)(summand, rows, matrix)
-
-
-def _add_product_to(
-    total: Float[Tensor, "*members rows channels"],
-    rows: Float[Tensor, "*members rows inner"],
-    matrix: Float[Tensor, "*members inner channels"],
-) -> None:
-    """Add `rows @ matrix` to `total`, in one pass over memory."""
-    if rows.dim() > 3:
-        total += rows @ matrix
-    else:
-        (total.addmm_ if rows.dim() == 2 else total.baddbmm_)(rows, matrix)
 
 
 def _inner_products(states: Float[Tensor, "*batch order nodes channels"], state: State) -> Float[Tensor, order * batch]:
@@ -520,7 +442,7 @@ def divide(
     if _has_kernel(scores):
         from tdegnn.kernels import division
 
-        raw, coefficients, *division_parts = division.divide(scores[..., None], _smallest_scale(scores), RELATIVE_FLOOR)
+        raw, coefficients, *division_parts = division.divide(scores[..., None], smallest_scale(scores), RELATIVE_FLOOR)
         return raw, coefficients, Guarded(*division_parts)
     raw = _finite(scores)
     guarded = guard(raw)
@@ -531,7 +453,7 @@ def guard(raw: Float[Tensor, order * batch]) -> Guarded:
     """Divide `raw` by its sum, or by the smallest allowed sum if it is nearer to zero."""
     # c does not depend on the scale of raw, so the gradient may treat the scale as a constant. Taking it out keeps huge
     # values from overflowing. Its own floor keeps 1 / scale, a factor of the gradient, finite.
-    scale = torch.linalg.vector_norm(raw.detach(), torch.inf, dim=0, keepdim=True).clamp(min=_smallest_scale(raw))
+    scale = torch.linalg.vector_norm(raw.detach(), torch.inf, dim=0, keepdim=True).clamp(min=smallest_scale(raw))
     scaled = raw / scale
     total = scaled.sum(dim=0, keepdim=True)
     size = total.abs()
@@ -565,7 +487,7 @@ def pull_back(guarded: Guarded, gradient: Float[Tensor, order * batch]) -> Float
     return torch.addcmul(to_quotient, to_divisor, slope, value=-1) / divisor / scale
 
 
-def _smallest_scale(raw: Tensor) -> float:
+def smallest_scale(raw: Tensor) -> float:
     """Return the smallest scale that is taken out of a raw vector."""
     return torch.finfo(raw.dtype).tiny * 1e8
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from jaxtyping import Float
 
 from tdegnn.experiments.drawn_configs import Range, draw
 from tdegnn.experiments.gain import Gain
@@ -169,12 +170,52 @@ def worth_of_rules(
     Args:
         cells: The lines of the stage `RULES`, as `summarize_searched` returns them. Errors are means over the seeds.
     """
-    by_step = {key: np.mean([line["test_mse_by_step"] for line in own], axis=0).ravel() for key, own in cells.items()}
+    by_step = {key: _errors_by_step(own) for key, own in cells.items()}
     return {
         (dataset, window, system): Gain.of((by_step[dataset, window, EULER] - errors).tolist())
         for (dataset, window, system), errors in by_step.items()
         if system != EULER and (dataset, window, EULER) in by_step
     }
+
+
+@dataclass(frozen=True)
+class Lead:
+    """How far one of ours is ahead of a rival.
+
+    Attributes:
+        ours: The learned rule with the lowest validation error on the dataset.
+        gain: The squared error of the rival minus that of ours, paired over the test steps.
+    """
+
+    ours: str
+    gain: Gain
+
+
+def leads_over_rivals(
+    cells: Mapping[tuple[str, int, str], Sequence[Mapping[str, Any]]],
+) -> dict[tuple[str, int, str], Lead]:
+    """Return how far our best learned rule, which validation chooses, is ahead of each rival.
+
+    Args:
+        cells: The lines of the stage `ROW`, as `summarize_searched` returns them. Errors are means over the seeds.
+    """
+    leads = {}
+    for dataset, window, system in cells:
+        learned = [ours for ours in OURS if ours != EULER and (dataset, window, ours) in cells]
+        if system in OURS or not learned:
+            continue
+        on_validation = {
+            ours: _mean([line["validation_mse"] for line in cells[dataset, window, ours]]) for ours in learned
+        }
+        best = min(on_validation, key=lambda ours: on_validation[ours])
+        rival, own = (_errors_by_step(cells[dataset, window, name]) for name in (system, best))
+        leads[dataset, window, system] = Lead(best, Gain.of((rival - own).tolist()))
+    return leads
+
+
+def _errors_by_step(lines: Sequence[Mapping[str, Any]]) -> Float[np.ndarray, " steps"]:
+    """Return the squared errors of the test steps, means over the seeds."""
+    return np.asarray(np.mean([line["test_mse_by_step"] for line in lines], axis=0).ravel())
 
 
 def _tried(

@@ -43,11 +43,12 @@ from tdegnn.forecasting.settings import ForecasterSettings
 from tdegnn.forecasting.time_budget import TimeBudget
 from tdegnn.forecasting.training import PLANNED_STEPS, ForecasterTraining, ForecastTask, TriedOut, train_further
 from tdegnn.forecasting.usual_networks import (
+    LONGER_STEPS,
     MOST_TRIALS,
     NETWORK_SETTINGS,
     TRIAL_STEPS,
     USUAL_NETWORKS,
-    explain_choice,
+    choose_tried,
     try_networks,
 )
 from tdegnn.graph import Graph
@@ -58,7 +59,7 @@ from tdegnn.runs.hub import find_folder
 from tdegnn.runs.run_folder import RunFolder, keep_decisions
 from tdegnn.training.callbacks import Callback, Outcome, following
 from tdegnn.training.loop import Look
-from tdegnn.training.network_choice import ChosenNetwork, choose_network, given_settings, without_given
+from tdegnn.training.network_choice import ChosenNetwork, given_settings, without_given
 from tdegnn.training.order_choice import AUTO, ChosenOrder
 from tdegnn.training.processes import ALONE, Processes, join_processes
 from tdegnn.training.shared_run import begin_shared_run
@@ -575,17 +576,22 @@ class Forecaster(ForecasterSettings):
         if self.network != AUTO:
             return ChosenNetwork(self.network, networks[self.network])
 
-        def score_of(name: str) -> float:
+        def score_of(name: str, num_steps: int) -> float:
             tried = self.with_network(ChosenNetwork(name, networks[name]))
-            tried.num_members, tried.num_steps = 1, min(tried.num_steps or TRIAL_STEPS, TRIAL_STEPS)
+            tried.num_members, tried.num_steps = 1, num_steps
             training = ForecasterTraining(tried, task, on_progress, processes)
             if budget is not None:
                 most = training.num_steps
                 training.plan(budget.steps_of_trial(MOST_TRIALS, training.time_step().alone, most))
-            return training.try_out(f"trying {name}")
+            return training.try_out(f"trying {name}{' for longer' if num_steps > TRIAL_STEPS else ''}")
 
-        scores = try_networks(score_of, has_edges=task.panel.has_edges, num_nodes=task.graph.num_nodes)
-        return explain_choice(choose_network(networks, scores))
+        trials = try_networks(
+            score_of,
+            has_edges=task.panel.has_edges,
+            num_nodes=task.graph.num_nodes,
+            num_steps=self.num_steps or LONGER_STEPS,
+        )
+        return choose_tried(networks, trials)
 
     def _read_features(self, source: NodeFeaturesSource, panel: Panel) -> NodeFeatures | None:
         if source is None:

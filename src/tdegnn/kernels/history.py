@@ -74,28 +74,16 @@ def products(
     weights: Float[Tensor, " order"] | Float[Tensor, "order *batch"], state: Float[Tensor, "*batch nodes channels"]
 ) -> list[Float[Tensor, "*batch nodes channels"]]:
     """Return `w_p F` for each p."""
-    return sums_of_two(weights, state, weights, None)
-
-
-def sums_of_two(
-    weights: Float[Tensor, " order"] | Float[Tensor, "order *batch"],
-    first: Float[Tensor, "*batch nodes channels"],
-    more_weights: Float[Tensor, " order"] | Float[Tensor, "order *batch"],
-    second: Float[Tensor, "*batch nodes channels"] | None,
-) -> list[Float[Tensor, "*batch nodes channels"]]:
-    """Return `w_p first + v_p second` for each p, or the first summand alone if `second` is None."""
-    order = len(weights)
-    many, more = (each.reshape(order, -1) for each in (weights, more_weights))
-    num_members = many.shape[1]
-    numbers = first.numel() // num_members
-    sums = [torch.empty_like(first) for _ in range(order)]
-    block = _block_of(first)
-    with torch.cuda.device_of(first):
-        _sums_of_two[(triton.cdiv(numbers, block), num_members)](
-            many, more, first, first if second is None else second, *_filled(sums), numbers,
-            *many.stride(), *more.stride(), HAS_SECOND=second is not None, ORDER=order, BLOCK=block,
-        )  # fmt: skip
-    return sums
+    by_member = weights.reshape(len(weights), -1)
+    num_members = by_member.shape[1]
+    numbers = state.numel() // num_members
+    scaled = [torch.empty_like(state) for _ in range(len(weights))]
+    block = _block_of(state)
+    with torch.cuda.device_of(state):
+        _products[(triton.cdiv(numbers, block), num_members)](
+            by_member, state, *_filled(scaled), numbers, *by_member.stride(), ORDER=len(weights), BLOCK=block
+        )
+    return scaled
 
 
 class PulledBack(NamedTuple):
@@ -190,26 +178,19 @@ def _inner_products(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _sums_of_two(  # type: ignore[no-untyped-def]
-    weights, more_weights, first, second, s0, s1, s2, s3, s4, s5, s6, s7, numbers,
-    order_stride, member_stride, more_order_stride, more_member_stride,
-    HAS_SECOND: tl.constexpr, ORDER: tl.constexpr, BLOCK: tl.constexpr,
+def _products(  # type: ignore[no-untyped-def]
+    weights, state, s0, s1, s2, s3, s4, s5, s6, s7, numbers, order_stride, member_stride,
+    ORDER: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     member = tl.program_id(1).to(tl.int64)
     number = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     is_here = number < numbers
     place = member * numbers + number
     weights += member * member_stride
-    more_weights += member * more_member_stride
-    sums = (s0, s1, s2, s3, s4, s5, s6, s7)
-    one = tl.load(first + place, mask=is_here, other=0.0)
-    if HAS_SECOND:
-        other = tl.load(second + place, mask=is_here, other=0.0)
+    scaled = (s0, s1, s2, s3, s4, s5, s6, s7)
+    values = tl.load(state + place, mask=is_here, other=0.0)
     for position in tl.static_range(ORDER):
-        added = tl.load(weights + position * order_stride) * one
-        if HAS_SECOND:
-            added += tl.load(more_weights + position * more_order_stride) * other
-        tl.store(sums[position] + place, added, mask=is_here)
+        tl.store(scaled[position] + place, tl.load(weights + position * order_stride) * values, mask=is_here)
 
 
 @triton.jit

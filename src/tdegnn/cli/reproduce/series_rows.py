@@ -28,6 +28,7 @@ def series_rows(
         SEARCHED_LINES,
         SYSTEMS,
         SeriesCell,
+        leads_over_rivals,
         search_cell,
         summarize_searched,
         train_rules,
@@ -46,11 +47,16 @@ def series_rows(
             compute_cells(train_rules, rules, min(workers, len(rules)), lambda cell: tick(f"{cell[0]} rules"))
     lines = run.read(SEARCHED_LINES, dataset=datasets)
     rows, worth = summarize_searched(lines, ROW), worth_of_rules(summarize_searched(lines, RULES))
+    leads = leads_over_rivals(rows)
     record = {
         "rows": [_to_record(key, own) for key, own in rows.items()],
         "rules": [
             {"dataset": key[0], "window": key[1], "system": key[2], "saved": astuple(gain)}
             for key, gain in worth.items()
+        ],
+        "leads": [
+            {"dataset": key[0], "window": key[1], "rival": key[2], "ours": lead.ours, "lead": astuple(lead.gain)}
+            for key, lead in leads.items()
         ],
     }
     header = ["dataset", "window", "system", "validation", "test"]
@@ -60,6 +66,11 @@ def series_rows(
         header = ["dataset", "window", "system", "lower by"]
         title = "By how much a rule for c lowers the error of c = [1], paired over the test steps (95 % interval)"
         tables.append((title, header, [[key[0], str(key[1]), key[2], gain.text(4)] for key, gain in worth.items()]))
+    if leads:
+        header = ["dataset", "window", "rival", "ours", "rival's error minus ours"]
+        title = "Rivals and our best learned rule by validation, paired over the test steps (95 % interval)"
+        texts = [[key[0], str(key[1]), key[2], lead.ours, lead.gain.text(4)] for key, lead in leads.items()]
+        tables.append((title, header, texts))
     run.show(record, tables, f"{len(rows)} rows in {run.out}.")
 
 
