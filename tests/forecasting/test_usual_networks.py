@@ -60,14 +60,21 @@ def test_a_longer_trial_decides_on_edges_that_make_little_difference(longer, cho
         return {"walks": -1.01, "alone": -1.0, "frames": -1.5}.get(name, -1.2)
 
     trials = try_networks(score_of, has_edges=True, num_nodes=4, num_steps=1000)
-    assert asked[:4] == [(name, steps) for steps in (TRIAL_STEPS, LONGER_STEPS) for name in ("walks", "alone")]
-    assert asked[4:] == [(f"{chosen}-unnamed", TRIAL_STEPS), ("frames", TRIAL_STEPS)]
+    short, long = ([(name, steps) for name in ("walks", "alone")] for steps in (TRIAL_STEPS, LONGER_STEPS))
+    assert asked == [*short, ("frames", TRIAL_STEPS), *long, (f"{chosen}-unnamed", TRIAL_STEPS)]
     choice = choose_tried(USUAL_NETWORKS, trials)
     assert choice.name == chosen
     assert left not in trials.candidates
     assert choice.scores == trials.scores
     losses = "walks: 0.9, alone: 1" if chosen == "walks" else "walks: 1, alone: 0.9"
     assert choice.reason.endswith(f"frames: 1.5). A longer one decided on edges ({losses}).")
+
+
+def test_edges_need_no_longer_trial_if_frames_are_ahead():
+    trials = try_networks(
+        lambda name, _: -0.9 if name == "frames" else -1.0, has_edges=True, num_nodes=4, num_steps=1000
+    )
+    assert not trials.longer
 
 
 def test_no_trial_is_longer_than_the_training():
