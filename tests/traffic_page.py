@@ -15,9 +15,9 @@ def renew_traffic(page, path):
         covered = [100 * share for share in mean["coverage"]]
         rows.append([name, *errors, f"{min(covered):.1f} to {max(covered):.1f} %" if covered else "-"])
     page = put_into_page(page, "traffic error", as_table(rows))
-    on_two_cores = read_lines(path.with_name("traffic_two_cores.jsonl"), TRAFFIC_LINES)
+    on_gpu = read_lines(path.with_name("traffic_h200.jsonl"), TRAFFIC_LINES)
     rows = [["", "two cores", "one H200"]]
-    rows.append(["default", *(f"{_first_fit(own):.0f} s" for own in (on_two_cores, lines))])
+    rows.append(["default", *(f"{_first_fit(own):.0f} s" for own in (lines, on_gpu))])
     page = put_into_page(page, "traffic time", as_table(rows))
     rows = [["", "MAE", "RMSE"]]
     for of, over in PAIRS:
