@@ -5,7 +5,6 @@ from statistics import fmean, pstdev
 from tdegnn.experiments.records import read_lines
 from tdegnn.experiments.series_search import (
     ROW,
-    RULES,
     SEARCHED_LINES,
     SYSTEMS,
     leads_over_rivals,
@@ -18,7 +17,7 @@ from tests.markdown import as_table, heading, put_into_page
 def renew_series_search(page, path):
     """Return the page with the tables of `tdegnn reproduce series-rows`."""
     lines = read_lines(path, SEARCHED_LINES)
-    rows, rules = summarize_searched(lines, ROW), summarize_searched(lines, RULES)
+    rows = summarize_searched(lines, ROW)
     tasks = sorted({key[:2] for key in rows})
 
     def text(task, system):
@@ -32,8 +31,11 @@ def renew_series_search(page, path):
     header = ["system", *(f"{heading(name)}, {window} lags" for name, window in tasks)]
     table = [[system, *(text(task, system) for task in tasks)] for system in SYSTEMS]
     page = put_into_page(page, "searched series row", as_table([header, *table]))
-    worth = [[heading(key[0]), str(key[1]), key[2], gain.text(4)] for key, gain in worth_of_rules(rules).items()]
-    header = ["dataset", "lags", "system", "lower than c = [1] by"]
+    worth = [
+        [heading(name), str(window), states, system, gain.text(4)]
+        for (name, window, states, system), gain in worth_of_rules(lines).items()
+    ]
+    header = ["dataset", "lags", "states", "system", "lower than c = [1] by"]
     page = put_into_page(page, "series rule", as_table([header, *worth]))
     leads = [
         [heading(key[0]), str(key[1]), key[2], lead.ours, lead.gain.text(4)]

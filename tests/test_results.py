@@ -232,7 +232,7 @@ def test_two_processes_make_more_steps_than_one():
 def test_pages_say_what_learned_time_is_worth():
     from tdegnn.experiments.best_cells import BEST_LINES
     from tdegnn.experiments.best_tables import summarize_best
-    from tdegnn.experiments.series_search import RULES, SEARCHED_LINES, summarize_searched, worth_of_rules
+    from tdegnn.experiments.series_search import SEARCHED_LINES, worth_of_rules
     from tdegnn.experiments.table1 import DATASETS
 
     known = read_lines(RESULTS / "best.jsonl", BEST_LINES)
@@ -246,7 +246,7 @@ def test_pages_say_what_learned_time_is_worth():
     assert "told from zero on six of eight datasets" in honest
     assert f"costs {-lowest:.1f} points on Citeseer and adds {highest:.1f} on filtered Chameleon" in honest
     searched = read_lines(RESULTS / "table2_searched.jsonl", SEARCHED_LINES)
-    most = max(gain.mean for gain in worth_of_rules(summarize_searched(searched, RULES)).values())
+    most = max(gain.mean for gain in worth_of_rules(searched).values())
     assert f"the error of a forecast by at most {most:.3f}" in readme
 
 

@@ -3,7 +3,7 @@ import pytest
 
 from tdegnn.data.times.seasons import Season
 from tdegnn.experiments import records, series_rows, series_search, series_tasks
-from tdegnn.experiments.series_search import ROW, RULES, TRIAL, SeriesCell
+from tdegnn.experiments.series_search import ROW, RULES, TRIAL, WINDOW_RULES, SeriesCell
 from tdegnn.training.devices import choose_placement
 from tests.cli.test_commands import run
 from tests.experiments.test_table2 import make_panel
@@ -69,16 +69,21 @@ def test_rules_differ_in_c_alone_and_need_all_of_our_searches(tmp_path, capsys):
     assert (code, err) == (0, "")
     assert "lower by" in out
     lines = records.read_lines(path, series_search.SEARCHED_LINES)
-    rules = series_search.summarize_searched(lines, RULES)
-    assert {key[2] for key in rules} == {*series_tasks.OURS}
-    settings = [{**own[0]["configuration"], "system": ""} for own in rules.values()]
-    assert all(each == settings[0] for each in settings)
-    worth = series_search.worth_of_rules(rules)
-    assert {key[2] for key in worth} == {*series_tasks.OURS} - {series_search.EULER}
-    euler, learned = (
-        np.mean([line["test_mse"] for line in rules["chickenpox", 4, name]]) for name in ("DE-GNN", "TDE-GNN_D")
-    )
-    assert worth["chickenpox", 4, "TDE-GNN_D"].mean == pytest.approx(euler - learned)
+    stages = {stage: series_search.summarize_searched(lines, stage) for stage in (RULES, WINDOW_RULES)}
+    networks = {stage: rules["chickenpox", 4, "DE-GNN"][0]["configuration"] for stage, rules in stages.items() if rules}
+    is_one_network = networks[RULES]["states"] == "windows"
+    assert set(networks) == ({RULES} if is_one_network else {RULES, WINDOW_RULES})
+    assert is_one_network or networks[WINDOW_RULES]["states"] == "windows"
+    worth = series_search.worth_of_rules(lines)
+    for stage, network in networks.items():
+        rules = stages[stage]
+        assert {key[2] for key in rules} == {*series_tasks.OURS}
+        assert all({**own[0]["configuration"], "system": ""} == {**network, "system": ""} for own in rules.values())
+        euler, learned = (
+            np.mean([line["test_mse"] for line in rules["chickenpox", 4, name]]) for name in ("DE-GNN", "TDE-GNN_D")
+        )
+        assert worth["chickenpox", 4, network["states"], "TDE-GNN_D"].mean == pytest.approx(euler - learned)
+    assert {key[3] for key in worth} == {*series_tasks.OURS} - {series_search.EULER}
     assert run(capsys, *command, "--json")[0] == 0
     assert len(records.read_lines(path)) == len(lines)
 

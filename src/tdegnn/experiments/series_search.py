@@ -3,8 +3,9 @@
 Twelve configurations of each system are drawn: four of each of three sizes, or three of each of four kinds of networks.
 All systems get the same numbers. Each configuration is trained with two seeds on the training steps. The best by mean
 validation error is trained honestly with ten seeds (`series_rows.py`). Then the best of ours is trained with every rule
-for c, from the same first weights. Test steps are used by these last two only, and choose nothing. What is in the file
-is not trained again: a search that is interrupted goes on after its last kind of networks.
+for c, from the same first weights, and so is the best of those that see windows and random walks, if it is another one.
+Test steps are used by these last two only, and choose nothing. What is in the file is not trained again: a search that
+is interrupted goes on after its last kind of networks.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from tdegnn.training.devices import Placement
 from tdegnn.training.loop import fit
 from tdegnn.training.members import GroupDescent
 
-TRIAL, ROW, RULES = "trial", "row", "rules"
+TRIAL, ROW = "trial", "row"
+# Our networks on which rules for c are compared: the best of all, and the best of those with windows as states.
+RULES, WINDOW_RULES = "rules", "window rules"
 SYSTEMS = (*SERIES_NETWORKS, *OURS)
 EULER = "DE-GNN"  # c = [1]
 NUM_CONFIGS, SEARCH_SEEDS = 12, (0, 1)
@@ -138,17 +141,21 @@ def train_rules(dataset: str, window: int, path: Path, placement: Placement) -> 
     by_system = {system: [line for line in lines if line["system"] == system] for system in OURS}
     if not all(any(line["stage"] == ROW for line in own) for own in by_system.values()):
         return
-    missing = [system for system, own in by_system.items() if all(line["stage"] != RULES for line in own)]
     errors: dict[AnySeriesConfig, list[float]] = {}
     for system, own in by_system.items():
         for configs in SeriesCell(dataset, window, system).drawn():
             errors |= _tried(own, configs) or {}
-    best = min(errors, key=lambda config: _mean(errors[config]))
+    ours = {cast(SeriesConfig, config): _mean(each) for config, each in errors.items()}
+    best = min(ours, key=ours.__getitem__)
+    best_of_windows = min((config for config in ours if config.states == "windows"), key=ours.__getitem__)
     prepared = prepare_series(dataset, window, placement)
-    for system in missing:
-        config = replace(cast(SeriesConfig, best), system=system)
-        found = list(_train_rows(RULES, prepared, config, placement))
-        _add_lines(path, SeriesCell(dataset, window, system), found, placement)
+    for stage, chosen in {RULES: best, WINDOW_RULES: best_of_windows}.items():
+        if stage == WINDOW_RULES and chosen == best:
+            continue
+        for system, own in by_system.items():
+            if all(line["stage"] != stage for line in own):
+                found = list(_train_rows(stage, prepared, replace(chosen, system=system), placement))
+                _add_lines(path, SeriesCell(dataset, window, system), found, placement)
 
 
 def summarize_searched(
@@ -162,19 +169,26 @@ def summarize_searched(
     return {key: sorted(own, key=lambda line: line["seed"]) for key, own in cells.items()}
 
 
-def worth_of_rules(
-    cells: Mapping[tuple[str, int, str], Sequence[Mapping[str, Any]]],
-) -> dict[tuple[str, int, str], Gain]:
+def worth_of_rules(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int, str, str], Gain]:
     """Return by how much each rule for c lowers the squared error of c = [1], paired over the test steps.
 
+    Errors are means over the seeds.
+
     Args:
-        cells: The lines of the stage `RULES`, as `summarize_searched` returns them. Errors are means over the seeds.
+        lines: Lines of `train_rules`, and any others.
+
+    Returns:
+        A gain by dataset, window, states of the network, and system.
     """
-    by_step = {key: _errors_by_step(own) for key, own in cells.items()}
+    by_step = {
+        (dataset, window, own[0]["configuration"]["states"], system): _errors_by_step(own)
+        for stage in (RULES, WINDOW_RULES)
+        for (dataset, window, system), own in summarize_searched(lines, stage).items()
+    }
     return {
-        (dataset, window, system): Gain.of((by_step[dataset, window, EULER] - errors).tolist())
-        for (dataset, window, system), errors in by_step.items()
-        if system != EULER and (dataset, window, EULER) in by_step
+        (*network, system): Gain.of((by_step[*network, EULER] - errors).tolist())
+        for (*network, system), errors in sorted(by_step.items(), key=lambda item: item[0][:3])
+        if system != EULER and (*network, EULER) in by_step
     }
 
 

@@ -24,7 +24,6 @@ def series_rows(
     """Search the settings of every system of Table 2: twelve configurations each; then our best with every rule."""
     from tdegnn.experiments.series_search import (
         ROW,
-        RULES,
         SEARCHED_LINES,
         SYSTEMS,
         SeriesCell,
@@ -46,12 +45,12 @@ def series_rows(
             rules = [(name, window, run.out, run.placement) for name in datasets]
             compute_cells(train_rules, rules, min(workers, len(rules)), lambda cell: tick(f"{cell[0]} rules"))
     lines = run.read(SEARCHED_LINES, dataset=datasets)
-    rows, worth = summarize_searched(lines, ROW), worth_of_rules(summarize_searched(lines, RULES))
+    rows, worth = summarize_searched(lines, ROW), worth_of_rules(lines)
     leads = leads_over_rivals(rows)
     record = {
         "rows": [_to_record(key, own) for key, own in rows.items()],
         "rules": [
-            {"dataset": key[0], "window": key[1], "system": key[2], "saved": astuple(gain)}
+            {"dataset": key[0], "window": key[1], "states": key[2], "system": key[3], "saved": astuple(gain)}
             for key, gain in worth.items()
         ],
         "leads": [
@@ -63,9 +62,9 @@ def series_rows(
     title = "Forecasting one step ahead, mean squared error, chosen on validation among twelve configurations"
     tables = [(title, header, [_texts(key, own) for key, own in rows.items()])]
     if worth:
-        header = ["dataset", "window", "system", "lower by"]
+        header = ["dataset", "window", "states", "system", "lower by"]
         title = "By how much a rule for c lowers the error of c = [1], paired over the test steps (95 % interval)"
-        tables.append((title, header, [[key[0], str(key[1]), key[2], gain.text(4)] for key, gain in worth.items()]))
+        tables.append((title, header, [[*map(str, key), gain.text(4)] for key, gain in worth.items()]))
     if leads:
         header = ["dataset", "window", "rival", "ours", "rival's error minus ours"]
         title = "Rivals and our best learned rule by validation, paired over the test steps (95 % interval)"
