@@ -41,11 +41,17 @@ class Sizes:
         return self.num_nodes * self.channels * self.itemsize
 
 
-def product_bytes(matrix: SparseMatrix, channels: int) -> int:
-    """Return the traffic of `Y = A X`: starts of rows, columns and values of A, a row of X per entry, the rows of Y."""
+def product_bytes(matrix: SparseMatrix, channels: int, message_type: torch.dtype | None = None) -> int:
+    """Return the traffic of `Y = A X`: starts of rows, columns and values of A, a row of X per entry, the rows of Y.
+
+    If messages have a type of their own, X is read and written once more, to round it.
+    """
     indices = num_bytes(matrix.row_pointers) + num_bytes(matrix.columns)
     row = channels * matrix.values.itemsize
-    return indices + num_bytes(matrix.values) + matrix.columns.numel() * row + matrix.shape[0] * row
+    message = row if message_type is None else channels * message_type.itemsize
+    rounding = 0 if message_type is None else matrix.shape[1] * (row + message)
+    gathered = matrix.columns.numel() * message
+    return indices + num_bytes(matrix.values) + rounding + gathered + matrix.shape[0] * row
 
 
 def sum_bytes(sizes: Sizes) -> tuple[int, int]:
@@ -75,13 +81,14 @@ def map_bytes(sizes: Sizes) -> tuple[int, int]:
     return 2 * sizes.state, 3 * sizes.state
 
 
-def step_bytes(matrix: SparseMatrix, sizes: Sizes) -> int:
+def step_bytes(matrix: SparseMatrix, sizes: Sizes, message_type: torch.dtype | None = None) -> int:
     """Return the least traffic of a training step: that of product, sum and map in each layer, forward and backward.
 
     Everything else (relu, h, additions) could happen on the way. Embedding and readout are left out.
     """
     over_history = attention_bytes(sizes) if sizes.is_attending else sum_bytes(sizes)
-    return sizes.num_layers * (2 * product_bytes(matrix, sizes.channels) + sum(over_history) + sum(map_bytes(sizes)))
+    product = product_bytes(matrix, sizes.channels, message_type)
+    return sizes.num_layers * (2 * product + sum(over_history) + sum(map_bytes(sizes)))
 
 
 def graph_bytes(matrix: SparseMatrix) -> int:

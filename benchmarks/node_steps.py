@@ -63,10 +63,11 @@ def make_network(system: System, num_layers: int = LAYERS) -> StationaryNetwork:
     return NodeConfig(system, **sizes).build_network(FEATURES, CLASSES, seed=0)
 
 
-def our_step(system: System, nodes: Nodes) -> Step:
+def our_step(system: System, nodes: Nodes, message_type: torch.dtype | None = None) -> Step:
     """Return a function that makes a training step of our network, and returns the loss before it."""
     # In evaluation mode nothing is dropped. Gradients are the same.
     network = make_network(system).to(nodes.features).eval()
+    network.operator.message_type = message_type
     return _descending(network.parameters(), lambda: network(nodes.features, nodes.graph), nodes.labels)
 
 

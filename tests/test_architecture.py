@@ -20,11 +20,12 @@ ALLOWED = {
     "torch_internals": set(),
     "metrics": BASE,
     "kernels": set(),
-    "sparse": BASE | {"torch_internals", "kernels"},
+    "messages": set(),
+    "sparse": BASE | {"torch_internals", "kernels", "messages"},
     "sparse_checks": BASE,
     "assembly": BASE,
     "scaled_rows": {"sparse", "assembly"},
-    "edge_values": {"sparse", "torch_internals"},
+    "edge_values": {"sparse", "messages", "torch_internals"},
     "export": BASE | {"sparse"},
     "graph": BASE | {"sparse", "sparse_checks", "assembly", "scaled_rows"},
     "subgraph": {"graph", "assembly"},
@@ -36,7 +37,7 @@ ALLOWED = {
     "nystrom": {"ridge"},
     "node_views": {"errors", "files", "graph", "adjacency"},
     "kernel_ridge": {"graph", "ridge", "nystrom", "node_views"},
-    "core": BASE | {"torch_internals", "kernels", "graph", "parts"},
+    "core": BASE | {"torch_internals", "kernels", "messages", "graph", "parts"},
     "operators": BASE | {"sparse", "edge_values", "graph", "adjacency", "training_nodes", "core", "parts"},
     "nets": BASE
     | {
@@ -56,7 +57,8 @@ ALLOWED = {
     "data": BASE | {"graph", "subgraph", "sparse_checks"},
     "runs": BASE,
     "training": BASE
-    | {"torch_internals", "torchrun", "sparse", "graph", "subgraph", "training_nodes", "data", "runs", "analysis"},
+    | {"torch_internals", "torchrun", "sparse", "graph", "subgraph", "training_nodes", "data", "runs", "analysis"}
+    | {"core"},
 }
 PRODUCT = {*ALLOWED} - {"torch_internals"}
 ALLOWED |= {

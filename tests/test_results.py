@@ -188,12 +188,12 @@ def test_the_page_on_speed_has_the_growth_of_large_graphs():
 
 
 def test_batches_are_within_one_deviation_of_the_whole_graph_on_ten_splits():
-    from tdegnn.experiments.mini_batches import BATCH_LINES, BATCHES, DATASETS, compare_batches
+    from tdegnn.experiments.mini_batches import BATCH_LINES, DATASETS, WAYS, compare_batches
 
     found = read_lines(RESULTS / "mini_batches.jsonl", BATCH_LINES)
     for dataset in DATASETS:
         ways = compare_batches(found, dataset)
-        assert list(ways) == list(BATCHES)
+        assert list(ways) == list(WAYS)
         assert all(sorted(way.cell.test_accuracies) == list(range(10)) for way in ways.values())
         assert all(way.is_within for way in ways.values())
 

@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from tdegnn.messages import message_type, messages_in
 from tdegnn.sparse import SparseMatrix
 from tdegnn.torch_internals import quick_to_call
 
@@ -81,7 +82,7 @@ class _OfTwo(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
-        ctx.pattern = inputs[0]
+        ctx.pattern, ctx.message_type = inputs[0], message_type()
         ctx.save_for_backward(*inputs[1:])
 
 
@@ -130,7 +131,8 @@ class _WeightedProduct(_OfTwo):
             to_values = _EdgeScores.apply(pattern, gradient, dense)  # type: ignore[no-untyped-call]
         if ctx.needs_input_grad[2]:
             turned = values[:, pattern.transposed_order]
-            to_dense = _WeightedProduct.apply(pattern.transposed, turned, gradient)  # type: ignore[no-untyped-call]
+            with messages_in(ctx.message_type):
+                to_dense = _WeightedProduct.apply(pattern.transposed, turned, gradient)  # type: ignore[no-untyped-call]
         return None, to_values, to_dense
 
     @staticmethod

@@ -4,7 +4,8 @@ The matrix and its transpose are kept in compressed rows, so that the backward p
 (torch would transpose the matrix anew in every backward pass). The product is registered as a custom operator:
 `torch.compile` does not look into it. `torch.func.vmap` folds members into channels or, if each member has its own
 values (dropout), into the blocks of one large matrix. On a CUDA device, matrices without very long rows are multiplied
-by a kernel (`kernels/row_product.py`), which takes the states of members as they are.
+by a kernel (`kernels/row_product.py`), which takes the states of members as they are. Messages may have fewer
+digits than states and sums (`messages.py`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from tdegnn.kernels.usable import runs_kernels
+from tdegnn.messages import as_messages, message_type, messages_in
 from tdegnn.torch_internals import quick_to_call
 
 _is_plain: ContextVar[bool] = ContextVar("_is_plain", default=False)
@@ -198,7 +200,7 @@ class SparseMatrix:
         """Return the product of the matrix with these values in place of its own. It has no gradient."""
         if _is_plain.get():
             return self._gather_and_add(values, dense)
-        return _product(self.row_pointers, self.columns, values, self.shape[1], dense)
+        return _product(self.row_pointers, self.columns, values, self.shape[1], as_messages(dense))
 
     def sampled_product(
         self, left: Float[Tensor, "rows channels"], right: Float[Tensor, "columns channels"]
@@ -230,8 +232,9 @@ class SparseMatrix:
     def _gather_and_add(
         self, values: Float[Tensor, " entries"], dense: Float[Tensor, "columns channels"]
     ) -> Float[Tensor, "rows channels"]:
-        zeros = dense.new_zeros(self.shape[0], dense.shape[1])
-        return zeros.index_add(0, self.rows, values[:, None] * dense[self.columns])
+        zeros = values.new_zeros(self.shape[0], dense.shape[1])
+        messages = as_messages(dense).to(values.dtype)
+        return zeros.index_add(0, self.rows, values[:, None] * messages[self.columns])
 
     def _multiply(self, dense: Float[Tensor, "*batch columns channels"]) -> Float[Tensor, "*batch rows channels"]:
         if _is_plain.get():
@@ -254,6 +257,7 @@ def _suits_kernel(columns: Tensor, dense: Tensor) -> bool:
 
 
 def _product(row_pointers: Tensor, columns: Tensor, values: Tensor, num_columns: int, dense: Tensor) -> Tensor:
+    """Return `A @ dense` in the precision of `values`. Messages may have fewer digits."""
     if _suits_kernel(columns, dense):
         from tdegnn.kernels.row_product import multiply_rows
 
@@ -261,7 +265,7 @@ def _product(row_pointers: Tensor, columns: Tensor, values: Tensor, num_columns:
         return multiply_rows(row_pointers, columns, values, batch).view(*dense.shape[:-2], -1, dense.shape[-1])
     shape = (row_pointers.numel() - 1, num_columns)
     matrix = torch.sparse_csr_tensor(row_pointers, columns, values, shape, check_invariants=False)
-    product: Tensor = torch.sparse.mm(matrix, dense.contiguous())
+    product: Tensor = torch.sparse.mm(matrix, dense.to(values.dtype).contiguous())
     return product
 
 
@@ -277,7 +281,7 @@ def sparse_product(row_pointers: Tensor, columns: Tensor, values: Tensor, num_co
 
 @sparse_product.register_fake
 def _(row_pointers: Tensor, columns: Tensor, values: Tensor, num_columns: int, dense: Tensor) -> Tensor:  # noqa: ARG001
-    return dense.new_empty(row_pointers.shape[0] - 1, dense.shape[1])
+    return values.new_empty(row_pointers.shape[0] - 1, dense.shape[1])
 
 
 @quick_to_call
@@ -289,17 +293,19 @@ class _SparseProduct(torch.autograd.Function):
         row_pointers, columns, values, transposed_row_pointers, _, _, dense = inputs
         # Only the compiler needs the registered operator. Calling it costs a quarter of a small product.
         multiply = sparse_product if torch.compiler.is_compiling() else _product
-        return multiply(row_pointers, columns, values, transposed_row_pointers.numel() - 1, dense)
+        return multiply(row_pointers, columns, values, transposed_row_pointers.numel() - 1, as_messages(dense))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:  # noqa: ARG004
+        ctx.message_type = message_type()
         ctx.save_for_backward(*inputs[:6])
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         saved = ctx.saved_tensors  # read once: tensors that are computed again (`core/segments.py`) come only once
         matrix, transposed = saved[:3], saved[3:]
-        return (*[None] * 6, _SparseProduct.apply(*transposed, *matrix, gradient))  # type: ignore[no-untyped-call]
+        with messages_in(ctx.message_type):
+            return (*[None] * 6, _SparseProduct.apply(*transposed, *matrix, gradient))  # type: ignore[no-untyped-call]
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[Tensor, int]:

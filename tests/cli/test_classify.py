@@ -20,7 +20,7 @@ from tdegnn.cli.classify import (
     SelectByOption,
     SkipOption,
 )
-from tdegnn.cli.network_options import OptimizerOption, ReadoutOption, StateNormOption
+from tdegnn.cli.network_options import OptimizerOption, PrecisionOption, ReadoutOption, StateNormOption
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.files import digest_of
 from tdegnn.graph import Graph
@@ -32,7 +32,7 @@ from tdegnn.nodes import estimator
 from tdegnn.nodes.classifier import NodeClassifier
 from tdegnn.nodes.usual_networks import NetworkName
 from tdegnn.runs.run_folder import CONFIG, METRICS, WEIGHTS, RunFolder
-from tdegnn.training.devices import single_thread
+from tdegnn.training.devices import Precision, single_thread
 from tdegnn.training.members import OptimizerName
 from tdegnn.training.node_training import SelectBy
 
@@ -128,6 +128,7 @@ def test_the_names_of_parts_are_those_of_the_library():
     assert tuple(SkipOption) == SKIPS.names
     assert tuple(BatchesOption) == BATCHES.names
     assert tuple(OptimizerOption) == get_args(OptimizerName)
+    assert tuple(PrecisionOption) == get_args(Precision)
     assert tuple(SelectByOption) == get_args(SelectBy)
     assert tuple(NetworkOption) == get_args(NetworkName)
 

@@ -5,7 +5,15 @@ import json
 import pytest
 
 from tdegnn.experiments import mini_batches
-from tdegnn.experiments.mini_batches import BATCH_LINES, BATCHES, NEIGHBORHOODS, PARTITIONS, WHOLE, compare_batches
+from tdegnn.experiments.mini_batches import (
+    BATCH_LINES,
+    NEIGHBORHOODS,
+    PARTITIONS,
+    SHORT_MESSAGES,
+    WAYS,
+    WHOLE,
+    compare_batches,
+)
 from tdegnn.experiments.records import read_lines
 from tests.cli.test_commands import run
 from tests.node_datasets import make_dataset
@@ -22,11 +30,10 @@ def test_lines_are_written_once_and_compared(tmp_path, capsys, monkeypatch):
     assert (code, err) == (0, "")
     assert "within one deviation" in out
     lines = read_lines(path, BATCH_LINES)
-    assert [(line["system"], line["split"]) for line in lines] == [
-        (name, split) for split in (0, 1) for name in BATCHES
-    ]
+    assert [(line["system"], line["split"]) for line in lines] == [(name, split) for split in (0, 1) for name in WAYS]
     assert {line["system"]: line["configuration"]["num_steps"] for line in lines} == {
         WHOLE: 3,
+        SHORT_MESSAGES: 3,
         PARTITIONS: 12,
         NEIGHBORHOODS: 12,
     }

@@ -801,7 +801,7 @@ def test_before_fit_there_is_nothing(call):
         (dict(dropout=1.0), "dropout to be at least 0 and below 1"),
         (dict(coverage=90), "a coverage between 0 and 1, got 90. 0.9 stands for 90 %"),
         (dict(device="tpu"), "Expected device to be"),
-        (dict(precision="16"), "Expected precision to be one of 32-true, 64-true, got '16'"),
+        (dict(precision="16"), "Expected precision to be one of 32-true, 64-true, bf16-mixed, got '16'"),
         (dict(hidden_channels=0), "hidden_channels to be at least 1, got 0"),
         (dict(num_layers=0), "num_layers to be at least 1, got 0"),
         (dict(step_size=float("nan")), "step_size to be finite, got nan"),

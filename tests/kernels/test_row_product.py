@@ -6,6 +6,7 @@ import scipy.sparse
 import torch
 
 import tdegnn.sparse
+from tdegnn.messages import messages_in
 from tdegnn.sparse import SparseMatrix
 
 pytestmark = [
@@ -38,6 +39,18 @@ def test_products_and_gradients_are_those_of_the_dense_matrix(channels, dtype, t
     (to_state,) = torch.autograd.grad(product, state, gradient)
     back = matrix.to_dense().double().mT @ gradient.double()
     torch.testing.assert_close(to_state.double(), back, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_messages_of_16_bits_are_added_in_32(batch):
+    matrix, state = (
+        SparseMatrix.from_scipy(make_matrix()).to(CUDA, torch.float32),
+        torch.randn(*batch, 50, 64, device=CUDA),
+    )
+    with messages_in(torch.bfloat16):
+        product = matrix @ state
+    assert product.dtype == torch.float32
+    torch.testing.assert_close(product, matrix @ state.bfloat16().float())
 
 
 def test_states_are_read_where_they_are():

@@ -263,7 +263,7 @@ def test_before_fit_there_is_nothing(call):
         (dict(settings=dict(class_weight={"ant": -1})), "class weights that are not negative"),
         (dict(settings=dict(outer_dropout=1.0)), "outer_dropout to be at least 0 and below 1"),
         (dict(settings=dict(device="tpu")), "Expected device to be"),
-        (dict(settings=dict(precision="16")), "Expected precision to be one of 32-true, 64-true, got '16'"),
+        (dict(settings=dict(precision="16")), "Expected precision to be one of 32-true, 64-true, bf16-mixed, got '16'"),
     ],
 )  # fmt: skip
 def test_mistakes_are_explained(as_a_user, changes, message):

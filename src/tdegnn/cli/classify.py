@@ -12,10 +12,11 @@ import typer
 
 from tdegnn.cli.batch_options import BatchesChoice, BatchesSettings, batches_part
 from tdegnn.cli.log_options import LogTo, make_callbacks
-from tdegnn.cli.network_options import OptimizerOption, ReadoutOption, StateNormOption
+from tdegnn.cli.network_options import OptimizerOption, PrecisionOption, ReadoutOption, StateNormOption
 from tdegnn.cli.operator_options import OperatorSettings, operator_option, operator_part
 from tdegnn.cli.options import (
     FIXED_RULES,
+    PRECISION_HELP,
     USUAL_RULE,
     AsJson,
     Decimal,
@@ -195,6 +196,7 @@ class ClassifierOptions:
             show_default="keep all layers",
         ),
     ] = None
+    precision: Annotated[PrecisionOption, typer.Option(help=PRECISION_HELP)] = PrecisionOption.SINGLE
 
     def make(self, seed: int, device: DeviceOption, direction: DirectionOption | None) -> NodeClassifier:
         """Return a classifier with these settings, not trained yet.
@@ -238,6 +240,7 @@ class ClassifierOptions:
             baselines=self.baselines,
             batches=batches_part(self.batches, self.batches_set) if self.batches or self.batches_set else None,
             segment_length=self.segment_length,
+            precision=self.precision.value,
             seed=seed,
             device=device.value,
             direction=None if direction is None else direction.value,

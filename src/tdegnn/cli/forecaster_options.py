@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from tdegnn.cli.network_options import OptimizerOption, ReadoutOption, StateNormOption
+from tdegnn.cli.network_options import OptimizerOption, PrecisionOption, ReadoutOption, StateNormOption
 from tdegnn.cli.operator_options import OperatorSettings, operator_option, operator_part
-from tdegnn.cli.options import DeviceOption, Rule, parse_count_or_auto, rule_argument
+from tdegnn.cli.options import PRECISION_HELP, DeviceOption, Rule, parse_count_or_auto, rule_argument
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -264,6 +264,11 @@ class ForecasterOptions:
         typer.Option(
             help="Share of the observations that intervals should contain.", min=0.01, max=0.999, show_default="0.9"
         ),
+    ] = None
+
+    precision: Annotated[
+        PrecisionOption | None,
+        typer.Option(help=PRECISION_HELP, show_default="32-true, on physical states 64-true"),
     ] = None
 
     def check(self, others: Mapping[str, object]) -> None:

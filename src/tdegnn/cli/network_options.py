@@ -28,6 +28,14 @@ class StateNormOption(StrEnum):
     LAYER_NORM = "layer-norm"
 
 
+class PrecisionOption(StrEnum):
+    """Numbers of a training, as in `training/devices.py`."""
+
+    SINGLE = "32-true"
+    DOUBLE = "64-true"
+    SHORT_MESSAGES = "bf16-mixed"
+
+
 class OptimizerOption(StrEnum):
     """How weights learn, as in `training/members.py`."""
 

@@ -101,6 +101,10 @@ Device = Annotated[
     DeviceOption,
     typer.Option("--device", help="Where to compute. [bold]auto[/bold] uses a GPU if there is one."),
 ]
+PRECISION_HELP = (
+    "Bits of a number: 32, or 64; [bold]bf16-mixed[/bold] has 16 bits for what travels along edges, which is quicker "
+    "on large graphs on a GPU."
+)
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the training in --out.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the verdict.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]

@@ -21,6 +21,7 @@ from tdegnn.core.operator import SpatialOperator
 from tdegnn.core.segments import Recomputation, SegmentLength, cut_into_segments
 from tdegnn.errors import InputError, check_count, check_count_or_auto, check_finite
 from tdegnn.graph import Graph, State, check_precision
+from tdegnn.messages import message_type, messages_in
 
 StateMap: TypeAlias = Callable[[Tensor], Tensor]
 
@@ -183,7 +184,8 @@ def _advance(combined: State, rate: State, step_size: float | Float[Tensor, ""])
 
 def call_operator(operator: nn.Module, state: State, graph: Graph, layer: int, context: Any) -> tuple[State, Any]:
     """Call an operator, and check that it returns a rate with the shape of the state, and a context."""
-    answer: Any = operator(state, graph, layer, context)
+    with messages_in(getattr(operator, "message_type", None) or message_type()):
+        answer: Any = operator(state, graph, layer, context)
     if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], Tensor):
         what = f"{len(answer)} things" if isinstance(answer, tuple) else type(answer).__name__
         raise InputError(f"Expected the operator to return (rate, context), got {what}. Return both.")

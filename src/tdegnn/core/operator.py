@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
+import torch
 from torch import nn
 
 from tdegnn.graph import Graph, State
@@ -26,6 +27,8 @@ class SpatialOperator(nn.Module, ABC):
             with the same nodes in the same order only, and takes their number as `num_nodes`.
         reach: How many hops away the nodes are that decide the rate of a node, for predictions in blocks. If None, all
             nodes decide it at once, and the operator cannot be used with batches. Default: 1.
+        message_type: Type to which states are rounded before they travel along edges, such as `torch.bfloat16`: half of
+            what a product reads. If None, they are not. Set by the precision of a training.
         equation: The rate in one line of plain text, for `tdegnn zoo`.
         citation: Where it was published, for `tdegnn zoo`.
     """
@@ -33,6 +36,7 @@ class SpatialOperator(nn.Module, ABC):
     takes_past_features: ClassVar[bool] = False
     is_bound_to_nodes: ClassVar[bool] = False
     reach: int | None = 1
+    message_type: torch.dtype | None = None
     equation: ClassVar[str] = ""
     citation: ClassVar[str] = ""
 

@@ -1,6 +1,7 @@
-"""What batches cost in accuracy: one recipe, trained on the whole graph, by partitions and by neighborhoods.
+"""What batches and short messages cost in accuracy: one recipe, on the whole graph and by other ways to train.
 
-PubMed and Squirrel, ten splits each. All three see each training node once per epoch, for the same number of epochs.
+The whole graph with messages of 32 and of 16 bits, partitions, and neighborhoods.
+PubMed and Squirrel, ten splits each. All see each training node once per epoch, for the same number of epochs.
 The step is chosen on validation, and scores are those of all nodes at once, whatever the batches of the training.
 """
 
@@ -17,14 +18,16 @@ from tdegnn.experiments.records import LineKind, append_lines, describe_environm
 from tdegnn.nodes.classifier import NodeClassifier
 from tdegnn.nodes.settings import ESTIMATOR_FAMILIES
 from tdegnn.parts import Part, parts_to_record
-from tdegnn.training.devices import DeviceName, choose_placement
+from tdegnn.training.devices import DeviceName, Precision, choose_placement
 
 DATASETS = ("pubmed", "squirrel")
 WHOLE, PARTITIONS, NEIGHBORHOODS = "whole graph", "partitions", "neighborhoods"
+SHORT_MESSAGES = "whole graph, 16-bit messages"
 NUM_BATCHES = 4
-# The settings of each way to train. Batches of neighborhoods have a quarter of the training nodes, too.
-BATCHES: dict[str, dict[str, Any]] = {
+# The settings of the batches of each way to train. Those of neighborhoods have a quarter of the training nodes, too.
+WAYS: dict[str, dict[str, Any]] = {
     WHOLE: {},
+    SHORT_MESSAGES: {},
     PARTITIONS: {"num_parts": 64, "parts_per_batch": 64 // NUM_BATCHES, "halo": 1},
     NEIGHBORHOODS: {"num_neighbors": 20},
 }
@@ -71,7 +74,7 @@ def try_batches(
 
     Args:
         dataset_name: The dataset.
-        system: How to train: a name of `BATCHES`.
+        system: How to train: a name of `WAYS`.
         split: Which of its splits.
         path: The results file.
         device: Where to compute.
@@ -104,12 +107,13 @@ def try_batches(
 
 
 def _make_model(system: str, num_training: int, device: DeviceName, num_epochs: int) -> NodeClassifier:
-    settings = BATCHES[system]
+    settings = WAYS[system]
     if system == NEIGHBORHOODS:
         settings = settings | {"batch_size": -(-num_training // NUM_BATCHES)}
-    batches = None if system == WHOLE else Part(system, **settings)
+    batches = Part(system, **settings) if settings else None
+    precision: Precision = "bf16-mixed" if system == SHORT_MESSAGES else "32-true"
     num_steps = num_epochs if batches is None else num_epochs * NUM_BATCHES
-    return NodeClassifier(**RECIPE, num_steps=num_steps, batches=batches, device=device)
+    return NodeClassifier(**RECIPE, num_steps=num_steps, batches=batches, precision=precision, device=device)
 
 
 def compare_batches(lines: Sequence[Mapping[str, Any]], dataset_name: str) -> dict[str, Comparison]:
@@ -121,7 +125,7 @@ def compare_batches(lines: Sequence[Mapping[str, Any]], dataset_name: str) -> di
     """
     own = [line for line in lines if line["dataset"] == dataset_name]
     found = {}
-    for system in BATCHES:
+    for system in WAYS:
         rows = [line for line in own if line["system"] == system]
         if rows:
             found[system] = Cell.from_lines(rows), sum(line["seconds"] for line in rows) / len(rows)

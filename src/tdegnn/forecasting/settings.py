@@ -136,7 +136,8 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
         coverage: Share of the observations that intervals should contain.
         seed: Seed of weights, dropout and the order of windows.
         device: `"auto"`, `"cpu"` or `"cuda"`.
-        precision: `"32-true"` or `"64-true"`, for numbers of 32 or 64 bits.
+        precision: `"32-true"` or `"64-true"`, for numbers of 32 or 64 bits, or `"bf16-mixed"`, for 32 bits and 16 for
+            what travels along edges.
     """
 
     system: System | None = None

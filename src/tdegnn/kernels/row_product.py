@@ -24,12 +24,12 @@ def multiply_rows(
     values: Float[Tensor, " entries"],
     dense: Float[Tensor, "batch columns channels"],
 ) -> Float[Tensor, "batch rows channels"]:
-    """Return `A @ dense[b]` for each b."""
+    """Return `A @ dense[b]` for each b, in the precision of `values`. `dense` may have fewer digits."""
     if dense.stride(2) != 1:
         dense = dense.contiguous()
     batch, _, channels = dense.shape
     num_rows = row_pointers.numel() - 1
-    product = dense.new_empty(batch, num_rows, channels)
+    product = values.new_empty(batch, num_rows, channels)
     if product.numel() == 0:
         return product
     width = min(MOST_CHANNELS, triton.next_power_of_2(channels))

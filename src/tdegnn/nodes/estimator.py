@@ -157,7 +157,8 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             lists alone. Their scores are in `summary_`, and `notes_` says which of them do as well as the network.
         seed: Seed of weights, dropout, and the nodes held out for validation.
         device: `"auto"`, `"cpu"` or `"cuda"`.
-        precision: `"32-true"` or `"64-true"`: numbers of 32 or of 64 bits.
+        precision: `"32-true"` or `"64-true"`: numbers of 32 or of 64 bits. `"bf16-mixed"`: numbers of 32 bits, and 16
+            bits for what travels along edges. That is quicker on large graphs on a GPU.
         direction: Whose states a node receives, see `Graph`. If None, that of a `Graph`, else `"both"`.
         network: `"auto"` tries the usual networks that suit the graph for some steps, and trains the best one on
             validation (`network_choice_` says which and why); below 1,000 nodes, from several first weights, of which

@@ -11,14 +11,27 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import nn
 
+from tdegnn.core.operator import SpatialOperator
 from tdegnn.errors import Argument, InputError
 from tdegnn.torchrun import read_launch
 
 DeviceName = Literal["auto", "cpu", "cuda"]
-# Shorter numbers are left out: c sums to one only as far as its digits go, and a step spends its time in sparse
-# products and in moving states, not in the dense products that short numbers make faster.
-Precision = Literal["32-true", "64-true"]
-_TYPES: dict[str, torch.dtype] = {"32-true": torch.float32, "64-true": torch.float64}
+# States of 16 bits are left out: c sums to one only as far as its digits go. Messages may have 16 bits.
+Precision = Literal["32-true", "64-true", "bf16-mixed"]
+
+
+class _Numbers(NamedTuple):
+    """The type of weights, states and c, and that of messages if it is shorter."""
+
+    dtype: torch.dtype
+    message_type: torch.dtype | None = None
+
+
+_NUMBERS: dict[str, _Numbers] = {
+    "32-true": _Numbers(torch.float32),
+    "64-true": _Numbers(torch.float64),
+    "bf16-mixed": _Numbers(torch.float32, torch.bfloat16),
+}
 
 # Maximum number of values of a small problem: the values of a panel, or those of a state at all nodes.
 SMALL_PROBLEM = 2**16
@@ -28,10 +41,17 @@ LARGEST_KEPT = 31 * 2**20
 
 
 class Placement(NamedTuple):
-    """A device, and the type of weights and inputs on it. Made by `choose_placement`."""
+    """A device, and the type of weights and inputs on it. Made by `choose_placement`.
+
+    Attributes:
+        device: The device.
+        dtype: The type of weights, inputs and states.
+        message_type: The type of messages, if they have fewer digits than states.
+    """
 
     device: torch.device
     dtype: torch.dtype
+    message_type: torch.dtype | None = None
 
 
 def choose_device(name: DeviceName) -> torch.device:
@@ -58,11 +78,12 @@ def choose_placement(device: DeviceName = "auto", precision: Precision = "32-tru
 
     Args:
         device: `"auto"`, `"cpu"` or `"cuda"`.
-        precision: `"32-true"` or `"64-true"`, for numbers of 32 or 64 bits.
+        precision: `"32-true"` or `"64-true"`, for numbers of 32 or 64 bits, or `"bf16-mixed"`, for numbers of 32 bits
+            and messages of 16.
     """
-    if precision not in _TYPES:
-        raise InputError(f"Expected precision to be one of {', '.join(_TYPES)}, got {precision!r}.")
-    return Placement(choose_device(device), _TYPES[precision])
+    if precision not in _NUMBERS:
+        raise InputError(f"Expected precision to be one of {', '.join(_NUMBERS)}, got {precision!r}.")
+    return Placement(choose_device(device), *_NUMBERS[precision])
 
 
 def place(network: nn.Module, placement: Placement) -> nn.Module:
@@ -70,6 +91,9 @@ def place(network: nn.Module, placement: Placement) -> nn.Module:
     # Only if needed: settings that are buffers of 64 bits keep them.
     if any(parameter.dtype != placement.dtype for parameter in network.parameters()):
         network.to(placement.dtype)
+    for module in network.modules():
+        if isinstance(module, SpatialOperator):
+            module.message_type = placement.message_type
     return network.to(placement.device)
 
 

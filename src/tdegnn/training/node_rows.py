@@ -37,7 +37,7 @@ class NodeRows:
 
     def take(self, nodes: NodeNumbers) -> SparseMatrix | Float[Tensor, "nodes features"]:
         """Return the features of some nodes, on the device and in the precision of the networks."""
-        device, dtype = self._placement
+        device, dtype = self._placement.device, self._placement.dtype
         if self._on_device is not None:
             return self._on_device[torch.as_tensor(nodes, device=device)]
         rows: Any = self._features[nodes]

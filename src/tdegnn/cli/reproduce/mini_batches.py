@@ -1,4 +1,4 @@
-"""`tdegnn reproduce mini-batches`: one recipe on the whole graph, by partitions and by neighborhoods."""
+"""`tdegnn reproduce mini-batches`: one recipe on the whole graph, by partitions, by neighborhoods, with messages of 16 bits."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def mini_batches(
     run: ExperimentOptions = ExperimentOptions(Path("runs/mini_batches.jsonl")),
     workers: Workers = 1,
 ) -> None:
-    """Accuracy of one recipe on PubMed and Squirrel: on the whole graph, by partitions and by neighborhoods."""
-    from tdegnn.experiments.mini_batches import BATCH_LINES, BATCHES, DATASETS, compare_batches, try_batches
+    """Accuracy of one recipe on PubMed and Squirrel: on the whole graph, with messages of 16 bits, and by batches."""
+    from tdegnn.experiments.mini_batches import BATCH_LINES, DATASETS, WAYS, compare_batches, try_batches
 
     names = choose_names(dataset, DATASETS, "dataset")
     run.compute(
@@ -29,7 +29,7 @@ def mini_batches(
             (name, system, split, run.out, run.device.value, epochs)
             for split in range(splits)
             for name in names
-            for system in BATCHES
+            for system in WAYS
         ],
         "mini-batches",
         lambda name, system, split, *_: f"{name}, {system}, split {split}",

@@ -96,8 +96,9 @@ class _Frames:
     placement: Placement
 
     def windows(self, panel: Panel) -> WindowSet:
-        device, dtype = self.placement
-        return self.maker.windows(panel, node_features=self.node_features, device=device, dtype=dtype)
+        return self.maker.windows(
+            panel, node_features=self.node_features, device=self.placement.device, dtype=self.placement.dtype
+        )
 
     def forecast(self, training: SeriesTraining, panel: Panel, first_target_steps: range) -> Predictions:
         """Return forecasts of the only member, in the units of the panel."""
