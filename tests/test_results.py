@@ -169,6 +169,17 @@ def test_the_page_on_speed_has_the_numbers_of_a_gpu():
     assert by_name[f"{where}: sparse product, backward, share of the bandwidth"] >= 65
 
 
+def test_the_page_on_speed_has_the_steps_with_short_messages():
+    lines = json.loads((RESULTS / "short_messages_h200.json").read_text())["lines"]
+    by_name = {line["name"].removeprefix("19,999,794 messages: "): line["value"] for line in lines}
+    page = (RESULTS.parent / "docs" / "performance.md").read_text()
+    for rule in ("c = [1]", "learned vector", "attention"):
+        traffic = (by_name[f"least traffic of a step, {rule}{end}"] for end in ("", ", 16-bit messages"))
+        long, short = (by_name[f"a training step, {rule}{end}"] for end in ("", ", 16-bit messages"))
+        row = [rule, *(f"{gigabytes:.0f} GB" for gigabytes in traffic), f"{long:.1f} ms", f"{short:.1f} ms"]
+        assert f"| {' | '.join(row)} | {short / long:.2f} |" in page
+
+
 def test_the_page_on_speed_has_the_growth_of_large_graphs():
     by_name = {line["name"]: line["value"] for line in json.loads((RESULTS / "large_graphs.json").read_text())["lines"]}
     page = (RESULTS.parent / "docs" / "performance.md").read_text()

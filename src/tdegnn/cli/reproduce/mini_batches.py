@@ -1,4 +1,4 @@
-"""`tdegnn reproduce mini-batches`: one recipe on the whole graph, by partitions, by neighborhoods, with messages of 16 bits."""
+"""`tdegnn reproduce mini-batches`: one recipe on whole graphs, with short messages too, and by batches of two kinds."""
 
 from __future__ import annotations
 
