@@ -29,10 +29,11 @@ def messages_in(number_type: torch.dtype | None) -> Iterator[None]:
 
 def message_type() -> torch.dtype | None:
     """Return the type that messages are rounded to here, or None. A backward pass rounds gradients as well."""
-    return _message_type.get()
+    # A compiler cannot read a context variable, nor set one: it refuses `messages_in`.
+    return None if torch.compiler.is_compiling() else _message_type.get()
 
 
 def as_messages(values: Tensor) -> Tensor:
     """Return values in the type of messages."""
-    number_type = _message_type.get()
+    number_type = message_type()
     return values if number_type is None else values.to(number_type)

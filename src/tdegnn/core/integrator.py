@@ -7,6 +7,7 @@ get another integrator. Below it is the history, a tuple of states, newest first
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -21,7 +22,7 @@ from tdegnn.core.operator import SpatialOperator
 from tdegnn.core.segments import Recomputation, SegmentLength, cut_into_segments
 from tdegnn.errors import InputError, check_count, check_count_or_auto, check_finite
 from tdegnn.graph import Graph, State, check_precision
-from tdegnn.messages import message_type, messages_in
+from tdegnn.messages import messages_in
 
 StateMap: TypeAlias = Callable[[Tensor], Tensor]
 
@@ -184,7 +185,8 @@ def _advance(combined: State, rate: State, step_size: float | Float[Tensor, ""])
 
 def call_operator(operator: nn.Module, state: State, graph: Graph, layer: int, context: Any) -> tuple[State, Any]:
     """Call an operator, and check that it returns a rate with the shape of the state, and a context."""
-    with messages_in(getattr(operator, "message_type", None) or message_type()):
+    number_type = getattr(operator, "message_type", None)
+    with nullcontext() if number_type is None else messages_in(number_type):
         answer: Any = operator(state, graph, layer, context)
     if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], Tensor):
         what = f"{len(answer)} things" if isinstance(answer, tuple) else type(answer).__name__
