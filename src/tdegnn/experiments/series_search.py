@@ -153,8 +153,15 @@ def train_rules(dataset: str, window: int, path: Path, placement: Placement) -> 
         if stage == WINDOW_RULES and chosen == best:
             continue
         for system, own in by_system.items():
-            if all(line["stage"] != stage for line in own):
-                found = list(_train_rows(stage, prepared, replace(chosen, system=system), placement))
+            if any(line["stage"] == stage for line in own):
+                continue
+            config = replace(chosen, system=system)
+            record = config.to_record()
+            trained = [line for line in own if line["stage"] == ROW and line["configuration"] == record]
+            if trained:  # its row is this very training
+                append_lines(path, [{**line, "stage": stage} for line in trained], SEARCHED_LINES)
+            else:
+                found = list(_train_rows(stage, prepared, config, placement))
                 _add_lines(path, SeriesCell(dataset, window, system), found, placement)
 
 
