@@ -34,6 +34,7 @@ from tdegnn.data.panel import Panel
 from tdegnn.data.simulators.hourly_counts import simulate_hourly_counts
 from tdegnn.data.tables.series import read_panel, write_series
 from tdegnn.forecasting.forecaster import Forecaster
+from tdegnn.forecasting.intervals import INTERVALS
 from tdegnn.forecasting.linear_skip import SKIPS
 from tdegnn.forecasting.losses import LOSSES
 from tdegnn.forecasting.progress import Progress
@@ -690,6 +691,15 @@ def test_a_backtest_names_its_rivals(run):
     assert found["low"] <= found["difference"] <= found["high"]
     assert (len(facts["by_step"]), len(facts["by_node"]), len(facts["lines"])) == (4 * 2, 4 * 8, 4 * 31)
     assert (facts["lines"][0]["order"], facts["lines"][-1]["order"]) == (4, None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("intervals", INTERVALS.names)
+def test_a_backtest_takes_each_method_of_intervals(run, hourly, intervals):
+    options = ("--window", "4", "--horizon", "2", "--against", "last,ridge", "--intervals", intervals, "--json")
+    code, printed, err = run("backtest", hourly, *SMALL, "--folds", "20", *options)
+    assert (code, err) == (0, "")
+    assert all(0 < row["coverage"] <= 1 for row in json.loads(printed)["means"].values())
 
 
 @pytest.mark.slow

@@ -77,7 +77,9 @@ class Context:
         seasons = tuple(sorted(maker.seasons))
         # Views: copies of long windows would not fit into memory.
         views = np.lib.stride_tricks.sliding_window_view(panel.values[..., : panel.num_targets], maker.window, axis=0)
-        past = np.moveaxis(views, -1, 1)[first_steps.start - maker.window : first_steps.stop - maker.window]
+        past = np.moveaxis(views, -1, 1)[
+            first_steps.start - maker.window : first_steps.stop - maker.window : first_steps.step
+        ]
         return cls(forecasts, past, _wall_times(times)[rows], seasons, maker.step_length, history)
 
     def __len__(self) -> int:
