@@ -26,7 +26,7 @@ from tdegnn.forecasting.forecast import Forecast
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
 from tdegnn.forecasting.inputs import cover_blocks, extend_panel
 from tdegnn.forecasting.intervals import Context, Intervals, apply_intervals, growth_of, widen_intervals
-from tdegnn.forecasting.intervals.newer import MOST_FOLLOWED, can_follow, follow_newer
+from tdegnn.forecasting.intervals.base import MOST_FOLLOWED, can_follow, follow_newer
 from tdegnn.forecasting.kept_forecasts import OF_HELD_OUT, KeptForecasts
 from tdegnn.forecasting.series_config import ForecastNetwork
 from tdegnn.forecasting.settings import ForecasterSettings, are_counts

@@ -17,7 +17,7 @@ from tdegnn.forecasting.contenders.classical import observed_windows
 from tdegnn.forecasting.contenders.contender import ContenderTask, FittedContender
 from tdegnn.forecasting.frames import FrameMaker
 from tdegnn.forecasting.intervals import Context, Intervals, apply_intervals, fit_intervals
-from tdegnn.forecasting.intervals.newer import MOST_FOLLOWED, can_follow, follow_newer
+from tdegnn.forecasting.intervals.base import MOST_FOLLOWED, can_follow, follow_newer
 from tdegnn.parts import PartLike
 
 
