@@ -190,6 +190,24 @@ def test_a_wrong_loss_is_one_line(text, message):
         parse_loss(text)
 
 
+@pytest.mark.slow
+def test_the_facts_of_a_fit_have_all_settings(run, tmp_path):
+    options = ("--steps", "4", "--horizon", "2", "--window", "4", "--time-budget", "1h", "--loss", "huber:0.5")
+    code, printed, _ = run("fit", SERIES, *EDGES, *options, "--out", tmp_path / "run", "--json")
+    facts = json.loads(printed)
+    assert code == 0
+    names = {ARGUMENTS.get(each.name, each.name) for each in fields(ForecasterOptions)} - {"operator_setting"}
+    assert names <= set(facts["settings"])
+    assert facts["settings"]["loss"] == {"name": "huber", "settings": {"delta": 0.5}}
+    chosen = Forecaster.load(tmp_path / "run").network_choice_
+    assert facts["network"] == {"name": chosen.name, "settings": chosen.settings, "scores": chosen.scores}
+    assert facts["planned_steps"] == 4
+    assert 0 < facts["seconds"] < 600
+    code, printed, _ = run("fit", SERIES, *EDGES, *SMALL, "--out", tmp_path / "other", "--json")
+    facts = json.loads(printed)
+    assert (facts["network"], facts["planned_steps"]) == (None, None)
+
+
 def test_what_is_said_comes_through(monkeypatch, run):
     made = []
 

@@ -484,6 +484,12 @@ class Forecaster(ForecasterSettings):
         return best_step
 
     @property
+    def planned_steps_(self) -> int | None:
+        """Maximum number of steps that fitted into the time budget. None without a budget."""
+        planned: int | None = self._check_fitted().config.get(PLANNED_STEPS)
+        return planned
+
+    @property
     def history_(self) -> list[dict[str, Any]]:
         """Step, loss and score of each validation on the held-out windows."""
         return copy.deepcopy(self._check_fitted().history)
