@@ -34,6 +34,7 @@ MODULES = (
     "roofline",
     "series_training",
     "small_steps",
+    "time_budget",
 )
 # Parts of benchmarks that can be run alone: `NAME.PART` is the function `measure_PART`.
 PARTS = ("killed_fit.large", "killed_fit.small", "node_training.many")

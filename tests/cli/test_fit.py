@@ -34,6 +34,7 @@ from tdegnn.data.panel import Panel
 from tdegnn.data.simulators.hourly_counts import simulate_hourly_counts
 from tdegnn.data.tables.series import read_panel, write_series
 from tdegnn.forecasting.forecaster import Forecaster
+from tdegnn.forecasting.intervals import INTERVALS
 from tdegnn.forecasting.linear_skip import SKIPS
 from tdegnn.forecasting.losses import LOSSES
 from tdegnn.forecasting.progress import Progress
@@ -187,6 +188,24 @@ def test_a_loss_may_have_a_number(text, loss):
 def test_a_wrong_loss_is_one_line(text, message):
     with pytest.raises(typer.BadParameter, match=message):
         parse_loss(text)
+
+
+@pytest.mark.slow
+def test_the_facts_of_a_fit_have_all_settings(run, tmp_path):
+    options = ("--steps", "4", "--horizon", "2", "--window", "4", "--time-budget", "1h", "--loss", "huber:0.5")
+    code, printed, _ = run("fit", SERIES, *EDGES, *options, "--out", tmp_path / "run", "--json")
+    facts = json.loads(printed)
+    assert code == 0
+    names = {ARGUMENTS.get(each.name, each.name) for each in fields(ForecasterOptions)} - {"operator_setting"}
+    assert names <= set(facts["settings"])
+    assert facts["settings"]["loss"] == {"name": "huber", "settings": {"delta": 0.5}}
+    chosen = Forecaster.load(tmp_path / "run").network_choice_
+    assert facts["network"] == {"name": chosen.name, "settings": chosen.settings, "scores": chosen.scores}
+    assert facts["planned_steps"] == 4
+    assert 0 < facts["seconds"] < 600
+    code, printed, _ = run("fit", SERIES, *EDGES, *SMALL, "--out", tmp_path / "other", "--json")
+    facts = json.loads(printed)
+    assert (facts["network"], facts["planned_steps"]) == (None, None)
 
 
 def test_what_is_said_comes_through(monkeypatch, run):
@@ -690,6 +709,15 @@ def test_a_backtest_names_its_rivals(run):
     assert found["low"] <= found["difference"] <= found["high"]
     assert (len(facts["by_step"]), len(facts["by_node"]), len(facts["lines"])) == (4 * 2, 4 * 8, 4 * 31)
     assert (facts["lines"][0]["order"], facts["lines"][-1]["order"]) == (4, None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("intervals", INTERVALS.names)
+def test_a_backtest_takes_each_method_of_intervals(run, hourly, intervals):
+    options = ("--window", "4", "--horizon", "2", "--against", "last,ridge", "--intervals", intervals, "--json")
+    code, printed, err = run("backtest", hourly, *SMALL, "--folds", "20", *options)
+    assert (code, err) == (0, "")
+    assert all(0 < row["coverage"] <= 1 for row in json.loads(printed)["means"].values())
 
 
 @pytest.mark.slow

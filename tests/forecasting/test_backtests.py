@@ -15,6 +15,7 @@ from tdegnn.forecasting.backtests.paired import OriginErrors, block_length, comp
 from tdegnn.forecasting.contenders.contender import Contender
 from tdegnn.forecasting.contenders.registry import CONTENDERS, GROUPS
 from tdegnn.forecasting.forecaster import Forecaster
+from tdegnn.forecasting.intervals import INTERVALS
 from tdegnn.training.devices import single_thread
 
 ROOT = Path(__file__).parent.parent.parent
@@ -45,7 +46,7 @@ class Repeated(Contender):
         self.trained_on = task.panel.num_steps
         return self
 
-    residuals = None
+    held_out = None
 
     def predict(self, panel, first_target_steps):
         assert first_target_steps[0] >= self.trained_on
@@ -171,7 +172,7 @@ def test_methods_are_trained_once_and_forecast_from_every_origin(backtest):
 
 
 @pytest.mark.slow
-def test_methods_without_residuals_have_no_intervals(backtest):
+def test_methods_without_held_out_forecasts_have_no_intervals(backtest):
     means = backtest.means()
     assert np.isnan(means["Repeated"]["coverage"])
     assert np.isnan(means["Repeated"]["pinball"])
@@ -205,6 +206,47 @@ def test_the_page_on_backtests_is_true(monkeypatch):
     assert list(said["backtest"].methods) == ["forecaster", "mean", "last", "season", "ridge", "gconvgru"]
     assert len(said["figure"].axes) == 2
     assert all(f"`{name}`" in page for name in (*CONTENDERS, *GROUPS))
+
+
+class Echo(Contender):
+    """Trains the forecaster once more: a rival that makes the same forecasts."""
+
+    intervals = None
+
+    def fit(self, task):
+        self.model = Forecaster(**SMALL, intervals=Echo.intervals).fit(task.panel)
+        self.held_out = self.model.fitted_.held_out.forecasts
+        assert len(self.held_out) == len(task.held_out_firsts)
+        return self
+
+    def predict(self, panel, first_target_steps):
+        return np.stack([self.model.predict(panel=panel[:first]).values for first in first_target_steps])
+
+
+def make_counts(num_steps=330):
+    """Return hourly counts with gaps, of which many are zero."""
+    draw = np.random.default_rng(1)
+    hours = np.arange(num_steps)[:, None] % 24
+    values = draw.poisson(0.05 + hours / 6 * np.array([0.1, 0.3, 0.5])).astype(float)
+    values[draw.random(values.shape) < 0.03] = np.nan
+    times = pd.date_range("2024-01-01", periods=num_steps, freq="h")
+    return Panel.from_array(values, times=times, nodes=NAMES, graph=Graph([[0, 1], [1, 2]], 3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stride", [1, 3])
+@pytest.mark.parametrize("intervals", INTERVALS.names)
+def test_rivals_have_intervals_of_the_same_method(intervals, stride, monkeypatch):
+    monkeypatch.setattr(Echo, "intervals", intervals)
+    model = Forecaster(**SMALL, intervals=intervals)
+    backtest = model.backtest(make_counts(), against=[Echo, "last"], num_folds=12, stride=stride)
+    ours, same, other = (backtest.methods[name] for name in ("forecaster", "Echo", "last"))
+    np.testing.assert_allclose(same.values, ours.values, rtol=1e-5, atol=1e-6)
+    for end in ("low", "high"):
+        np.testing.assert_allclose(getattr(same, end), getattr(ours, end), rtol=1e-4, atol=1e-5)
+    if intervals != "conformal":  # all others depend on what is forecast, whoever forecasts
+        assert min(np.ptp(each.high - each.low, axis=0).max() for each in (ours, same, other)) > 0.1
+    assert np.isfinite(other.low).all()
 
 
 class Short(Repeated):

@@ -1,7 +1,8 @@
+import numpy as np
 import pytest
 import torch
 
-from tdegnn import InputError
+from tdegnn import Forecaster, InputError, Panel
 from tdegnn.forecasting.losses import LOSSES
 from tdegnn.parts import Part
 
@@ -28,6 +29,18 @@ def test_the_forecast_that_pays_least_is_a_quantile():
     forecasts = torch.linspace(0, 1, 1001, dtype=torch.float64)
     paid = LOSSES.make(Part("quantile", level=0.8))(observed[None] - forecasts[:, None]).mean(dim=1)
     assert forecasts[paid.argmin()] == pytest.approx(0.8, abs=0.006)
+
+
+def test_a_forecaster_learns_a_quantile():
+    """Of noise around zero, nine of ten values are below the quantile 0.9."""
+    draw = np.random.default_rng(0)
+    panel = Panel.from_array(draw.normal(size=(200, 3)))
+    loss, settings = Part("quantile", level=0.9), dict(window=2, order=1, horizon=1, hidden_channels=4, num_layers=1)
+    model = Forecaster(**settings, num_members=1, num_steps=60, skip="none", device="cpu", loss=loss).fit(panel)
+    held_out = model.fitted_.held_out
+    observed = held_out.forecasts + held_out.residuals
+    assert 0.8 < (observed <= held_out.forecasts).mean() < 0.99
+    assert 0.7 < model.predict().values.mean() < 1.9
 
 
 @pytest.mark.parametrize(

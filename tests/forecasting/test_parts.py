@@ -10,11 +10,13 @@ from sklearn.base import clone
 from torch import nn
 
 from tdegnn import Forecaster, Graph, InputError, Panel, SpatialOperator, TemporalCoefficients
+from tdegnn.core.rules import COEFFICIENTS
 from tdegnn.forecasting.intervals import ConformalIntervals, Intervals
 from tdegnn.forecasting.linear_skip import LinearSkip
 from tdegnn.forecasting.series_config import SeriesConfig
 from tdegnn.forecasting.settings import upgrade_settings
-from tdegnn.nets.series_network import SeriesSizes
+from tdegnn.nets.series_network import Frames, SeriesSizes
+from tdegnn.operators.registry import OPERATORS
 from tdegnn.parts import Part
 from tdegnn.training.devices import single_thread
 from tdegnn.training.members import GroupDescent
@@ -194,6 +196,39 @@ def test_shapes_tell_parts_apart():
     parts += [dict(coefficients="attention"), dict(coefficients=Momentum), dict(skip=LastValue), dict(skip="by-node")]
     assert len({SeriesConfig(**each).shape for each in parts}) == len(parts)
     assert SeriesConfig(operator=Part("diffusion")).shape == SeriesConfig(operator=Part("diffusion")).shape
+
+
+def forecast_on_windows(**parts):
+    """The forecast of a network on windows, with its gradients."""
+    config = SeriesConfig(hidden_channels=4, order=2, states="windows", skip="last", **parts)
+    network = config.build(SIZES, seed=0)
+    draw = torch.Generator().manual_seed(0)
+    frames = Frames(torch.randn(3, 4, 5, 3, generator=draw), torch.randn(3, 2, 5, 2, generator=draw))
+    graph = Graph([[0, 1, 2, 3], [1, 2, 3, 4]], 5)
+    forecasts = network(frames, graph)
+    forecasts.square().sum().backward()
+    return forecasts
+
+
+@pytest.mark.parametrize("name", [name for name in OPERATORS.names if name != "past-diffusion"])
+def test_windows_go_with_every_operator(name):
+    parts = dict(terms=["walks", "learned-adjacency"]) if name == "together" else {}
+    forecasts = forecast_on_windows(operator=Part(name, **parts))
+    assert forecasts.shape == (3, 2, 5, 1)
+    assert forecasts.isfinite().all()
+
+
+@pytest.mark.parametrize("name", COEFFICIENTS.names)
+def test_windows_go_with_every_rule(name):
+    assert forecast_on_windows(operator="walks", coefficients=name).isfinite().all()
+
+
+def test_an_operator_of_past_features_says_which_states_it_needs():
+    message = "Expected an operator that does not take past features, got PastDiffusion, which needs latent states. "
+    with pytest.raises(InputError, match=message + "Pass states='latent', or take another operator."):
+        forecast_on_windows(operator="past-diffusion")
+    with pytest.raises(InputError, match="needs latent states"):
+        Forecaster(operator="past-diffusion", horizon=2, window=3).fit(PANEL)
 
 
 def test_a_result_line_names_the_parts_that_were_given():

@@ -2,12 +2,15 @@
 
 import json
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 import pytest
 
 from tdegnn import Forecaster, InputError
-from tdegnn.forecasting.time_budget import TimeBudget
+from tdegnn.forecasting import forecaster, usual_networks
+from tdegnn.forecasting.time_budget import Lateness, TimeBudget, TrialTime
+from tdegnn.forecasting.training import ForecasterTraining
 from tdegnn.runs.run_folder import CONFIG, METRICS, SUMMARY, WEIGHTS, RunFolder
 from tests.forecasting.test_forecaster import PANEL
 
@@ -17,11 +20,16 @@ STAGES = {
     "window search": set(),
     "order search": {"frames"},
     "trying walks": {"chosen_order"},
-    "linear forecast": set(),
+    "linear forecast": {"trial_scores"},
+    "trying walks for longer": set(),
+    "trying alone for longer": set(),
     "training": {"chosen_network"},
     "errors and intervals": set(),
     "again, with the held-out steps": set(),
 }
+
+
+LONGER = ("trying walks for longer", "trying alone for longer")
 
 
 class Interrupter:
@@ -43,7 +51,23 @@ def interrupt(stage, path, settings=SETTINGS):
     return watch.stages, json.loads((path / CONFIG).read_text())
 
 
+@pytest.fixture
+def _longer_trials(monkeypatch):
+    """Short trials of one step, after which edges are always decided on by longer ones."""
+    monkeypatch.setattr(usual_networks, "NEAR", inf)
+    monkeypatch.setattr(usual_networks, "TRIAL_STEPS", 1)
+    monkeypatch.setattr(usual_networks, "LONGER_STEPS", 2)
+    monkeypatch.setattr(forecaster, "TRIAL_STEPS", 1)
+    score_of = ForecasterTraining.try_out
+
+    def no_frames(training, stage, **options):
+        return score_of(training, stage, **options) - 100 * stage.endswith("frames")
+
+    monkeypatch.setattr(ForecasterTraining, "try_out", no_frames)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("_longer_trials")
 def test_a_fit_that_is_interrupted_in_each_stage_ends_as_an_uninterrupted_one(tmp_path):
     watch = Interrupter()
     whole = Forecaster(**SETTINGS).fit(PANEL, run=tmp_path / "whole", on_progress=watch)
@@ -55,7 +79,9 @@ def test_a_fit_that_is_interrupted_in_each_stage_ends_as_an_uninterrupted_one(tm
         assert set(config) == decided, stage
         # Nothing that was decided is decided again.
         assert ("window search" in seen) == (stage in ("window search", "order search"))
-        assert ("trying walks" in seen) == (stage in ("trying walks", "linear forecast", "training"))
+        # Nothing that was tried is tried again.
+        assert ("trying walks" in seen) == (stage in ("trying walks", "linear forecast"))
+        assert ("trying walks for longer" in seen) == (stage in LONGER)
     resumed = Forecaster(**SETTINGS).fit(PANEL, run=tmp_path / "parts", resume=True)
     for name in (CONFIG, METRICS, SUMMARY, WEIGHTS):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
@@ -91,6 +117,45 @@ def test_planned_steps_are_kept_before_the_first_one(tmp_path, monkeypatch):
     assert config["planned_steps"] == 6
     monkeypatch.setattr(TimeBudget, "steps_of_training", lambda *_: 1)  # another machine
     assert Forecaster(**settings).fit(PANEL, run=tmp_path / "run", resume=True).history_[-1]["step"] == 6
+
+
+@pytest.mark.slow
+def test_trials_that_were_planned_are_kept(tmp_path, monkeypatch):
+    settings = dict(window=3, order=2, num_members=1, device="cpu", time_budget=60.0)
+    plans = iter([3, 4])
+    monkeypatch.setattr(TrialTime, "steps", lambda *_: next(plans, 0))
+    _, config = interrupt("trying alone", tmp_path / "run", settings)
+    assert config["trial_steps"] == {"walks": 3, "alone": 4}
+    assert set(config["trial_scores"]) == {"walks"}
+    stages = {}
+
+    def see(progress):
+        stages[progress.stage] = progress.total
+
+    # On another machine there is no time for further trials, but those that were planned are made as they were planned.
+    monkeypatch.setattr(TrialTime, "steps", lambda *_: 0)
+    monkeypatch.setattr(TimeBudget, "steps_of_training", lambda *_: 2)
+    model = Forecaster(**settings).fit(PANEL, run=tmp_path / "run", resume=True, on_progress=see)
+    assert "trying walks" not in stages
+    assert stages["trying alone"] == 4
+    assert model.network_choice_.scores["walks"] == config["trial_scores"]["walks"]
+    assert "The time budget left no time to try frames" in model.network_choice_.reason
+    kept = RunFolder.open(tmp_path / "run").config["trial_steps"]
+    assert {name: steps for name, steps in kept.items() if steps} == {"walks": 3, "alone": 4}
+    assert kept["frames"] == 0
+    assert Forecaster.load(tmp_path / "run").network_choice_ == model.network_choice_
+
+
+@pytest.mark.slow
+def test_a_second_training_that_was_cut_is_cut_again_after_a_kill(tmp_path, monkeypatch):
+    settings = dict(window=3, order=2, network="alone", num_members=1, device="cpu", time_budget=60.0)
+    monkeypatch.setattr(TimeBudget, "steps_of_training", lambda *_: 6)
+    monkeypatch.setattr(Lateness, "steps_again", lambda *_: 1)
+    interrupt("again, with the held-out steps", tmp_path / "run", settings | dict(validate_every=6))
+    monkeypatch.setattr(Lateness, "steps_again", lambda _, best_step, __: best_step)
+    again = Forecaster(**settings | dict(validate_every=6)).fit(PANEL, run=tmp_path / "run", resume=True)
+    note = "The second training, on all steps, made 1 of 6 steps, to keep the time budget."
+    assert note in again.notes_
 
 
 def test_a_mistake_that_is_noticed_late_leaves_no_folder_and_no_parents(tmp_path):

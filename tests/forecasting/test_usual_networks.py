@@ -1,4 +1,5 @@
 import math
+import re
 import time
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 from tdegnn import Forecaster, InputError
 from tdegnn.forecasting import usual_networks
 from tdegnn.forecasting.settings import ForecasterSettings, are_counts
-from tdegnn.forecasting.time_budget import TimeBudget, parse_seconds
+from tdegnn.forecasting.time_budget import Lateness, TimeBudget, TrialTime, parse_seconds
+from tdegnn.forecasting.training import ForecasterTraining, StepTime
 from tdegnn.forecasting.usual_networks import (
     LONGER_STEPS,
     NETWORK_SETTINGS,
@@ -15,6 +17,7 @@ from tdegnn.forecasting.usual_networks import (
     USUAL_NETWORKS,
     Trials,
     choose_tried,
+    count_trials,
     notes_of_choice,
     try_networks,
 )
@@ -177,7 +180,9 @@ def test_counts_are_whole_numbers_of_at_least_zero():
 # Time budgets.
 
 
-@pytest.mark.parametrize(("budget", "seconds"), [(90, 90), (1.5, 1.5), ("2min", 120), ("90s", 90), ("1h", 3600)])
+@pytest.mark.parametrize(
+    ("budget", "seconds"), [(90, 90), (1.5, 1.5), ("2min", 120), ("90s", 90), ("1h", 3600), ("60", 60)]
+)
 def test_budgets_are_seconds_or_texts(budget, seconds):
     assert parse_seconds(budget) == seconds
 
@@ -193,7 +198,100 @@ def test_steps_fit_into_what_is_left_of_a_budget():
     assert budget.steps_of_training(0.1, 10**6) == pytest.approx(720, abs=5)
     assert budget.steps_of_training(0.1, 50) == 50
     assert budget.steps_of_training(1e3, 50) == 10  # with fewer there is nothing to learn
-    assert budget.steps_of_trial(4, 0.1, 10**6) == 100
+    assert budget.steps_of_training(0.1, 10**6, reserved=30.0) == pytest.approx(420, abs=5)
+    assert budget.seconds_needed(0.1, 30.0) is None
+    assert budget.seconds_needed(7.0, 30.0) == pytest.approx(120, abs=1)  # 20 s ago, 30 s besides, 10 steps
+
+
+def test_trials_share_their_time():
+    times = TrialTime(TimeBudget(100.0, time.monotonic()), num_left=4)  # 40 s for all of them
+    assert times.begin(0.0)
+    assert times.steps(0.1, 1.0, most=10**6) == pytest.approx(90, abs=2)
+    assert times.steps(0.1, 1.0, most=50) == 50
+    assert times.steps(1.0, 1.0, most=50) == 10  # more than its share, but it fits
+    assert times.steps(1.5, 1.0, most=50) == 0  # it does not fit together with another one
+    times.end(was_made=True)
+    assert times.steps(1.5, 1.0, most=50) == 10
+    assert times.steps(1.0, 1.0, most=400, fewest=60) == 0  # a longer trial that would be no longer
+    assert not times.begin(30.0)  # after 10 steps of a second each
+    times.end(was_made=True)
+    times.end(was_made=True)
+    assert times.steps(0.1, 1.0, most=10**6) == pytest.approx(390, abs=3)
+
+
+def test_a_late_training_ends_while_the_second_one_still_fits():
+    moments = iter(np.arange(0.0, 100.0, 1.0))
+
+    class Clock(TimeBudget):
+        used = property(lambda _: next(moments))
+
+    late = Lateness(Clock(50.0, 0.0), reserved=5.0, repeated=1, ends=50.0)
+    ends_at = next(step for step in range(1, 100) if late(step))
+    assert ends_at == 24  # one second a step: twice 23 and the reserve are 50
+    assert late.seconds_per_step == 1.0
+    assert late.steps_again(10, reserved=5.0) == 10
+    for _ in range(5):
+        next(moments)
+    assert late.steps_again(24, reserved=5.0) == 15  # 30 s were used
+    assert Lateness(Clock(50.0, 0.0), 5.0, 1, 50.0).steps_again(24, 5.0) == 24  # resumed: the clock began anew
+
+
+def test_trials_without_time_are_named():
+    asked = []
+
+    def score_of(name, _):
+        asked.append(name)
+        return {"walks": -1.0, "alone": -2.0}.get(name)
+
+    trials = try_networks(score_of, has_edges=True, num_nodes=4, num_steps=1000)
+    assert asked == ["walks", "alone", "frames", "walks-unnamed"]
+    assert choose_tried(USUAL_NETWORKS, trials).name == "walks"
+    assert choose_tried(USUAL_NETWORKS, trials).reason.endswith(
+        "alone: 2). The time budget left no time to try frames, walks-unnamed."
+    )
+    for num_nodes, has_edges, usual in ((4, True, "walks"), (4, False, "alone"), (1, False, "alone-unnamed")):
+        nothing = try_networks(lambda *_: None, has_edges=has_edges, num_nodes=num_nodes, num_steps=1000)
+        choice = choose_tried(USUAL_NETWORKS, nothing)
+        assert (choice.name, choice.scores) == (usual, {})
+        assert choice.reason == (
+            f"The network {usual!r} was taken without a trial: the time budget left no time to try others."
+        )
+
+
+def test_a_longer_trial_without_the_other_one_decides_nothing():
+    scores = {("walks", 100): -1.0, ("alone", 100): -1.0, ("walks", 400): -5.0}
+    trials = try_networks(
+        lambda name, num_steps: scores.get((name, num_steps)), has_edges=True, num_nodes=4, num_steps=1000
+    )
+    assert not trials.longer
+    assert trials.untried == ("frames", "alone for longer", "walks-unnamed")
+    assert count_trials(has_edges=True, num_nodes=4) == 6
+
+
+@pytest.mark.slow
+def test_a_budget_that_is_too_small_says_what_it_would_take():
+    model = Forecaster(horizon=2, time_budget=0.001, device="cpu").fit(PANEL)
+    assert model.network_choice_.name == "walks"
+    said = " ".join(model.notes_)
+    assert "left no time to try others." in said
+    assert re.search(r"The time budget is too small: a fit with the fewest steps, 10, takes about \d+ s here.", said)
+    assert model.history_[-1]["step"] == 10
+
+
+@pytest.mark.slow
+def test_a_training_that_is_slower_than_planned_ends_early(tmp_path, monkeypatch):
+    """The plan is made as if all were quick; then each step takes a tenth of a second."""
+    monkeypatch.setattr(ForecasterTraining, "time_step", lambda *_: StepTime(1e-4, 1e-4, 3e-4))
+    settings = dict(horizon=2, network="alone", num_members=1, time_budget=3.0, device="cpu")
+    began = time.monotonic()
+    slow = lambda progress: time.sleep(0.1 * (progress.stage == "training"))  # noqa: E731
+    model = Forecaster(**settings).fit(PANEL, run=tmp_path / "run", on_progress=slow)
+    assert time.monotonic() - began < 3.6
+    planned = RunFolder.open(tmp_path / "run").config["planned_steps"]
+    made = model.history_[-1]["step"]
+    assert 10 <= made < planned
+    note = f"The training was slower than planned: it ended after {made} of {planned} steps, to keep the time budget."
+    assert note in model.notes_
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from tdegnn import Panel
-from tdegnn.forecasting.contenders.classical import RidgeContender
+from tdegnn.forecasting.contenders.classical import RidgeContender, observed_windows
 from tdegnn.forecasting.contenders.contender import ContenderTask
 from tdegnn.forecasting.kept_forecasts import KeptForecasts
 from tdegnn.reports.forecast_facts import ForecastErrors, measure_ridge
@@ -74,7 +74,8 @@ def test_ridge_is_measured_on_the_held_out_windows_of_the_run(fitted, panel):
     found = measure_ridge(fitted, panel)
     maker = fitted.ensemble.maker
     task = ContenderTask(panel, maker.horizon, maker.window, maker.seasons)
-    residuals = RidgeContender().fit(task).residuals
+    held_out = RidgeContender().fit(task).held_out
+    residuals = observed_windows(panel, task.held_out_firsts, maker.horizon) - held_out
     judged = residuals[-fitted.summary["held_out"]["steps"] :]  # those on which the forecaster was measured
     assert found.mae == pytest.approx(np.nanmean(abs(judged)))
     assert found.mse == pytest.approx(np.nanmean(judged**2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -68,6 +69,7 @@ def fit(
         callbacks = make_callbacks(log_to) if log_to else ()
         features = read_features(node_features, panel, tables)
         on_look, on_progress = _watchers(show)
+        started = time.monotonic()
         model.fit(
             panel,
             node_features=features,
@@ -78,10 +80,11 @@ def fit(
             on_progress=on_progress,
             callbacks=callbacks,
         )
+        seconds = time.monotonic() - started
     if not is_first:
         return
     if as_json:
-        print_json(_facts(model, out))
+        print_json(_facts(model, out, seconds))
         return
     if not quiet:
         _print_result(model, settings.coefficients or USUAL_RULE)
@@ -118,11 +121,17 @@ def _chose_nothing(model: Forecaster) -> bool:
     return bool(model.summary_["held_out"]["chose_nothing"])
 
 
-def _facts(model: Forecaster, out: Path) -> dict[str, Any]:
+def _facts(model: Forecaster, out: Path, seconds: float) -> dict[str, Any]:
+    network = model.network_choice_
+    chosen = None if network is None else {name: getattr(network, name) for name in ("name", "settings", "scores")}
     return {
         "run": str(out),
         "horizon": model.horizon,
         **model.summary_,
+        "settings": model.to_record(),
+        "network": chosen,
+        "planned_steps": model.planned_steps_,
+        "seconds": seconds,
         "coefficients": model.coefficients_.mean(axis=0).tolist(),
         "verdict": model.explain().verdict,
     }

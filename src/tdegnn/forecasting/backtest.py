@@ -2,7 +2,7 @@
 
 Everything is trained on the steps before the first origin and forecasts from all origins, each with the data up to
 there; or everything is trained anew for each origin. All methods get the same inputs, and their intervals are learned
-in the same way, from their errors on the held-out steps before the first origin.
+in the same way, from their forecasts of the held-out steps before the first origin.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tdegnn.forecasting.backtests.errors import Judge
 from tdegnn.forecasting.backtests.origins import choose_origins
 from tdegnn.forecasting.backtests.paired import FEWEST_BLOCKS, block_length
 from tdegnn.forecasting.backtests.result import Backtest, MethodForecasts
+from tdegnn.forecasting.backtests.rival_intervals import IntervalRules, intervals_around
 from tdegnn.forecasting.baselines.naive import Predictions
 from tdegnn.forecasting.contenders.classical import observed_windows
 from tdegnn.forecasting.contenders.contender import Contender, ContenderTask, shortest_period
 from tdegnn.forecasting.contenders.registry import NAIVE, make_contenders
 from tdegnn.forecasting.held_out import OURS
-from tdegnn.forecasting.intervals import fit_intervals
 from tdegnn.metrics import seasonal_naive_scale
 from tdegnn.parts import PartLike
 
@@ -176,12 +176,10 @@ def _compete(contender: Contender, task: ContenderTask, panel: Panel, firsts: ra
     if values.shape != expected:
         name = type(contender).__name__
         raise InputError(f"Expected forecasts of {name} of shape {expected}, got {values.shape}. Correct its predict.")
-    residuals, scales = fitted.residuals, trained.maker_.target_scales
-    intervals = None if residuals is None else fit_intervals(trained.intervals, residuals, trained.coverage, scales)
-    low, high = (np.full(expected, np.nan),) * 2 if intervals is None else intervals.apply(values)
     lowest = trained.fitted_.lowest_of(trained)
-    if lowest is not None:
-        values, low = np.maximum(values, lowest), np.maximum(low, lowest)
+    rules = IntervalRules(trained.intervals, trained.coverage, trained.maker_, lowest)
+    values = rules.bound(values)
+    low, high = intervals_around(values, panel, firsts, fitted, task, rules)
     return _Block(values, low, high, fit_seconds, perf_counter() - started)
 
 

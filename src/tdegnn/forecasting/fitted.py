@@ -26,6 +26,7 @@ from tdegnn.forecasting.forecast import Forecast
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
 from tdegnn.forecasting.inputs import cover_blocks, extend_panel
 from tdegnn.forecasting.intervals import Context, Intervals, apply_intervals, growth_of, widen_intervals
+from tdegnn.forecasting.intervals.base import MOST_FOLLOWED, can_follow, follow_newer
 from tdegnn.forecasting.kept_forecasts import OF_HELD_OUT, KeptForecasts
 from tdegnn.forecasting.series_config import ForecastNetwork
 from tdegnn.forecasting.settings import ForecasterSettings, are_counts
@@ -42,8 +43,8 @@ HAS_INTERVALS = "has_intervals"
 NUMBERS_AT_ONCE = 2**21
 # Minimum number of steps stored of the end of the series: fewer cannot tell days from business days.
 FEWEST_KEPT = 16
-# Maximum number of steps since the training from which intervals learn, and of those that are forecast at once.
-MOST_FOLLOWED, FOLLOWED_AT_ONCE = 1000, 64
+# Maximum number of steps since the training that are forecast at once, for intervals that learn from them.
+FOLLOWED_AT_ONCE = 64
 
 Steps: TypeAlias = Float[np.ndarray, "steps nodes targets"]
 
@@ -188,7 +189,7 @@ class FittedForecaster:
         assert self.intervals is not None
         window, num_new = self.ensemble.maker.window, int((seen.times > self.tail.times[-1]).sum())
         num_new = min(num_new, seen.num_steps - window, MOST_FOLLOWED)
-        if num_new <= 0 or type(self.intervals).follow is Intervals.follow:
+        if num_new <= 0 or not can_follow(self.intervals):
             return self.intervals
         newest = seen[-num_new - window :]
         ensemble, dtype = self.ensemble, next(self.ensemble.networks[0].parameters()).dtype
@@ -198,11 +199,7 @@ class FittedForecaster:
             slice(start, min(start + FOLLOWED_AT_ONCE, num_new)) for start in range(0, num_new, FOLLOWED_AT_ONCE)
         ]
         forecasts = np.concatenate([ensemble.forecast(windows, batch, lowest) for batch in batches])
-        later = np.full((ensemble.maker.horizon, seen.num_nodes, seen.num_targets), np.nan)
-        observed = np.concatenate([newest.values[window:, :, : seen.num_targets], later])
-        rows = np.arange(num_new)[:, None] + np.arange(ensemble.maker.horizon)
-        context = Context.of(newest, range(window, window + num_new), forecasts, ensemble.maker)
-        return self.intervals.follow(forecasts, observed[rows], context)
+        return follow_newer(self.intervals, newest, range(window, window + num_new), forecasts, ensemble.maker)
 
     def explain(self) -> CoefficientReport:
         """Return the analysis of c, averaged over layers and networks."""

@@ -40,15 +40,27 @@ from tdegnn.forecasting.intervals import Intervals, check_coverage
 from tdegnn.forecasting.progress import ORDER_SEARCH, TRAINING, OnProgress, Progress, ignore
 from tdegnn.forecasting.series_config import ForecastNetwork
 from tdegnn.forecasting.settings import ForecasterSettings
-from tdegnn.forecasting.time_budget import TimeBudget
-from tdegnn.forecasting.training import PLANNED_STEPS, ForecasterTraining, ForecastTask, TriedOut, train_further
+from tdegnn.forecasting.time_budget import TimeBudget, TrialTime
+from tdegnn.forecasting.training import (
+    NEEDED_SECONDS,
+    PLANNED_STEPS,
+    ForecasterTraining,
+    ForecastTask,
+    TriedOut,
+    train_further,
+    try_network,
+)
 from tdegnn.forecasting.usual_networks import (
+    FOR_LONGER,
     LONGER_STEPS,
-    MOST_TRIALS,
     NETWORK_SETTINGS,
+    SCORES_KEPT,
     TRIAL_STEPS,
+    TRIAL_STEPS_KEPT,
     USUAL_NETWORKS,
+    TrialRecord,
     choose_tried,
+    count_trials,
     try_networks,
 )
 from tdegnn.graph import Graph
@@ -144,9 +156,9 @@ class Forecaster(ForecasterSettings):
                 else:
                     training = ForecasterTraining(self.with_network(task.network), task, on_progress, processes)
                     if budget is not None and PLANNED_STEPS not in task.config:
-                        training.plan(budget.steps_of_training(training.time_step().in_all, training.num_steps))
+                        training.plan_in(budget)
                     keep_decisions(folder, training.config)
-                    fitted = training.run(folder, followers.on_look)
+                    fitted = training.run(folder, followers.on_look, budget)
             self.fitted_ = fitted
             followers.outcome = Outcome(self.summary_, self.coefficients_, fitted.explain().verdict)
         return self
@@ -472,6 +484,12 @@ class Forecaster(ForecasterSettings):
         return best_step
 
     @property
+    def planned_steps_(self) -> int | None:
+        """Maximum number of steps that fitted into the time budget. None without a budget."""
+        planned: int | None = self._check_fitted().config.get(PLANNED_STEPS)
+        return planned
+
+    @property
     def history_(self) -> list[dict[str, Any]]:
         """Step, loss and score of each validation on the held-out windows."""
         return copy.deepcopy(self._check_fitted().history)
@@ -530,8 +548,8 @@ class Forecaster(ForecasterSettings):
         order_choice = kept_order or processes.agree(self.choose_order(training, window))
         if self.order == AUTO:
             config |= order_choice.to_config()
-        if PLANNED_STEPS in kept:
-            config[PLANNED_STEPS] = kept[PLANNED_STEPS]
+        later = (TRIAL_STEPS_KEPT, SCORES_KEPT, PLANNED_STEPS, NEEDED_SECONDS)
+        config |= {name: kept[name] for name in later if name in kept}
         keep_decisions(folder, config)
         if features is not None:
             maker = maker.with_node_features(features)
@@ -558,15 +576,21 @@ class Forecaster(ForecasterSettings):
     ) -> ForecastTask:
         """Return the task with the usual network to train, if any. A run folder keeps it."""
         kept = None if folder is None else ChosenNetwork.kept_in(folder.config)
-        network = kept or self._choose_network(task, budget, on_progress, processes)
+        record = TrialRecord.kept_in(task.config, lambda entries: keep_decisions(folder, {**task.config, **entries}))
+        network = kept or self._choose_network(task, record, budget, on_progress, processes)
         if network is None:
             return task
-        config = {**task.config, **network.to_config()}
+        config = {**task.config, **record.to_config(), **network.to_config()}
         keep_decisions(folder, config)
         return replace(task, config=config, network=network)
 
     def _choose_network(
-        self, task: ForecastTask, budget: TimeBudget | None, on_progress: OnProgress, processes: Processes
+        self,
+        task: ForecastTask,
+        record: TrialRecord,
+        budget: TimeBudget | None,
+        on_progress: OnProgress,
+        processes: Processes,
     ) -> ChosenNetwork | None:
         """Return the usual network to train, given or chosen. None for the settings as given."""
         given = given_settings(self, ForecasterSettings)
@@ -576,21 +600,20 @@ class Forecaster(ForecasterSettings):
         if self.network != AUTO:
             return ChosenNetwork(self.network, networks[self.network])
 
-        def score_of(name: str, num_steps: int) -> float:
+        has_edges, num_nodes = task.panel.has_edges, task.graph.num_nodes
+        times = None if budget is None else TrialTime(budget, count_trials(has_edges=has_edges, num_nodes=num_nodes))
+
+        def score_of(name: str, num_steps: int) -> float | None:
             tried = self.with_network(ChosenNetwork(name, networks[name]))
             tried.num_members, tried.num_steps = 1, num_steps
-            training = ForecasterTraining(tried, task, on_progress, processes)
-            if budget is not None:
-                most = training.num_steps
-                training.plan(budget.steps_of_trial(MOST_TRIALS, training.time_step().alone, most))
-            return training.try_out(f"trying {name}{' for longer' if num_steps > TRIAL_STEPS else ''}")
+            is_longer = num_steps > TRIAL_STEPS
+            # A longer trial of as many steps as the short one would say the same.
+            fewest = 2 * record.steps.get(name, 0) if is_longer else 0
+            trial = f"{name}{FOR_LONGER if is_longer else ''}"
+            return try_network(tried, task, trial, record, times, on_progress, processes, fewest)
 
-        trials = try_networks(
-            score_of,
-            has_edges=task.panel.has_edges,
-            num_nodes=task.graph.num_nodes,
-            num_steps=self.num_steps or LONGER_STEPS,
-        )
+        most = self.num_steps or LONGER_STEPS
+        trials = try_networks(score_of, has_edges=has_edges, num_nodes=num_nodes, num_steps=most)
         return choose_tried(networks, trials)
 
     def _read_features(self, source: NodeFeaturesSource, panel: Panel) -> NodeFeatures | None:

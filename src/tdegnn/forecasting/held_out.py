@@ -185,6 +185,13 @@ def _before_judging(split: ForecastSplit, num_steps: int, lengths: Sequence[int]
     return range(choosing.start, stop) if stop - choosing.start >= horizon else choosing
 
 
+class CutShort(NamedTuple):
+    """A training with fewer optimizer steps than usual: how many, and the argument that limits them."""
+
+    num_steps: int
+    limit: Argument
+
+
 class Errors(NamedTuple):
     """The mean squared and the mean absolute error. Both are NaN if nothing was observed."""
 
@@ -267,7 +274,7 @@ class HeldOut:
         held_out: WindowSet,
         forecasts: Windows,
         maker: FrameMaker,
-        cut_short: int | None = None,
+        cut_short: CutShort | None = None,
     ) -> HeldOut:
         """Measure forecasts of the held-out windows, in the units of the panel.
 
@@ -278,7 +285,7 @@ class HeldOut:
             held_out: The held-out windows.
             forecasts: Their forecasts.
             maker: Makes the frames.
-            cut_short: Number of optimizer steps of a training that had fewer than usual. None for any other training.
+            cut_short: What to know about a training that had fewer steps than usual. None for any other training.
         """
         first_steps = held_out.first_target_steps
         observed = _windows_of(
@@ -342,14 +349,14 @@ def _notes_of_intervals(
     return []
 
 
-def notes_of_errors(own: float, naive: dict[str, float], num_held_out: int, cut_short: int | None) -> list[str]:
+def notes_of_errors(own: float, naive: dict[str, float], num_held_out: int, cut_short: CutShort | None) -> list[str]:
     """Return a note if a naive forecast is as good as the forecaster, and what may be the reason.
 
     Args:
         own: The squared error of the forecaster on the held-out steps.
         naive: Those of the naive forecasts, by name.
         num_held_out: Number of held-out steps.
-        cut_short: Number of optimizer steps of a training that had fewer than usual. None for any other training.
+        cut_short: What to know about a training that had fewer steps than usual. None for any other training.
     """
     best = min(naive, key=lambda name: naive[name])
     if own > GONE_WRONG * naive[best]:
@@ -360,9 +367,8 @@ def notes_of_errors(own: float, naive: dict[str, float], num_held_out: int, cut_
     if naive[best] <= own:
         found = f"On the {num_held_out} held-out steps this forecaster is no better than {best}."
         if cut_short is not None:
-            more = Argument("num_steps", option="steps")
-            count = "1 step" if cut_short == 1 else f"{cut_short} steps"
-            return [Message(found, f" Its training was short ({count}): raise ", more, ".")]
+            count = "1 step" if cut_short.num_steps == 1 else f"{cut_short.num_steps} steps"
+            return [Message(found, f" Its training was short ({count}): raise ", cut_short.limit, ".")]
         if num_held_out < FEW_HELD_OUT:
             return [f"{found} So few steps cannot tell which of them is better: a longer series can."]
         return [f"{found} Forecast with {best}, or give it more to learn from: edges, other channels, a longer series."]

@@ -128,6 +128,8 @@ PRODUCTS_AT_ONCE = 2**24
 # Maximum number of multiplications for the products of inputs, about ten seconds on one core. If all windows would take
 # more, every second one is taken, or every third one: neighboring windows are nearly the same.
 LARGEST_WORK = 2**38
+# Multiplications that a busy core makes in a second.
+MULTIPLIED_IN_A_SECOND = 1.5e9
 # Maximum number of rows by which penalties are chosen.
 MOST_JUDGED_ROWS = 2**18
 
@@ -170,6 +172,24 @@ def start_at_ridge(
             skip.shared.bias.copy_(shared[offset])
             skip.by_node.copy_(own)
     return Penalties(shared_penalty, own_penalty)
+
+
+def seconds_to_solve(given: PartLike, sizes: SeriesSizes, num_windows: int) -> float:
+    """Return about how long a skip takes to solve, before the training. 0 if it is not solved.
+
+    Args:
+        given: The skip.
+        sizes: The sizes of the task.
+        num_windows: Number of windows to solve on.
+    """
+    if not is_solved(given):
+        return 0.0
+    num_own, num_others = _num_inputs(sizes)
+    num_rows, own = num_windows * sizes.num_nodes, num_own + 1
+    work = float(min(num_rows * (own + num_others) ** 2, LARGEST_WORK))
+    if fits_by_node(sizes):
+        work += min(num_rows * own**2, LARGEST_WORK) + len(OWN_PENALTIES) * sizes.num_nodes * own**3 / 3
+    return work / MULTIPLIED_IN_A_SECOND
 
 
 def fits_by_node(sizes: SeriesSizes) -> bool:

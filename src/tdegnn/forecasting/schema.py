@@ -82,7 +82,11 @@ class ForecasterConfig(EstimatorConfig):
     data: Data
     frames: Frames
     chosen_network: StoredNetwork | None = None
+    # Missing in earlier versions.
+    trial_steps: dict[str, Whole] | None = None
+    trial_scores: dict[str, float | None] | None = None
     planned_steps: Size | None = None
+    needed_seconds: float | None = None
 
 
 class _OldSettings(StoredWithOthers):

@@ -8,33 +8,38 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median_low
+from math import ceil, inf
+from statistics import fmean, median_low
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+import torch
 
 from tdegnn.data.panel import Panel
 from tdegnn.data.tables.node_features import NodeFeatures
-from tdegnn.errors import TrainingError
+from tdegnn.errors import Argument, TrainingError
 from tdegnn.forecasting.fitted import Ensemble, FittedForecaster, tail_of
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
-from tdegnn.forecasting.held_out import ForecastSplit, HeldOut, notes_of_settings
+from tdegnn.forecasting.held_out import CutShort, ForecastSplit, HeldOut, notes_of_settings
 from tdegnn.forecasting.inputs import notes_of_update
-from tdegnn.forecasting.linear_skip import LinearSkip, Penalties, start_at_ridge
+from tdegnn.forecasting.linear_skip import LinearSkip, Penalties, seconds_to_solve, start_at_ridge
 from tdegnn.forecasting.losses import Loss
 from tdegnn.forecasting.progress import INTERVALS, LINEAR, TRAINING, TRAINING_AGAIN, OnProgress, Progress, ignore
 from tdegnn.forecasting.series_config import ForecastNetwork
 from tdegnn.forecasting.series_training import SeriesTraining
 from tdegnn.forecasting.settings import ForecasterSettings, are_counts
-from tdegnn.forecasting.usual_networks import notes_of_choice
+from tdegnn.forecasting.time_budget import FEWEST_STEPS as FEWEST_PLANNED
+from tdegnn.forecasting.time_budget import Lateness, TimeBudget, TrialTime
+from tdegnn.forecasting.usual_networks import TrialRecord, notes_of_choice
 from tdegnn.graph import Graph
 from tdegnn.parts import parts_must_fit
 from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.devices import Placement, choose_placement
-from tdegnn.training.loop import Look, fit
+from tdegnn.training.loop import FitResult, Look, fit
 from tdegnn.training.network_choice import ChosenNetwork
 from tdegnn.training.order_choice import ChosenOrder
 from tdegnn.training.processes import ALONE, Processes
+from tdegnn.training.replay import RecordedStep
 
 # Maximum number of rows (windows times nodes) of a training step if `batch_size` is None: a few milliseconds of work.
 ROWS_PER_STEP = 2**13
@@ -44,10 +49,16 @@ WINDOWS_PER_STEP = 64
 NUM_EPOCHS, FEWEST_STEPS, MOST_STEPS = 24, 300, 2000
 # Maximum number of rows (windows times nodes) of a validation: on large panels it would take longer than the training.
 MOST_LOOKED_AT = 2**17
-# Steps that are timed for a time budget, after those in which a step is recorded.
-STEPS_TO_WARM_UP, STEPS_TO_TIME = 6, 4
-# The entry of a run folder's settings that keeps how many steps fit into a time budget.
-PLANNED_STEPS = "planned_steps"
+# Steps that are timed for a time budget, after those in which a step is recorded, and the fewest if steps are slow.
+STEPS_TO_WARM_UP, STEPS_TO_TIME, FEWEST_TO_TIME = 6, 4, 2
+# A forecast takes about this share of the time of a training step on as many windows.
+FORECAST_SHARE = 0.5
+# Values of held-out forecasts for which intervals are learned in a second, and the seconds that it takes at least.
+VALUES_IN_A_SECOND, FEWEST_SECONDS = 2e5, 0.2
+# The entries of a run folder's settings that keep how many steps fit into a time budget, and how long a fit with the
+# fewest steps takes if the budget is too small for them. The value of a checkpoint that keeps how many steps of the
+# second training do.
+PLANNED_STEPS, NEEDED_SECONDS, STEPS_AGAIN = "planned_steps", "needed_seconds", "steps_again"
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +95,12 @@ class StepTime(NamedTuple):
 
     Attributes:
         alone: The step itself.
-        in_all: With its share of the validations, and the step of the second training that it brings with it.
+        look: A validation.
+        in_all: A step with its share of the validations, and the step of the second training that it brings with it.
     """
 
     alone: float
+    look: float
     in_all: float
 
 
@@ -133,8 +146,11 @@ class ForecasterTraining:
         self._looked_at = self._choosing.every(-(-len(self._choosing) * task.graph.num_nodes // MOST_LOOKED_AT))
         self._learned = learned = self._windows.predicting(task.split.training)
         planned: int | None = task.config.get(PLANNED_STEPS)
-        self._num_steps = planned or settings.num_steps or usual_steps(len(learned), self._batch_size)
+        self._wanted_steps = settings.num_steps or usual_steps(len(learned), self._batch_size)
+        self._num_steps = planned or self._wanted_steps
+        began = time.perf_counter()
         self._penalties = self._solve_skips(learned)
+        self._seconds_to_solve = time.perf_counter() - began
         self._training = self._start(learned, self._num_steps)
         with parts_must_fit():
             first = slice(0, 1)
@@ -154,19 +170,42 @@ class ForecasterTraining:
         """The settings of the run folder."""
         return self._task.config
 
-    def time_step(self) -> StepTime:
-        """Return how long a step takes, alone and with all that goes with it."""
+    def time_step(self, seconds: float = inf) -> StepTime:
+        """Return how long a step takes, alone and with all that goes with it.
+
+        Args:
+            seconds: No further step is timed after these, except the first two.
+        """
+        # The first step that is recorded in a process takes a second longer: torch imports what it needs for that.
+        RecordedStep.record(lambda: torch.ones(2).split([1, 1]))
         tried = self._start(self._learned, self._num_steps)
-        for _ in range(STEPS_TO_WARM_UP):
-            tried.step()
+        each: list[float] = []
         began = time.perf_counter()
-        for _ in range(STEPS_TO_TIME):
+        while len(each) < STEPS_TO_WARM_UP + STEPS_TO_TIME:
+            if len(each) >= FEWEST_TO_TIME and time.perf_counter() - began > seconds:
+                break
+            at = time.perf_counter()
             tried.step()
-        of_step = (time.perf_counter() - began) / STEPS_TO_TIME
-        began = time.perf_counter()
-        tried.validate().cpu()
-        of_look = time.perf_counter() - began
-        return StepTime(of_step, 2 * of_step + of_look / self._settings.validate_every)
+            float(tried.last_losses().sum())  # wait for a device
+            each.append(time.perf_counter() - at)
+        of_step = fmean(each[max(1, len(each) - STEPS_TO_TIME) :])
+        of_look = max(1.0, FORECAST_SHARE * len(self._looked_at) / min(self._batch_size, len(self._learned))) * of_step
+        return StepTime(of_step, of_look, 2 * of_step + of_look / self._settings.validate_every)
+
+    def plan_in(self, budget: TimeBudget) -> None:
+        """Plan as many steps as fit into what is left of a time budget, and keep that in the run folder's settings."""
+        step = self.time_step(budget.timed)
+        reserved = self._seconds_besides + step.look * (1 + len(self._held_out) / len(self._looked_at))
+        self.plan(budget.steps_of_training(step.in_all, self._num_steps, reserved))
+        needed = self._processes.agree(budget.seconds_needed(step.in_all, reserved))
+        if needed is not None:
+            self._task = replace(self._task, config={**self._task.config, NEEDED_SECONDS: needed})
+
+    @property
+    def _seconds_besides(self) -> float:
+        """About how long intervals and the skip of the second training take."""
+        num_values = len(self._held_out) * self._held_out.targets[:1].numel()
+        return self._seconds_to_solve + FEWEST_SECONDS + num_values / VALUES_IN_A_SECOND
 
     def plan(self, num_steps: int) -> None:
         """Make at most this many steps, and keep that in the settings of the run folder.
@@ -178,13 +217,16 @@ class ForecasterTraining:
         self._num_steps = num_steps
         self._training = self._start(self._learned, num_steps)
 
-    def try_out(self, stage: str, validate_every: int | None = None) -> float:
+    def try_out(
+        self, stage: str, validate_every: int | None = None, is_late: Callable[[int], bool] | None = None
+    ) -> float:
         """Train for all steps and return minus the loss on the held-out steps, the mean over the networks.
 
         Args:
             stage: Name of this stage of the work.
             validate_every: Steps between two validations, of which the best one counts. If None, there is one, at the
                 end.
+            is_late: Whether the training must end after a step, because no time is left. If None, never.
         """
         num_steps = self._num_steps
         self._on_progress(Progress(stage, 0, num_steps))
@@ -194,15 +236,19 @@ class ForecasterTraining:
             validate_every=validate_every or num_steps,
             patience=None if validate_every is None else self._settings.patience,
             on_step=lambda step: self._on_progress(Progress(stage, step, num_steps)),
+            is_late=is_late,
         )
         return float(result.best_scores.mean())
 
-    def run(self, folder: RunFolder | None, on_look: Callable[[Look], object]) -> FittedForecaster:
+    def run(
+        self, folder: RunFolder | None, on_look: Callable[[Look], object], budget: TimeBudget | None = None
+    ) -> FittedForecaster:
         """Train, measure on the held-out steps, and train again on all steps.
 
         Args:
             folder: Folder to write to, if any.
             on_look: See `Forecaster.fit`.
+            budget: The time that all of this may take. If None, there is no limit.
         """
         task, settings = self._task, self._settings
         if folder is not None:
@@ -214,6 +260,7 @@ class ForecasterTraining:
             on_look(look)
 
         self._on_progress(Progress(TRAINING, 0, self._num_steps))
+        late = None if budget is None else Lateness(budget, self._seconds_besides, 1, budget.seconds)
         result = fit(
             self._training,
             num_steps=self._num_steps,
@@ -222,6 +269,7 @@ class ForecasterTraining:
             on_step=lambda step: self._on_progress(Progress(TRAINING, step, self._num_steps)),
             on_look=see,
             run=folder,
+            is_late=None if late is None else (lambda step: self._processes.agree(late(step))),
         )
         if not result.best_scores.isfinite().all():
             raise TrainingError("Expected forecasts that are numbers, got none. Lower the learning rate or step size.")
@@ -229,10 +277,11 @@ class ForecasterTraining:
         self._on_progress(Progress(INTERVALS, 0, 1))
         lowest = settings.lowest_of(are_counts=are_counts(task.panel))
         forecasts = task.with_networks(_members_of(self._training)).forecast(self._held_out, lowest=lowest)
-        cut_short = self._num_steps if self._num_steps < FEWEST_STEPS else None
+        cut_short = self._cut_short(result)
         measured = HeldOut.measure(settings, task.panel, task.split, self._held_out, forecasts, task.maker, cut_short)
         self._on_progress(Progress(INTERVALS, 1, 1))
-        ensemble = self._learn_again(best_step)
+        num_again = best_step if late is None else self._steps_again(best_step, late, folder)
+        ensemble = self._learn_again(num_again)
         fitted = FittedForecaster(
             ensemble,
             tail_of(task.panel, task.maker.window),
@@ -241,12 +290,50 @@ class ForecasterTraining:
             task.order_choice,
             task.config,
             history,
-            self._summarize(best_step, measured),
+            self._summarize(best_step, measured, self._notes_of_budget(result, best_step, num_again)),
             measured.kept,
         )
         if folder is not None:
             fitted.write(folder)
         return fitted
+
+    def _cut_short(self, result: FitResult) -> CutShort | None:
+        """Return what to know about a training with fewer steps than usual. None for any other."""
+        if result.was_late or self._num_steps < self._wanted_steps:
+            return CutShort(result.steps[-1], Argument("time_budget"))
+        if self._num_steps < FEWEST_STEPS:
+            return CutShort(self._num_steps, Argument("num_steps", option="steps"))
+        return None
+
+    def _steps_again(self, best_step: int, late: Lateness, folder: RunFolder | None) -> int:
+        """Return the number of steps of the second training, and keep it if it is not the best step."""
+        found = None if folder is None else folder.read_checkpoint()
+        kept: int | None = None if found is None else found.values.get(STEPS_AGAIN)
+        if kept is not None:
+            return kept
+        num_steps = self._processes.agree(late.steps_again(best_step, self._seconds_to_solve))
+        if folder is not None and num_steps < best_step:
+            folder.keep_value(STEPS_AGAIN, num_steps)
+        return num_steps
+
+    def _notes_of_budget(self, result: FitResult, best_step: int, num_again: int) -> list[str]:
+        """Return what a time budget has changed."""
+        notes, needed = [], self._task.config.get(NEEDED_SECONDS)
+        if needed is not None:
+            notes.append(
+                f"The time budget is too small: a fit with the fewest steps, {self._num_steps}, takes about "
+                f"{ceil(needed)} s here."
+            )
+        if result.was_late:
+            notes.append(
+                f"The training was slower than planned: it ended after {result.steps[-1]} of {self._num_steps} steps, "
+                "to keep the time budget."
+            )
+        if num_again < best_step:
+            notes.append(
+                f"The second training, on all steps, made {num_again} of {best_step} steps, to keep the time budget."
+            )
+        return notes
 
     def _learn_again(self, num_steps: int) -> Ensemble:
         """Train on all steps, for the best number of steps: the newest data matter most for the future."""
@@ -277,7 +364,7 @@ class ForecasterTraining:
             self._settings, ensemble, learned, self._looked_at, self._placement, loss, num_steps, self._processes
         )
 
-    def _summarize(self, best_step: int, measured: HeldOut) -> dict[str, Any]:
+    def _summarize(self, best_step: int, measured: HeldOut, notes_of_budget: Sequence[str]) -> dict[str, Any]:
         task, features = self._task, self._task.node_features
         errors = {name: each._asdict() for name, each in measured.errors.items()}
         return {
@@ -291,10 +378,62 @@ class ForecasterTraining:
                 *(() if features is None else features.notes),
                 *([task.order_choice.reason] if task.order_choice.reason else []),
                 *notes_of_choice(task.network, has_edges=task.panel.has_edges),
+                *notes_of_budget,
                 *notes_of_settings(self._settings, task.panel, task.maker.horizon),
                 *measured.notes,
             ],
         }
+
+
+def try_network(
+    settings: ForecasterSettings,
+    task: ForecastTask,
+    name: str,
+    record: TrialRecord,
+    times: TrialTime | None,
+    on_progress: OnProgress = ignore,
+    processes: Processes = ALONE,
+    fewest: int = 0,
+) -> float | None:
+    """Train a network for some steps and return its score on the held-out steps. None if there is no time for it.
+
+    Args:
+        settings: The settings of the forecaster, with those of the network.
+        task: The data.
+        name: The name of the trial.
+        record: What was decided about trials so far. This one is added.
+        times: The time for trials. If None, there is no limit.
+        on_progress: See `Forecaster.fit`.
+        processes: Who trains. Default: this process alone.
+        fewest: With fewer steps it says nothing.
+    """
+    if name in record.scores:
+        return record.scores[name]
+    planned = record.steps.get(name)
+    if times is not None and planned is None:
+        sizes = task.maker.sizes(task.graph.num_nodes)
+        skip = settings.network_config(task.order_choice.order, sizes).skip
+        if not processes.agree(times.begin(seconds_to_solve(skip, sizes, len(task.split.training)))):
+            planned = 0
+    training = None if planned == 0 else ForecasterTraining(settings, task, on_progress, processes)
+    late = None
+    if times is not None and training is not None:
+        if planned is None:
+            step = training.time_step(times.budget.timed)
+            most = training.num_steps
+            planned = processes.agree(times.steps(step.alone, step.look, most, max(fewest, FEWEST_PLANNED)))
+            late = times.lateness(planned * step.alone + step.look)
+        if planned:
+            training.plan(planned)
+    if times is not None and planned is not None:
+        times.end(was_made=planned > 0)
+        record.plan(name, planned)
+    if training is None or planned == 0:
+        return None
+    is_late = None if late is None else (lambda step: processes.agree(late(step)))
+    score = training.try_out(f"trying {name}", is_late=is_late)
+    record.finish(name, score)
+    return score
 
 
 def train_further(

@@ -3,13 +3,14 @@
 Each is a set of settings, by name. All are trained for some steps. If edges make little difference by then, the
 networks with and without them are trained for longer: what edges are worth shows late. The best network on the held-out
 steps is trained to the end (`training/network_choice.py`), and notes say what was left out because it did not help.
+A time budget may leave some of them out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from math import inf, isnan
+from math import inf, isnan, nan
 from typing import Any
 
 from tdegnn.files import finite_or_null
@@ -55,6 +56,12 @@ TRIAL_STEPS, LONGER_STEPS, MOST_TRIALS = 100, 400, 6
 NEAR = 0.02
 
 
+# The entries of a run folder's settings that keep how many steps a time budget leaves each trial, and scores. What
+# follows the name of a network whose trial is a longer one.
+TRIAL_STEPS_KEPT, SCORES_KEPT = "trial_steps", "trial_scores"
+FOR_LONGER = " for longer"
+
+
 @dataclass(frozen=True)
 class Trials:
     """Scores of networks, by name. Higher is better.
@@ -62,10 +69,12 @@ class Trials:
     Attributes:
         scores: After a short training.
         longer: Of the networks with and without edges, after a longer training. Empty if the short one was enough.
+        untried: Names of trials for which no time was left.
     """
 
     scores: dict[str, float]
     longer: dict[str, float] = field(default_factory=dict)
+    untried: tuple[str, ...] = ()
 
     @property
     def candidates(self) -> dict[str, float]:
@@ -74,37 +83,104 @@ class Trials:
         return {name: score for name, score in self.scores.items() if name != worse}
 
 
-def try_networks(score_of: Callable[[str, int], float], *, has_edges: bool, num_nodes: int, num_steps: int) -> Trials:
+@dataclass(frozen=True)
+class TrialRecord:
+    """What was decided about trials, by name. A run folder keeps it, so that a resumed fit tries the same.
+
+    Attributes:
+        keep: Called after each decision with the entries of the settings of a run folder.
+        steps: Number of steps, as far as a time budget planned them. 0 if there was no time.
+        scores: Scores of those that were finished.
+    """
+
+    keep: Callable[[dict[str, Any]], object]
+    steps: dict[str, int] = field(default_factory=dict)
+    scores: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def kept_in(cls, config: Mapping[str, Any], keep: Callable[[dict[str, Any]], object]) -> TrialRecord:
+        """Return the decisions in the settings of a run folder."""
+        scores = {name: nan if score is None else score for name, score in config.get(SCORES_KEPT, {}).items()}
+        return cls(keep, dict(config.get(TRIAL_STEPS_KEPT, {})), scores)
+
+    def plan(self, name: str, num_steps: int) -> None:
+        """Keep the number of steps of a trial."""
+        self.steps[name] = num_steps
+        self.keep(self.to_config())
+
+    def finish(self, name: str, score: float) -> None:
+        """Keep the score of a trial."""
+        self.scores[name] = score
+        self.keep(self.to_config())
+
+    def to_config(self) -> dict[str, Any]:
+        """Return the entries of the settings of a run folder."""
+        entries = {TRIAL_STEPS_KEPT: self.steps, SCORES_KEPT: finite_or_null(self.scores)}
+        return {name: dict(entry) for name, entry in entries.items() if entry}
+
+
+def count_trials(*, has_edges: bool, num_nodes: int) -> int:
+    """Return how many trials there are at most."""
+    if num_nodes == 1:
+        return 2
+    return MOST_TRIALS if has_edges else 3
+
+
+def try_networks(
+    score_of: Callable[[str, int], float | None], *, has_edges: bool, num_nodes: int, num_steps: int
+) -> Trials:
     """Train networks for some steps.
 
     Vectors of nodes are left out of the better one of those with and without edges, to see whether they help.
 
     Args:
-        score_of: Trains the network of a name for a number of steps and returns its score.
+        score_of: Trains the network of a name for a number of steps and returns its score. None if there is no time.
         has_edges: Whether there are edges to walk along.
         num_nodes: Number of nodes. A single one needs no vector that tells it from others.
         num_steps: Number of steps of a whole training. No trial is longer.
     """
     short, long = min(num_steps, TRIAL_STEPS), min(num_steps, LONGER_STEPS)
+    untried: list[str] = []
+
+    def try_each(names: Iterable[str], num_steps: int, suffix: str = "") -> dict[str, float]:
+        scores = {name: score_of(name, num_steps) for name in names}
+        untried.extend(f"{name}{suffix}" for name, score in scores.items() if score is None)
+        return {name: score for name, score in scores.items() if score is not None}
+
     if num_nodes == 1:
-        return Trials({name: score_of(name, short) for name in ("alone-unnamed", "frames")})
-    scores = {name: score_of(name, short) for name in (("walks", "alone") if has_edges else ("alone",))}
-    frames = score_of("frames", short)
+        return Trials(try_each(("alone-unnamed", "frames"), short), untried=tuple(untried))
+    scores = try_each(("walks", "alone") if has_edges else ("alone",), short)
+    frames = try_each(("frames",), short)
     # If frames are ahead, edges do not matter.
-    are_close = has_edges and long > short and _are_near(*scores.values()) and max(scores.values()) >= frames
-    longer = {name: score_of(name, long) for name in scores} if are_close else {}
+    are_close = len(scores) > 1 and long > short and _are_near(*scores.values())
+    is_decided = not are_close or max(scores.values()) < frames.get("frames", -inf)
+    longer = {} if is_decided else try_each(scores, long, FOR_LONGER)
+    if len(longer) == 1:  # it is compared with nothing
+        longer = {}
     decisive = longer or scores
-    better = f"{max(decisive, key=lambda name: _as_number(decisive[name]))}-unnamed"
-    return Trials({**scores, better: score_of(better, short), "frames": frames}, longer)
+    better = [f"{name}-unnamed" for name in sorted(decisive, key=lambda name: -_as_number(decisive[name]))[:1]]
+    unnamed = try_each(better, short)
+    return Trials({**scores, **unnamed, **frames}, longer, tuple(untried))
 
 
 def choose_tried(networks: Mapping[str, dict[str, Any]], trials: Trials) -> ChosenNetwork:
-    """Return the best network, with a reason that speaks of losses on held-out steps."""
+    """Return the best network, with a reason that speaks of losses on held-out steps. If none was tried, the usual one.
+
+    Args:
+        networks: The settings of the networks, by name.
+        trials: Their scores.
+    """
+    if not trials.candidates:
+        usual = trials.untried[0]
+        reason = f"The network {usual!r} was taken without a trial: the time budget left no time to try others."
+        return ChosenNetwork(usual, networks[usual], reason=reason)
     chosen = choose_network(networks, trials.candidates)
     reason = f"The network {chosen.name!r} was chosen by its loss on the held-out steps, after a short training"
     reason = f"{reason} ({_as_losses(trials.scores)})."
     if trials.longer:
         reason += f" A longer one decided on edges ({_as_losses(trials.longer)})."
+    if trials.untried:
+        reason += f" The time budget left no time to try {', '.join(trials.untried)}."
     return replace(chosen, reason=reason, scores=finite_or_null(trials.scores))
 
 

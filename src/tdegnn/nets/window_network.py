@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from tdegnn.core.coefficients import TemporalCoefficients
 from tdegnn.core.integrator import Integration, integrate
 from tdegnn.core.operator import SpatialOperator
+from tdegnn.errors import Argument, InputError
 from tdegnn.graph import Graph
 from tdegnn.nets.dropout import PassDropout
 from tdegnn.nets.latent_series import LatentSeriesNetwork
@@ -45,6 +46,13 @@ class WindowNetwork(LatentSeriesNetwork):
         operator: SpatialOperator,
         **parts: Any,
     ) -> None:
+        if operator.takes_past_features:
+            raise InputError(
+                f"Expected an operator that does not take past features, got {type(operator).__name__}, which needs "
+                "latent states. Pass ",
+                Argument("states", "latent"),
+                ", or take another operator.",
+            )
         super().__init__(sizes, hidden_channels, num_layers, coefficients, operator, **parts)
         # Waves turn at a known speed: those of the first step to forecast say all about the others.
         num_seen = sizes.window * (sizes.num_channels - sizes.num_waves)

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 
 from tdegnn.data.panel import Panel
 from tdegnn.data.times.seasons import Season
-from tdegnn.forecasting.contenders.classical import RidgeContender
+from tdegnn.forecasting.contenders.classical import RidgeContender, observed_windows
 from tdegnn.forecasting.contenders.contender import ContenderTask
 from tdegnn.forecasting.fitted import FittedForecaster, describe_data
 from tdegnn.forecasting.kept_forecasts import KeptForecasts, Windows
@@ -166,7 +166,8 @@ def measure_ridge(fitted: FittedForecaster, panel: Panel) -> RidgeErrors | None:
         return None
     seasons = tuple(Season(*season) for season in maker.seasons)
     task = ContenderTask(panel, maker.horizon, maker.window, seasons, maker.known, features)
-    residuals = RidgeContender().fit(task).residuals
+    held_out = RidgeContender().fit(task).held_out
+    residuals = observed_windows(panel, task.held_out_firsts, task.horizon) - held_out
     judged = residuals[-fitted.summary["held_out"]["steps"] :]
     observed, forecasts = np.where(np.isnan(judged), np.nan, 0.0), -np.nan_to_num(judged)
     # The kept steps are the last ones of the panel.

@@ -363,6 +363,12 @@ class RunFolder:
         found = self._read_checkpoint()
         return None if found is None else Checkpoint(found[1].step, found[0], found[1].values)
 
+    def keep_value(self, name: str, value: Any) -> None:
+        """Add a plain value to the last checkpoint, if there is one."""
+        found = self.read_checkpoint()
+        if found is not None:
+            self.write_checkpoint(Checkpoint(found.step, found.tensors, {**found.values, name: value}))
+
     def finish(self, summary: Mapping[str, Any]) -> None:
         """Write the model card and the summary, which marks the training as finished. Remove the checkpoint."""
         from tdegnn.runs.model_card import describe_run

@@ -171,7 +171,10 @@ class _Decisions(StoredWithOthers):
     frames: _ChosenFrames | None = None
     chosen_order: StoredOrder | None = None
     chosen_network: StoredNetwork | None = None
+    trial_steps: dict[str, Whole] | None = None
+    trial_scores: dict[str, float | None] | None = None
     planned_steps: Size | None = None
+    needed_seconds: float | None = None
 
 
 def check_decisions(config: Mapping[str, Any], file: Path) -> None:

@@ -27,6 +27,8 @@ from tdegnn.runs.run_folder import Checkpoint, RunFolder
 
 # Checkpoints must be rare enough to cost little, and frequent enough that a kill loses little.
 SAVE_SECONDS = 5.0
+# The plain value of a checkpoint that says that the training ended because no time was left.
+WAS_LATE = "was_late"
 # A member whose loss is this many times its lowest will not recover.
 EXPLODED = 1e6
 
@@ -115,6 +117,7 @@ class FitResult:
         steps: The steps after which validation was measured.
         scores: The validation scores after each of `steps`.
         best_tie_breaks: What decided between scores that equal the best, if anything does.
+        was_late: Whether the training ended early because no time was left.
     """
 
     best_scores: Float[Tensor, " members"]
@@ -124,6 +127,7 @@ class FitResult:
     steps: list[int] = field(default_factory=list)
     scores: list[Float[Tensor, " members"]] = field(default_factory=list)
     best_tie_breaks: Float[Tensor, " members"] | None = None
+    was_late: bool = False
 
     def add(self, look: Look) -> Bool[Tensor, " members"]:
         """Add the result of a validation. Return which members are better than ever before."""
@@ -173,7 +177,7 @@ class FitResult:
         _check_result(state)
         on_device = {name: tensor.to(device) for name, tensor in state.items()}
         steps, scores = on_device.pop("steps").tolist(), list(on_device.pop("scores"))
-        return cls(**on_device, steps=steps, scores=scores)
+        return cls(steps=steps, scores=scores, **on_device)  # type: ignore[arg-type] # not `was_late`, which is no tensor
 
 
 def _check_result(state: Mapping[str, Tensor]) -> None:
@@ -204,6 +208,7 @@ def fit(
     on_look: Callable[[Look], None] | None = None,
     run: RunFolder | None = None,
     save_every: float = SAVE_SECONDS,
+    is_late: Callable[[int], bool] | None = None,
 ) -> FitResult:
     """Train for `num_steps` steps and give each member the best weights it had.
 
@@ -217,20 +222,24 @@ def fit(
         run: Folder that gets a line of metrics per validation, and now and then the best weights and a checkpoint. If
             it already has a checkpoint, training continues from it.
         save_every: Minimum seconds between two checkpoints. The first validation and the last step always write one.
+        is_late: Called with the number of finished steps: whether the training must end, because no time is left. A
+            checkpoint keeps that it has ended.
     """
     check_count(num_steps=num_steps, validate_every=validate_every, patience=1 if patience is None else patience)
     record = None if run is None else _Record(run, trainee, save_every)
     result = None if record is None else record.resume()
     first = 0 if result is None else result.steps[-1]
     for step in range(first + 1, num_steps + 1):
-        if result is not None and bool(result.finished(patience).all()):
+        if result is not None and (result.was_late or bool(result.finished(patience).all())):
             break
         trainee.step()
-        if step % validate_every == 0 or step == num_steps:
+        ends_now = step < num_steps and is_late is not None and is_late(step)
+        if step % validate_every == 0 or step == num_steps or ends_now:
             look = Look(step, trainee.last_losses().clone(), trainee.validate(), trainee.tie_breaks())
             if result is None:
                 result = _start(look)
             is_better = result.add(look)
+            result.was_late = ends_now
             trainee.keep(is_better)
             trainee.stop(result.finished(patience))
             if record is not None:
@@ -270,6 +279,7 @@ class _Record:
         self._run, self._trainee, self._save_every = run, trainee, save_every
         self._is_better = True
         self._saved_at = -math.inf
+        self._values: dict[str, Any] = {}
 
     def resume(self) -> FitResult | None:
         """Continue from the checkpoint and return its result. Return None if there is no checkpoint."""
@@ -278,7 +288,10 @@ class _Record:
             return None
         self._trainee.load_state(_without_prefix("trainee.", checkpoint.tensors))
         device = next(iter(self._trainee.state().values())).device
-        return FitResult.from_state(_without_prefix("result.", checkpoint.tensors), device)
+        result = FitResult.from_state(_without_prefix("result.", checkpoint.tensors), device)
+        self._values = dict(checkpoint.values)
+        result.was_late = bool(self._values.get(WAS_LATE))
+        return result
 
     def add(self, look: Look, result: FitResult, *, is_better: bool) -> None:
         self._run.append_metrics(look.to_record())
@@ -291,7 +304,9 @@ class _Record:
             self._run.write_weights(self._trainee.best_weights())
         tensors = {f"trainee.{name}": tensor for name, tensor in self._trainee.state().items()}
         tensors |= {f"result.{name}": tensor for name, tensor in result.state().items()}
-        self._run.write_checkpoint(Checkpoint(result.steps[-1], tensors))
+        if result.was_late:
+            self._values[WAS_LATE] = True
+        self._run.write_checkpoint(Checkpoint(result.steps[-1], tensors, self._values))
         self._is_better, self._saved_at = False, time.monotonic()
 
 

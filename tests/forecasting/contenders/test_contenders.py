@@ -69,7 +69,7 @@ def test_a_contender_forecasts_from_each_origin_without_the_future(name):
     assert forecasts.shape == (len(firsts), HORIZON, 4, 2)
     assert np.isfinite(forecasts).all()
     num_held_out = len(make_task().held_out_firsts)
-    assert fitted.residuals.shape == (num_held_out, HORIZON, 4, 2)
+    assert fitted.held_out.shape == (num_held_out, HORIZON, 4, 2)
     # Values from the second origin on change the forecasts of the later ones only.
     other = fitted.predict(changed_after(PANEL, firsts[1]), firsts)
     np.testing.assert_allclose(other[:2], forecasts[:2], rtol=1e-5)

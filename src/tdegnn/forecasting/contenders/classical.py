@@ -84,12 +84,12 @@ class FittedMethod:
     Attributes:
         maker: Makes its inputs.
         fitted: The method.
-        residuals: Observed minus forecast on the held-out windows, by a method that has not seen them.
+        held_out: Forecasts of the held-out windows, by a method that has not seen them.
     """
 
     maker: InputMaker
     fitted: FittedForecast
-    residuals: Float[np.ndarray, "windows horizon nodes targets"]
+    held_out: Float[np.ndarray, "windows horizon nodes targets"]
 
     def predict(self, panel: Panel, first_target_steps: range) -> Predictions:
         """See `FittedContender`."""
@@ -110,9 +110,8 @@ class ClassicalContender(Contender):
         boundary = split.training.stop - max(1, int(CHOSEN_BY * len(split.training)))
         earlier, later = range(split.training.start, boundary), range(boundary, split.training.stop)
         forecasts = method.fit(series, earlier, later, task.horizon).predict(series, task.held_out_firsts)
-        observed = observed_windows(task.panel, task.held_out_firsts, task.horizon)
         again = method.fit(series, split.training, split.validation, task.horizon)
-        return FittedMethod(maker, again, observed - maker.to_units(forecasts))
+        return FittedMethod(maker, again, maker.to_units(forecasts))
 
 
 class MeanContender(ClassicalContender):

@@ -1,7 +1,7 @@
 """The contract of a method that a backtest compares a forecaster with.
 
 A `Contender` learns from the steps before the first origin, and returns a `FittedContender`, which forecasts from any
-later origin with the data up to there. It also returns its errors on held-out steps, from which a backtest learns
+later origin with the data up to there. It also returns its forecasts of held-out steps, from which a backtest learns
 intervals in the same way for all methods.
 """
 
@@ -64,12 +64,12 @@ class FittedContender(Protocol):
     """A contender that has learned.
 
     Attributes:
-        residuals: Observed minus forecast on the held-out windows, by weights that have not seen them. NaN if not
-            observed. If None, there are no intervals.
+        held_out: Forecasts of the held-out windows (`ContenderTask.held_out_firsts`), by weights that have not seen
+            them. If None, there are no intervals.
     """
 
     @property
-    def residuals(self) -> Predictions | None:
+    def held_out(self) -> Predictions | None:
         """See the class."""
 
     def predict(self, panel: Panel, first_target_steps: range) -> Predictions:

@@ -29,6 +29,8 @@ Scales: TypeAlias = Float[np.ndarray, "rows targets"]
 
 # (n + 1) coverage that is whole must not become the next whole number by rounding.
 ROUNDING = 1e-9
+# Maximum number of steps since the training from which intervals learn.
+MOST_FOLLOWED = 1000
 # Name of the argument of `fit` and `apply` that gets the context.
 CONTEXT = "context"
 # Coverages besides that of the training whose quantiles are learned and stored. Others are interpolated.
@@ -77,7 +79,9 @@ class Context:
         seasons = tuple(sorted(maker.seasons))
         # Views: copies of long windows would not fit into memory.
         views = np.lib.stride_tricks.sliding_window_view(panel.values[..., : panel.num_targets], maker.window, axis=0)
-        past = np.moveaxis(views, -1, 1)[first_steps.start - maker.window : first_steps.stop - maker.window]
+        past = np.moveaxis(views, -1, 1)[
+            first_steps.start - maker.window : first_steps.stop - maker.window : first_steps.step
+        ]
         return cls(forecasts, past, _wall_times(times)[rows], seasons, maker.step_length, history)
 
     def __len__(self) -> int:
@@ -199,6 +203,29 @@ def apply_intervals(intervals: Intervals, forecast: Forecast, context: Context |
     """Return the ends of intervals, whether their method looks at the context or not."""
     ends: tuple[Forecast, Forecast] = intervals.apply(forecast, **with_context(intervals.apply, context))
     return ends
+
+
+def can_follow(intervals: Intervals) -> bool:
+    """Return whether the method of these intervals learns from newer steps."""
+    return type(intervals).follow is not Intervals.follow
+
+
+def follow_newer(
+    intervals: Intervals, seen: Panel, first_steps: range, forecasts: Residuals, maker: FrameMaker
+) -> Intervals:
+    """Return intervals after the steps from `first_steps` to the end of a panel were observed.
+
+    Args:
+        intervals: The intervals as they were learned from the held-out steps.
+        seen: The series up to now.
+        first_steps: The steps observed since the training, one window each, up to the last one.
+        forecasts: The forecast of each of these windows, in the units of the panel.
+        maker: Makes the frames of the forecaster.
+    """
+    later = np.full((maker.horizon, seen.num_nodes, seen.num_targets), np.nan)
+    observed = np.concatenate([seen.values[first_steps.start :, :, : seen.num_targets], later])
+    rows = np.arange(len(first_steps))[:, None] + np.arange(maker.horizon)
+    return intervals.follow(forecasts, observed[rows], Context.of(seen, first_steps, forecasts, maker))
 
 
 def need_context(context: Context | None) -> Context:

@@ -12,7 +12,6 @@ from tdegnn.data.panel import Panel
 from tdegnn.data.tables.node_features import NodeFeatures
 from tdegnn.errors import TrainingError
 from tdegnn.forecasting.baselines.naive import Predictions
-from tdegnn.forecasting.contenders.classical import observed_windows
 from tdegnn.forecasting.contenders.contender import Contender, ContenderTask
 from tdegnn.forecasting.fitted import graph_of
 from tdegnn.forecasting.frames import FrameMaker, WindowSet
@@ -82,9 +81,8 @@ class CellContender(Contender):
             )
             if bool(trained.result.is_diverged.any()) or not bool(trained.again.members.weights.isfinite().all()):
                 raise TrainingError(f"Expected weights of {config.system} that are numbers, got others: it diverged.")
-            forecasts = frames.forecast(trained.first, panel, task.held_out_firsts)
-        residuals = observed_windows(panel, task.held_out_firsts, task.horizon) - forecasts
-        return FittedCell(frames, trained.again, residuals)
+            held_out = frames.forecast(trained.first, panel, task.held_out_firsts)
+        return FittedCell(frames, trained.again, held_out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,12 +111,12 @@ class FittedCell:
     Attributes:
         frames: Makes its windows.
         training: The training that holds its weights.
-        residuals: Observed minus forecast on the held-out windows, by weights that have not learned from them.
+        held_out: Forecasts of the held-out windows, by weights that have not learned from them.
     """
 
     frames: _Frames
     training: SeriesTraining
-    residuals: Predictions
+    held_out: Predictions
 
     def predict(self, panel: Panel, first_target_steps: range) -> Predictions:
         """See `FittedContender`."""
