@@ -22,10 +22,10 @@ from tdegnn.forecasting.held_out import ForecastSplit, HeldOut, notes_of_setting
 from tdegnn.forecasting.inputs import notes_of_update
 from tdegnn.forecasting.linear_skip import LinearSkip, Penalties, start_at_ridge
 from tdegnn.forecasting.losses import Loss
-from tdegnn.forecasting.progress import INTERVALS, LINEAR, TRAINING, TRAINING_AGAIN, OnProgress, Progress, ignore
 from tdegnn.forecasting.series_config import ForecastNetwork
 from tdegnn.forecasting.series_training import SeriesTraining
 from tdegnn.forecasting.settings import ForecasterSettings, are_counts
+from tdegnn.forecasting.stages import INTERVALS, LINEAR, TRAINING, TRAINING_AGAIN
 from tdegnn.forecasting.usual_networks import notes_of_choice
 from tdegnn.graph import Graph
 from tdegnn.parts import parts_must_fit
@@ -35,6 +35,7 @@ from tdegnn.training.loop import Look, fit
 from tdegnn.training.network_choice import ChosenNetwork
 from tdegnn.training.order_choice import ChosenOrder
 from tdegnn.training.processes import ALONE, Processes
+from tdegnn.training.progress import OnProgress, Progress, ignore
 
 # Maximum number of rows (windows times nodes) of a training step if `batch_size` is None: a few milliseconds of work.
 ROWS_PER_STEP = 2**13
