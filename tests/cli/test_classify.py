@@ -299,13 +299,15 @@ def test_other_nodes_are_predicted(run, files, tmp_path):
     given = ("--features", tmp_path / "new.npz", "--edges", tmp_path / "new.csv")
     out = tmp_path / "new" / "labels.csv"
     code, printed, _ = run("predict", tmp_path / "run", *given, "--out", out, "--json")
-    assert (code, json.loads(printed)["counts"]) == (0, {"ant": 1, "bee": 1, "cat": 2})
-    assert [(row["node"], row["label"]) for row in read_predictions(out)] == [
-        ("w", "cat"),
-        ("x", "ant"),
-        ("y", "bee"),
-        ("z", "cat"),
-    ]
+    facts = json.loads(printed)
+    assert (code, facts["counts"]) == (0, {"ant": 1, "bee": 1, "cat": 2})
+    expected = [("w", "cat"), ("x", "ant"), ("y", "bee"), ("z", "cat")]
+    for rows in (read_predictions(out), facts["by_node"]):
+        assert [(row["node"], row["label"]) for row in rows] == expected
+    for printed_row, row in zip(facts["by_node"], read_predictions(out), strict=True):
+        assert [*printed_row] == [*row] == ["node", "label", *(f"probability_{kind}" for kind in KINDS)]
+        for kind in KINDS:
+            assert printed_row[f"probability_{kind}"] == pytest.approx(float(row[f"probability_{kind}"]))
 
 
 @pytest.mark.slow
@@ -326,6 +328,9 @@ def test_a_benchmark_is_learned_by_its_name(run, tmp_path, monkeypatch):
     assert run("predict", tmp_path / "run", "--out", tmp_path / "out.csv", "--quiet")[0] == 0
     predicted = [int(row["label"]) for row in read_predictions(tmp_path / "out.csv")]
     assert predicted == model.predict(dataset).tolist()
+    _, printed, _ = run("predict", tmp_path / "run", "--out", tmp_path / "out.csv", "--json")
+    # Classes of a benchmark are numbers, and stay numbers.
+    assert [row["label"] for row in json.loads(printed)["by_node"]] == predicted
 
 
 @pytest.mark.slow
