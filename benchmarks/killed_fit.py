@@ -1,16 +1,18 @@
 """Kill `tdegnn fit` again and again: when does it show itself, and does it end with the same forecast?
 
-Two tables, as CSV files: 2,000 nodes and 3,000 hours, and 100 nodes and 500 hours. Each is fitted to the end, with few
-optimizer steps but all stages, and once more: that is killed (SIGKILL) in its first seconds, then several times later,
-each time a share of the first fit's time after it was resumed. The fit of the large table is killed for the first time
-when there are a run folder and a line of progress. Output goes to files; where a fit was killed is printed.
+Two tables, as CSV files: 2,000 nodes and 3,000 hours, and 100 nodes and 500 hours. Each is fitted to the end, and once
+more: that is killed (SIGKILL) in its first seconds, then several times later, each time a share of the first fit's time
+after it was resumed. The large table is fitted as the command does without a word, whose time and memory are measured;
+the small one with few optimizer steps. The fit of the large table is killed for the first time when there are a run
+folder and a line of progress. Output goes to files; where a fit was killed is printed.
 
-`python -m benchmarks killed_fit` takes a quarter of an hour on two cores, `killed_fit.small` a few minutes of it, and
+`python -m benchmarks killed_fit` takes half an hour on two busy cores, `killed_fit.small` a few minutes of it, and
 `killed_fit.large` the rest.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -19,6 +21,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,8 +31,10 @@ import pyarrow.csv
 # Nodes and hours.
 LARGE, SMALL = (2000, 3000), (100, 500)
 DEGREE, DAY = 8, 24
-# Optimizer steps of a training at most.
-TRAINING_STEPS = 40
+# Options of the fits: none for the large table, and few optimizer steps for the small one.
+USUAL, QUICK = (), ("--steps", "40")
+# Seconds and megabytes that the whole command may take on the large table, on two cores.
+MOST_SECONDS, MOST_MEGABYTES = 900.0, 4000.0
 # When a resumed fit is killed, as a share of the time of a whole one. Later and later, because a trial of networks that
 # was killed begins again; the last time, networks have been tried, and little is left.
 KILLED_AT = (0.15, 0.35, 0.6, 0.25)
@@ -48,34 +53,51 @@ def measure() -> Iterator[tuple[str, float, str, float]]:
 
 def measure_large() -> Iterator[tuple[str, float, str, float]]:
     with _tables(*LARGE) as folder:
-        first = _Fit(folder, PARTS)
+        first = _Fit(folder, PARTS, USUAL)
         first.kill_when_it_shows()
         yield f"run folder of {_size(LARGE)} from a CSV file", first.folder_after, "s", PROMISED
         yield "its first line of progress", first.line_after, "s", PROMISED
-        yield _compare_forecasts(folder, LARGE, 1, ())
+        whole = _Fit(folder, WHOLE, USUAL).wait()
+        yield f"a default fit of {_size(LARGE)}, the whole command", whole.seconds, "s", MOST_SECONDS
+        yield "its peak memory", whole.megabytes, "MB", MOST_MEGABYTES
+        yield _compare_forecasts(folder, LARGE, USUAL, whole, 1, ())
 
 
 def measure_small() -> Iterator[tuple[str, float, str, float]]:
     with _tables(*SMALL) as folder:
-        yield _compare_forecasts(folder, SMALL, 0, (AT_FIRST,))
+        whole = _Fit(folder, WHOLE, QUICK).wait()
+        yield _compare_forecasts(folder, SMALL, QUICK, whole, 0, (AT_FIRST,))
+
+
+class _Whole(NamedTuple):
+    """What a whole fit took."""
+
+    seconds: float
+    megabytes: float
 
 
 def _compare_forecasts(
-    folder: Path, size: tuple[int, int], num_kills: int, moments: tuple[float, ...]
+    folder: Path,
+    size: tuple[int, int],
+    options: tuple[str, ...],
+    whole: _Whole,
+    num_kills: int,
+    moments: tuple[float, ...],
 ) -> tuple[str, float, str, float]:
-    """Fit the tables in a folder whole and in parts, and return how many rows of the forecast differ.
+    """Fit the tables in a folder in parts, and return how many rows of the forecast differ from those of a whole fit.
 
     Args:
         folder: Where the tables are.
         size: Their nodes and hours.
+        options: Options of the fits.
+        whole: What the whole fit took.
         num_kills: How often the fit in parts has been killed before.
         moments: Seconds after which it is killed, before it is killed at shares of the time of the whole fit.
     """
-    seconds = _Fit(folder, WHOLE).wait()
-    print(f"  {_size(size)}: a whole fit took {seconds:.0f} s", flush=True)
-    moments = (*moments, *(share * seconds for share in KILLED_AT))
-    num_kills += sum(_Fit(folder, PARTS).kill_after(moment) for moment in moments)
-    _Fit(folder, PARTS).wait()
+    print(f"  {_size(size)}: a whole fit took {whole.seconds:.0f} s", flush=True)
+    moments = (*moments, *(share * whole.seconds for share in KILLED_AT))
+    num_kills += sum(_Fit(folder, PARTS, options).kill_after(moment) for moment in moments)
+    _Fit(folder, PARTS, options).wait()
     forecasts = [_forecast(folder, run) for run in (WHOLE, PARTS)]
     differences = sum(left != right for left, right in zip(*forecasts, strict=True))
     return f"rows that differ in the forecast of {_size(size)} after {num_kills} kills", float(differences), "", 0.0
@@ -108,20 +130,23 @@ def _write_tables(folder: Path, num_nodes: int, num_steps: int) -> None:
 class _Fit:
     """A process that fits, begun or resumed."""
 
-    def __init__(self, folder: Path, run: str) -> None:
+    def __init__(self, folder: Path, run: str, options: tuple[str, ...]) -> None:
         self._run, self._began = folder / run, time.monotonic()
         command = [sys.executable, "-m", "tdegnn", "fit", "series.csv", "--edges", "edges.csv", "--horizon", "12"]
-        command += ["--steps", str(TRAINING_STEPS), "--out", run, "--resume", "--device", "cpu"]
+        command += [*options, "--out", run, "--resume", "--device", "cpu"]
         self._errors = (folder / f"{run}.txt").open("w+b")
         self._process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=self._errors)
         self.folder_after = self.line_after = float("inf")
 
-    def wait(self) -> float:
-        """Return the seconds until its end."""
-        self._watch(float("inf"))
+    def wait(self) -> _Whole:
+        """Return the seconds until its end, and the most memory that it had."""
+        _, status, usage = os.wait4(self._process.pid, 0)
+        self._process.returncode = os.waitstatus_to_exitcode(status)
         if self._process.returncode != 0:
             raise RuntimeError(self._said())
-        return time.monotonic() - self._began
+        # In units of 1,024 bytes, on macOS in bytes.
+        num_bytes = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        return _Whole(time.monotonic() - self._began, num_bytes / 1e6)
 
     def kill_when_it_shows(self) -> None:
         """Kill it as soon as it has a folder and has printed a line."""

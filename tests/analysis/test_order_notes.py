@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+from tdegnn.analysis.order_judging import Judged
+from tdegnn.analysis.order_notes import notes_on
+from tdegnn.analysis.order_scales import Scales
 from tdegnn.analysis.order_search import find_order
 from tdegnn.data.simulators.physics import random_graph
 
@@ -43,3 +46,34 @@ def test_nonlinear_coupling_is_named(coupling):
     assert "Its equation may lack a term: a nonlinear coupling of the nodes (such as saturation, or sines of" in note
     assert "a state that was not observed, or a force from outside." in note
     assert 0.8 <= found.shares[1] < 0.95
+
+
+def judged_by(*shares):
+    """What was judged of orders from 1 on, if they explain these shares of data without noise."""
+    scales = Scales((), (), noise=0.0, is_coarse=False)
+    return [
+        Judged(order, scales, np.full(20, share), np.full(20, share), np.zeros((20, order)), np.zeros(order))
+        for order, share in enumerate(shares, start=1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shares", "order", "is_said"),
+    [
+        ((0.8, 0.99), 2, True),
+        ((0.89, 0.99), 2, True),
+        ((0.79, 0.99), 2, False),
+        ((-4.0, 0.99), 2, False),
+        ((0.99, 0.99), 1, False),
+        # Another note speaks of orders that are not found.
+        ((0.85, 0.9), None, False),
+        ((0.85, 0.85, 0.99), 3, False),
+    ],
+)
+def test_a_second_order_may_stand_for_nonlinear_coupling(shares, order, is_said):
+    notes = [note for note in notes_on(judged_by(*shares), order) if "may stand for" in note]
+    assert len(notes) == is_said
+    if is_said:
+        assert notes[0].startswith(f"Order 1 explains {100 * shares[0]:.0f} %, nearly enough. So the second order may")
+        assert "a nonlinear coupling of the nodes (such as saturation, or sines of differences;" in notes[0]
+        assert notes[0].endswith("a state that was not observed, or a force from outside.")

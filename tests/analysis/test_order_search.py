@@ -1,6 +1,8 @@
 from math import factorial
 
 import numpy as np
+import pandas as pd
+import polars
 import pytest
 import scipy.linalg
 import torch
@@ -14,6 +16,7 @@ from tdegnn.analysis.order_search import find_order
 from tdegnn.analysis.order_states import make_ready
 from tdegnn.analysis.weak_form import difference_kernels, monomials, solve
 from tdegnn.data.simulators.physics import random_graph, simulate_linear
+from tdegnn.data.tables.series import panel_to_frame
 from tdegnn.experiments.order_found import SYSTEMS, run_order
 
 NAMES = ("heat", "wave", "damped wave", "third order", "pendulum")
@@ -46,6 +49,38 @@ def test_the_order_of_a_system_is_found(system, seed, noise):
     assert run.found.agreement >= 0.95
     assert run.found.shares[run.true_order] >= 0.95
     assert run.found.noise_share == pytest.approx(noise, rel=0.15, abs=1e-6)
+
+
+def frames_of(panel):
+    """A panel as frames of pandas and polars, in all layouts."""
+    wide, long = panel_to_frame(panel, "wide"), panel_to_frame(panel)
+    by_index = wide.set_index("time")
+    return {
+        "wide": wide,
+        "wide, times in the index": by_index,
+        "long": long,
+        "wide in polars": polars.from_pandas(wide),
+        "long in polars": polars.from_pandas(long),
+    }
+
+
+@pytest.mark.parametrize(
+    ("times", "step_size"), [(pd.date_range("2024-01-01", periods=200), 1.0), (np.arange(200) * 0.5, 0.5)]
+)
+@pytest.mark.parametrize("layout", frames_of(Panel.from_array(np.zeros((2, 1)))))
+def test_a_frame_has_the_order_of_its_panel(damped_series, times, step_size, layout):
+    states, graph = damped_series
+    panel = Panel.from_array(states[:200, :, 0], times=times)
+    found = find_order(frames_of(panel)[layout], graph, num_resamples=10)
+    assert found.step_size == step_size
+    assert found == find_order(panel, graph, num_resamples=10)
+    assert found.order == 2
+
+
+def test_a_frame_without_times_is_told_apart():
+    frame = pd.DataFrame(np.random.default_rng(0).standard_normal((60, 3)), columns=[*"abc"])
+    with pytest.raises(InputError, match=r"Numbers without times go in as an array: frame\.to_numpy\(\)\.$"):
+        find_order(frame)
 
 
 @pytest.mark.slow

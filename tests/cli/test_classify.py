@@ -2,7 +2,10 @@ import csv
 import errno
 import json
 import os
+import re
 import sys
+import time
+from contextlib import contextmanager
 from typing import get_args
 
 import numpy as np
@@ -22,6 +25,7 @@ from tdegnn.cli.classify import (
 )
 from tdegnn.cli.network_options import OptimizerOption, PrecisionOption, ReadoutOption, StateNormOption
 from tdegnn.data.nodes import NodeDataset
+from tdegnn.data.tables.nodes import read_node_tables
 from tdegnn.files import digest_of
 from tdegnn.graph import Graph
 from tdegnn.nets.input_maps import INPUT_MAPS
@@ -295,13 +299,15 @@ def test_other_nodes_are_predicted(run, files, tmp_path):
     given = ("--features", tmp_path / "new.npz", "--edges", tmp_path / "new.csv")
     out = tmp_path / "new" / "labels.csv"
     code, printed, _ = run("predict", tmp_path / "run", *given, "--out", out, "--json")
-    assert (code, json.loads(printed)["counts"]) == (0, {"ant": 1, "bee": 1, "cat": 2})
-    assert [(row["node"], row["label"]) for row in read_predictions(out)] == [
-        ("w", "cat"),
-        ("x", "ant"),
-        ("y", "bee"),
-        ("z", "cat"),
-    ]
+    facts = json.loads(printed)
+    assert (code, facts["counts"]) == (0, {"ant": 1, "bee": 1, "cat": 2})
+    expected = [("w", "cat"), ("x", "ant"), ("y", "bee"), ("z", "cat")]
+    for rows in (read_predictions(out), facts["by_node"]):
+        assert [(row["node"], row["label"]) for row in rows] == expected
+    for printed_row, row in zip(facts["by_node"], read_predictions(out), strict=True):
+        assert [*printed_row] == [*row] == ["node", "label", *(f"probability_{kind}" for kind in KINDS)]
+        for kind in KINDS:
+            assert printed_row[f"probability_{kind}"] == pytest.approx(float(row[f"probability_{kind}"]))
 
 
 @pytest.mark.slow
@@ -322,6 +328,9 @@ def test_a_benchmark_is_learned_by_its_name(run, tmp_path, monkeypatch):
     assert run("predict", tmp_path / "run", "--out", tmp_path / "out.csv", "--quiet")[0] == 0
     predicted = [int(row["label"]) for row in read_predictions(tmp_path / "out.csv")]
     assert predicted == model.predict(dataset).tolist()
+    _, printed, _ = run("predict", tmp_path / "run", "--out", tmp_path / "out.csv", "--json")
+    # Classes of a benchmark are numbers, and stay numbers.
+    assert [row["label"] for row in json.loads(printed)["by_node"]] == predicted
 
 
 @pytest.mark.slow
@@ -461,6 +470,62 @@ def test_wrong_options_are_one_line(run, files, tmp_path):
     assert "got no --labels" in complains(run, "classify", *files[:2], *files[4:], *out)
     assert "coral" in complains(run, "classify", "coral", *out)
     assert "Invalid value for '--dropout'" in complains(run, "classify", *files, "--dropout", "1", *out)
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What `tdegnn classify` shows: stage, finished steps, all steps, text."""
+    shown = []
+
+    @contextmanager
+    def watched(*, is_quiet):
+        yield lambda stage, done, total, text="": shown.append((stage, done, total, text or stage))
+
+    monkeypatch.setattr(sys.modules["tdegnn.cli.classify"], "progress_stages", watched)
+    return shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "tried"),
+    [
+        (("--steps", "7", "--device", "cpu"), ["diffusion", "deep", "alone", "linear"]),
+        ((*SMALL, "--order", "auto"), [f"order {order}" for order in range(1, 5)]),
+    ],
+)
+def test_each_stage_is_shown_with_its_own_steps(run, shown, files, tmp_path, options, tried):
+    assert run("classify", *files, *options, "--out", tmp_path / "run")[0] == 0
+    stages = [*dict.fromkeys(stage for stage, *_ in shown)]
+    assert stages == ["reading tables", "starting", *(f"trying {name}" for name in tried), "training", "baselines"]
+    num_steps = int(options[options.index("--steps") + 1])
+    for stage in stages[2:-1]:
+        steps = [(done, total) for each, done, total, _ in shown if each == stage]
+        # A trial may end early, and the first line comes before the first step.
+        assert steps == [(done, num_steps) for done in range(len(steps))]
+        assert 3 < len(steps) <= num_steps + 1
+    texts = [text for stage, _, _, text in shown if stage.startswith("trying") or stage == "training"]
+    assert all(text.startswith(stage) for stage, _, _, text in shown)
+    assert any("validation loss" in text for text in texts) == ("auto" not in options)
+    assert not any("validation -" in text for text in texts)
+    assert any(re.fullmatch(r"training: loss \d\.\d{3}, validation (loss \d\.\d{3}|[\d.]+%)", text) for text in texts)
+
+
+@pytest.mark.slow
+def test_the_folder_and_a_line_come_while_tables_are_read(monkeypatch, run, files, tmp_path):
+    folders = []
+
+    def read_slowly(*given):
+        folders.append([*(tmp_path / "run").iterdir()])
+        time.sleep(0.5)
+        return read_node_tables(*given)
+
+    monkeypatch.setattr("tdegnn.cli.output.FIRST_LINE", 0.05)
+    monkeypatch.setattr("tdegnn.data.tables.nodes.read_node_tables", read_slowly)
+    code, _, complaint = run("classify", *files, *SMALL, "--out", tmp_path / "run")
+    assert (code, folders) == (0, [[]])
+    assert re.match(r"reading tables \(\d+ s\)\n", complaint)
+    code, _, complaint = run("classify", *files, *SMALL, "--out", tmp_path / "other", "--quiet")
+    assert (code, complaint) == (0, "")
 
 
 @pytest.mark.slow

@@ -1,4 +1,5 @@
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -128,3 +129,24 @@ def test_known_orders_prints_a_table_and_writes_lines(capsys, tmp_path, monkeypa
     assert (code, err) == (0, "")
     assert "Order found for" in out
     assert len((tmp_path / "known_orders.jsonl").read_text().splitlines()) == 4
+
+
+def test_a_fit_that_is_worse_than_none_has_no_share(capsys, tmp_path, monkeypatch):
+    from tdegnn.experiments import known_orders
+    from tdegnn.experiments.nested_orders import PROJECTED, NestedFits, OrderFit
+
+    fits = tuple(
+        OrderFit(order, share, (1.0,), (1.0,)) for order, share in enumerate((-4.213, 0.9996, -0.0001, 0.5), start=1)
+    )
+    monkeypatch.setattr(known_orders, "SYSTEMS", {"heat": None})
+    monkeypatch.setattr(
+        known_orders,
+        "run_known_order",
+        lambda system, seed, **_: known_orders.KnownOrderResult(system, 2, seed, PROJECTED, NestedFits(fits)),
+    )
+    code, out, err = run(capsys, "reproduce", "known-orders", "--seeds", "1", "--out", str(tmp_path))
+    assert (code, err) == (0, "")
+    (row,) = (line for line in out.splitlines() if line.startswith("heat"))
+    assert re.split(r"  +", row.strip())[-4:] == ["< 0", "1.000", "< 0", "0.500"]
+    # The lines keep what was measured.
+    assert json.loads((tmp_path / "known_orders.jsonl").read_text().splitlines()[0])["explained_share"] == -4.213

@@ -1,5 +1,6 @@
 import hashlib
 import json
+import sys
 
 import pytest
 
@@ -35,6 +36,17 @@ def mirror(tmp_path, monkeypatch):
 def make_file(path):
     content = CONTENTS.get(path, b"lost")
     return DataFile(path, f"sha256:{hashlib.sha256(content).hexdigest()}", None, len(content))
+
+
+@pytest.fixture
+def server_without_files(tmp_path, monkeypatch):
+    """A mirror that has no file, with what commands have printed when it is asked, request by request."""
+    heard = []
+    with serving(lambda _: heard.append(sys.stderr.getvalue())) as server:
+        monkeypatch.setenv("TDEGNN_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setenv("TDEGNN_MIRROR", server.address)
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        yield heard
 
 
 def run(capsys, *arguments):
@@ -144,5 +156,39 @@ def test_a_download_is_announced_before_it_starts(capsys, mirror, tmp_path, monk
         server.fault = "refuse"
         code, _, err = run(capsys, "fetch", "second")
         assert (code, err.startswith("Note: Downloading second: 1 file, less than 1 MB, from")) == (2, True)
-        assert err.splitlines()[1].startswith("Error: Expected second/original.txt from")
+        assert err.splitlines()[-1].startswith("Error: Expected second/original.txt from")
         assert run(capsys, "fetch", "second", "--quiet")[2].startswith("Error: ")
+
+
+def test_the_download_of_a_stand_in_is_announced_too(capsys, mirror, tmp_path, monkeypatch):
+    with serving(CONTENTS.get) as server:
+        monkeypatch.setenv("TDEGNN_MIRROR", server.address)
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        code, out, err = run(capsys, "fetch", "second")
+    size = f"1 file, less than 1 MB, from 127.0.0.1 to {tmp_path / 'cache'}."
+    assert (code, out.split()) == (0, ["second", "1", "file", "cached", "(reconstructed)"])
+    assert err.splitlines() == [
+        f"Note: Downloading second: {size}",
+        f"Note: Downloading second (reconstructed): {size}",
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [(("fit", "pedalme"), "1 file, "), (("classify", "cora"), f"{len(CATALOGUE['cora'].paths)} files, ")],
+)
+def test_whatever_command_downloads_says_so_before_its_first_request(
+    capsys, server_without_files, tmp_path, command, files
+):
+    with pytest.raises(SystemExit) as stop:
+        main([*command, "--out", str(tmp_path / "run")])
+    note, error = capsys.readouterr().err.splitlines()
+    assert stop.value.code == 2
+    assert note.startswith(f"Note: Downloading {command[1]}: {files}")
+    assert note.endswith(f"from 127.0.0.1 to {tmp_path / 'cache'}.")
+    assert error.startswith("Error: Expected ")
+    assert server_without_files[0] == f"{note}\n"
+    with pytest.raises(SystemExit):
+        main([*command, "--out", str(tmp_path / "run"), "--quiet"])
+    assert capsys.readouterr().err.startswith("Error: Expected ")

@@ -37,11 +37,11 @@ from tdegnn.forecasting.forecaster import Forecaster
 from tdegnn.forecasting.intervals import INTERVALS
 from tdegnn.forecasting.linear_skip import SKIPS
 from tdegnn.forecasting.losses import LOSSES
-from tdegnn.forecasting.progress import Progress
 from tdegnn.forecasting.series_config import States
 from tdegnn.forecasting.settings import NetworkName
 from tdegnn.forecasting.training import FEWEST_STEPS, MOST_STEPS
 from tdegnn.runs.run_folder import METRICS, WEIGHTS
+from tdegnn.training.progress import Progress
 from tdegnn.training.schedules import ScheduleName
 
 PROGRAM = Path(sys.executable).parent / "tdegnn"

@@ -1,11 +1,21 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
 from tdegnn import InputError
-from tdegnn.experiments.pendulum import Effort, ModelResult, count_steps, make_pendulum, run_pendulum
+from tdegnn.cli.reproduce.pendulum import table_of_orders
+from tdegnn.experiments.pendulum import (
+    Effort,
+    ModelResult,
+    PendulumResult,
+    count_steps,
+    make_pendulum,
+    run_pendulum,
+)
+from tdegnn.experiments.pendulum_plots import plot_order
 from tdegnn.experiments.records import describe_environment, write_records
 from tdegnn.training.optimizers import CosineAdam, VariableProjection
 
@@ -70,6 +80,42 @@ def test_verdict_says_when_no_order_explains_the_data(data):
     result = run_pendulum(data, effort=Effort(1, (CosineAdam(1e-6),), 4), orders=(1, 2))
     assert result.dynamics_order is None
     assert result.verdict().startswith("No order explains the data")
+
+
+def with_shares(data, shares):
+    """A result whose fits explain these shares."""
+    models = [
+        ModelResult(
+            model=f"TDE-GNN, o = {order}",
+            order=order,
+            num_parameters=2,
+            descent=None,
+            validation_mse=1.0,
+            one_step_mse=1.0,
+            roll_out_mse=1.0,
+            explained_share=share,
+            coefficients=(1.0,) + (0.0,) * (order - 1),
+            seconds=1.0,
+            curve_steps=(),
+            curve=(),
+            roll_out=np.zeros((2, 2)),
+        )
+        for order, share in shares.items()
+    ]
+    return PendulumResult(data, 0, Effort(), tuple(models))
+
+
+def test_shares_below_zero_are_not_printed_as_numbers(data):
+    nothing = with_shares(data, {1: -4.213, 2: 0.5})
+    assert nothing.verdict() == "No order explains the data: 1: < 0, 2: 0.500"
+    found = with_shares(data, {1: -4.213, 2: 0.9996, 3: -4.0})
+    assert "it explains 0.0% of the first differences" in found.verdict()
+    assert "99.9% of the second differences" in found.verdict()
+    for result in (nothing, found):
+        assert "-4" not in result.verdict()
+    _, _, rows = table_of_orders(found)
+    assert [row[2] for row in rows] == ["< 0", "0.9996", "< 0"]
+    assert [text.get_text() for text in plot_order(found).axes[0].texts[1:]] == ["< 0", "1.000", "< 0"]
 
 
 @pytest.mark.slow

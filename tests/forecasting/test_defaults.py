@@ -7,6 +7,7 @@ import pytest
 from tdegnn import Forecaster, InputError, Panel
 from tdegnn.data.simulators.hourly_counts import simulate_hourly_counts
 from tdegnn.forecasting.held_out import OURS, naive_methods, split_for_forecast
+from tdegnn.forecasting.usual_networks import USUAL_NETWORKS
 from tdegnn.training.devices import single_thread
 
 SMALL = dict(horizon=3, window=4, hidden_channels=8, num_layers=1, num_members=1, num_steps=5, device="cpu")
@@ -114,6 +115,15 @@ def test_errors_are_those_of_steps_that_chose_nothing(fitted):
     assert chosen[0].history_ == chosen[1].history_
     assert chosen[0].summary_["window"] == chosen[1].summary_["window"]
     assert chosen[0].summary_["held_out"][OURS] != chosen[1].summary_["held_out"][OURS]
+
+
+@pytest.mark.slow
+def test_a_default_training_on_noise_ends_before_the_planned_steps():
+    noise = Panel.from_array(np.random.default_rng(0).standard_normal((200, 2)))
+    model = Forecaster(device="cpu").fit(noise)
+    planned, patience = (USUAL_NETWORKS["frames"][name] for name in ("num_steps", "patience"))
+    assert model.network_choice_.name == "frames"
+    assert model.best_step_ + patience <= model.history_[-1]["step"] < planned
 
 
 @pytest.mark.slow

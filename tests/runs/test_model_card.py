@@ -58,6 +58,30 @@ def test_card_has_the_scores_beside_simple_answers(folders):
     assert "no features and no edges" in card
 
 
+@pytest.mark.parametrize(
+    ("length", "chose_nothing", "limit"),
+    [
+        (
+            60,
+            False,
+            "The held-out steps that are scored also chose the weights, so new steps may be forecast less well.",
+        ),
+        (600, True, "The steps that are scored chose neither window, network nor step."),
+    ],
+)
+def test_card_says_what_the_steps_that_are_scored_chose(tmp_path, length, chose_nothing, limit):
+    series = np.cumsum(np.random.default_rng(0).standard_normal((length, 3)), axis=0)
+    model = Forecaster(horizon=2, window=4, num_steps=10, network=None).fit(Panel.from_array(series))
+    model.save(tmp_path / "run")
+    held_out = model.summary_["held_out"]
+    assert held_out["chose_nothing"] == chose_nothing
+    card = (tmp_path / "run" / CARD).read_text()
+    assert card.split("## Limits\n")[1].splitlines()[1] == f"- {limit}"
+    assert ("also chose the weights" in card) != chose_nothing
+    # A forecast of two steps is counted once.
+    assert f"On {held_out['steps']} held-out forecasts:" in card
+
+
 @pytest.mark.parametrize("name", ["classifier", "forecaster"])
 def test_summary_tells_an_edited_card_and_load_takes_it(folders, name, tmp_path):
     kind = NodeClassifier if name == "classifier" else Forecaster

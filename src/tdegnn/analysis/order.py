@@ -36,6 +36,11 @@ def explained_share(errors: ArrayLike, differences: ArrayLike) -> float:
     return 1.0 - float(residuals.var()) / variance
 
 
+def show_share(share: float, digits: int = 3) -> str:
+    """Return an explained share as people read it: from 0 to 1. A fit that is worse than none explains nothing."""
+    return "< 0" if share < 0 else f"{share:.{digits}f}"
+
+
 def find_dynamics_order(shares: Mapping[int, float], threshold: float = EXPLAINED_ENOUGH) -> int | None:
     """Return the smallest order whose explained share reaches the threshold, or `None` if no order does."""
     return min((order for order, share in shares.items() if share >= threshold), default=None)

@@ -25,6 +25,11 @@ LACKING = (
     "(such as saturation, or sines of differences; the search knows polynomials up to degree three), a state that was "
     "not observed, or a force from outside."
 )
+STANDS_FOR = (
+    "Order 1 explains {share}, nearly enough. So the second order may stand for something else in an equation of first "
+    "order: a nonlinear coupling of the nodes (such as saturation, or sines of differences; the search knows "
+    "polynomials up to degree three), a state that was not observed, or a force from outside."
+)
 FAST_CHANGES = (
     "Noise hides changes within less than {width} steps. Order {order} explains {share} of slower changes, but less of "
     "faster ones. The share shown for it is the one to expect of all changes, as if there were no noise."
@@ -36,6 +41,8 @@ def notes_on(judged: Sequence[Judged], order: int | None) -> list[str]:
     notes = []
     if order is not None and is_left_unexplained(judged[order - 1].trial):
         notes.append(UNEXPLAINED)
+    if order == 2 and lacks_a_term(judged[0].trial):
+        notes.append(STANDS_FOR.format(share=percent_reached(judged[0].trial.explained_share or 0.0)))
     if order is None:
         trials = [entry.trial for entry in judged]
         notes.extend(_missing_terms(trials))

@@ -29,7 +29,7 @@ from tdegnn.analysis.order_limits import (
 )
 from tdegnn.analysis.order_notes import notes_on
 from tdegnn.analysis.order_report import OrderFound
-from tdegnn.analysis.order_states import HasLaplacian, HasSeries, make_ready, step_of
+from tdegnn.analysis.order_states import HasColumns, HasLaplacian, HasSeries, make_ready, read_frame, step_of
 from tdegnn.analysis.order_trials import is_ruled_out, may_be_smoothness
 from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH
 from tdegnn.analysis.weak_form import difference_kernels
@@ -40,7 +40,7 @@ NO_ORDER, UNABLE = 0, -1
 
 
 def find_order(
-    states: ArrayLike | HasSeries,
+    states: ArrayLike | HasSeries | HasColumns,
     graph: HasLaplacian | None = None,
     *,
     step_size: float | None = None,
@@ -52,9 +52,9 @@ def find_order(
     """Find the order in time of the equation that data follow.
 
     Args:
-        states: A panel, or an array of shape (time, nodes), (time, nodes, channels) or (trajectories, time, nodes,
-            channels), with NaN for missing values. Several trajectories from different initial states are more
-            informative than one.
+        states: A panel, a frame that `read_panel` reads, or an array of shape (time, nodes), (time, nodes, channels) or
+            (trajectories, time, nodes, channels), with NaN for missing values. Several trajectories from different
+            initial states are more informative than one.
         graph: The graph of the nodes. Default: the graph of the panel, if there is one.
         step_size: Time between two observations. It only scales the reported equation. Default: the step of a panel
             whose times are numbers, else 1.
@@ -76,6 +76,7 @@ def find_order(
     check_count(max_order=max_order)
     check_count(2, num_resamples=num_resamples)
     check_count(0, seed=seed)
+    states = read_frame(states) if isinstance(states, HasColumns) else states
     step_size = step_of(states) if step_size is None else step_size
     check_finite(step_size=step_size)
     if not step_size > 0:

@@ -7,6 +7,7 @@ smooth signal vanishes. Only white noise is recognized as noise.
 
 from __future__ import annotations
 
+from importlib import import_module
 from itertools import pairwise
 from math import ceil, comb, sqrt
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -70,6 +71,25 @@ class HasSeries(Protocol):
     @property
     def graph(self) -> Any:
         """The graph, or `None` if it is not known."""
+
+
+@runtime_checkable
+class HasColumns(Protocol):
+    """A frame of pandas, polars or any other library."""
+
+    @property
+    def columns(self) -> Any:
+        """The names of the columns, or the columns."""
+
+
+def read_frame(frame: HasColumns) -> HasSeries:
+    """Return the panel in a frame, wide or long, as `read_panel` reads it."""
+    try:
+        # By name: tables are read in another room.
+        panel: HasSeries = import_module("tdegnn.data.panel").as_panel(frame)
+    except InputError as error:
+        raise InputError(error.message, " Numbers without times go in as an array: frame.to_numpy().") from error
+    return panel
 
 
 class ReadyStates(NamedTuple):

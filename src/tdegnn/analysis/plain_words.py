@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from tdegnn.analysis.report import CoefficientReport, ordinal
 
+# What an unstable c means for latent states.
+ON_FEW_LAYERS = ", which says something about the few layers and nothing about the forecasts or classes that come out"
+
 
 def say_order(report: CoefficientReport) -> str:
     """Return the order and whether errors grow, in one sentence."""
@@ -38,7 +41,9 @@ def _say_character(report: CoefficientReport) -> str:
 def _say_stability(report: CoefficientReport) -> str:
     if report.is_stable:
         return "and small errors do not grow"
+    is_latent = report.states == "latent"
+    growth = "slowly add up"
     if report.max_root_modulus > 1 + report.tolerance:
-        unit = "layer" if report.states == "latent" else "step"
-        return f"but small errors become {report.max_root_modulus:.3g} times as large with each {unit}"
-    return "but small errors slowly add up"
+        unit = "layer" if is_latent else "step"
+        growth = f"become {report.max_root_modulus:.3g} times as large with each {unit}"
+    return f"but small errors {growth}{ON_FEW_LAYERS if is_latent else ''}"

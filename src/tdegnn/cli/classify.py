@@ -15,7 +15,6 @@ from tdegnn.cli.log_options import LogTo, make_callbacks
 from tdegnn.cli.network_options import OptimizerOption, PrecisionOption, ReadoutOption, StateNormOption
 from tdegnn.cli.operator_options import OperatorSettings, operator_option, operator_part
 from tdegnn.cli.options import (
-    FIXED_RULES,
     PRECISION_HELP,
     USUAL_RULE,
     AsJson,
@@ -39,7 +38,16 @@ from tdegnn.cli.options import (
     rule_argument,
     with_groups,
 )
-from tdegnn.cli.output import largest_root, print_json, print_notes, print_table, progress_bar, share, vector
+from tdegnn.cli.output import (
+    largest_root,
+    print_json,
+    print_notes,
+    print_table,
+    progress_stages,
+    share,
+    vector,
+    watchers,
+)
 from tdegnn.errors import InputError
 from tdegnn.torchrun import read_launch
 
@@ -255,14 +263,6 @@ class ClassifierOptions:
         usual = {} if norm is None else {"batch_norm": norm}
         return {"operator": operator_part(name, self.operator_setting, **usual)}
 
-    @property
-    def num_trainings(self) -> int:
-        """Number of trainings: one per order if the order is searched, and the last one."""
-        from tdegnn.training.order_choice import AUTO, TRIED_ORDERS
-
-        is_searched = self.order == AUTO and self.coefficients not in FIXED_RULES
-        return 1 + len(TRIED_ORDERS) if is_searched else 1
-
 
 def _check_benchmark(name: str | None) -> str | None:
     """Raise an `InputError` if there is no such benchmark."""
@@ -320,7 +320,8 @@ def classify(
 
     # Of several processes, the first one writes.
     reserved = reserved_folder(out, resume=resume) if launch.is_first else nullcontext()
-    with reserved:
+    with progress_stages(is_quiet=quiet or as_json or not launch.is_first) as show, reserved:
+        show("reading tables", 0, None)
         model = settings.make(seed, device, direction)
         callbacks = make_callbacks(log_to) if log_to else ()
         if name is not None:
@@ -329,13 +330,8 @@ def classify(
             csv_format = make_csv_format(separator, decimal, encoding)
             data = _read_files(features, labels, edges, direction, csv_format)
         notes = data.pop("notes")
-        num_looks = -(-settings.steps // model.validate_every) * settings.num_trainings
-        with progress_bar(num_looks, "training", is_quiet=quiet or as_json or not launch.is_first) as tick:
-
-            def show(look: Look) -> None:
-                tick(f"loss {float(look.losses.min()):.3f}, validation {float(look.scores.max()):.3f}")
-
-            model.fit(**data, run=out, resume=resume, on_look=show, callbacks=callbacks)
+        show("starting", 0, None)
+        model.fit(**data, run=out, resume=resume, callbacks=callbacks, **watchers(show, _describe)._asdict())
     if not launch.is_first:
         return
     if model.order_choice_.reason:
@@ -389,6 +385,14 @@ def _read_files(
         "notes": list(tables.notes),
         **known.subsets,
     }
+
+
+def _describe(look: Look) -> str:
+    """Return what a validation found, of the best of several starts."""
+    score = float(look.scores.max())
+    # Trials and some networks choose their step by the loss, which counts negative. Shares of right answers do not.
+    validation = f"validation loss {-score:.3f}" if score < 0 else f"validation {share(score)}"
+    return f"loss {float(look.losses.min()):.3f}, {validation}"
 
 
 def _facts(model: NodeClassifier, out: Path) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +13,6 @@ from tdegnn.cli.forecaster_options import ForecasterOptions
 from tdegnn.cli.log_options import LogTo, make_callbacks
 from tdegnn.cli.options import USUAL_RULE, AsJson, Device, DeviceOption, Quiet, Resume, Seed, reads_files, with_groups
 from tdegnn.cli.output import (
-    ShowStage,
     compare_errors,
     largest_root,
     print_errors,
@@ -23,13 +21,13 @@ from tdegnn.cli.output import (
     print_table,
     progress_stages,
     vector,
+    watchers,
 )
 from tdegnn.cli.series import NodeFeaturesFile, SeriesFile, TableOptions, read_features, read_series
 from tdegnn.torchrun import read_launch
 
 if TYPE_CHECKING:
     from tdegnn.forecasting.forecaster import Forecaster
-    from tdegnn.forecasting.progress import Progress
     from tdegnn.training.loop import Look
 
 
@@ -68,7 +66,7 @@ def fit(
         model = settings.make(seed, device)
         callbacks = make_callbacks(log_to) if log_to else ()
         features = read_features(node_features, panel, tables)
-        on_look, on_progress = _watchers(show)
+        watched = watchers(show, _describe)
         started = time.monotonic()
         model.fit(
             panel,
@@ -76,8 +74,7 @@ def fit(
             run=out,
             resume=resume,
             source=tables.to_source(series, node_features),
-            on_look=on_look,
-            on_progress=on_progress,
+            **watched._asdict(),
             callbacks=callbacks,
         )
         seconds = time.monotonic() - started
@@ -93,21 +90,9 @@ def fit(
     typer.echo(f"{where}{compare_errors(_errors(model))}. Run folder: {out}/")
 
 
-def _watchers(show: ShowStage) -> tuple[Callable[[Look], None], Callable[[Progress], None]]:
-    """Return what `fit` calls after each validation and after each step, to show its stages."""
-    stage = text = ""
-
-    def on_look(look: Look) -> None:
-        nonlocal text
-        text = f": loss {float(look.losses.mean()):.3g}, held out {-float(look.scores.mean()):.3g}"
-
-    def on_progress(progress: Progress) -> None:
-        nonlocal stage, text
-        if progress.stage != stage:
-            stage, text = progress.stage, ""
-        show(stage, progress.done, progress.total, f"{stage}{text}")
-
-    return on_look, on_progress
+def _describe(look: Look) -> str:
+    """Return what a validation found."""
+    return f"loss {float(look.losses.mean()):.3g}, held out {-float(look.scores.mean()):.3g}"
 
 
 def _errors(model: Forecaster) -> dict[str, dict[str, float | None]]:

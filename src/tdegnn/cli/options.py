@@ -39,8 +39,6 @@ class SystemOption(StrEnum):
 # The rules for c by name. A test compares them with `core/rules.py`, which would make `--help` wait for torch.
 RULES = ("euler", "leapfrog", "direct", "attention", "gated-attention", "stable", "stable-attention", "mixed")
 USUAL_RULE = SystemOption.DIRECT
-# Rules with a fixed length of the history.
-FIXED_RULES = (SystemOption.FIXED, "euler", "leapfrog", "mixed")
 
 
 def parse_rule(name: str) -> str:

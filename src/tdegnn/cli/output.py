@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isfinite, isnan
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import typer
 from rich.console import Console
@@ -25,6 +25,8 @@ from tdegnn.version import __version__
 
 if TYPE_CHECKING:
     from tdegnn.analysis.report import CoefficientReport
+    from tdegnn.training import progress
+    from tdegnn.training.loop import Look
 
 
 def print_version(is_asked: bool) -> None:
@@ -91,6 +93,40 @@ def progress_stages(*, is_quiet: bool) -> Iterator[ShowStage]:
     else:
         with _Lines() as lines:
             yield lines
+
+
+class Watchers(NamedTuple):
+    """What a training calls, to show its stages.
+
+    Attributes:
+        on_look: Called with the result of each validation.
+        on_progress: Called at the start of each stage, and after each of its steps.
+    """
+
+    on_look: Callable[[Look], None]
+    on_progress: Callable[[progress.Progress], None]
+
+
+def watchers(show: ShowStage, describe: Callable[[Look], str]) -> Watchers:
+    """Return what shows the stages of a training.
+
+    Args:
+        show: Shows a stage.
+        describe: What a validation found, in a few words. They stand beside the name of its stage.
+    """
+    stage = found = ""
+
+    def on_look(look: Look) -> None:
+        nonlocal found
+        found = f": {describe(look)}"
+
+    def on_progress(moment: progress.Progress) -> None:
+        nonlocal stage, found
+        if moment.stage != stage:
+            stage, found = moment.stage, ""
+        show(stage, moment.done, moment.total, f"{stage}{found}")
+
+    return Watchers(on_look, on_progress)
 
 
 class _Bars:

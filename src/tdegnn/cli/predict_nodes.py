@@ -63,10 +63,12 @@ def predict_nodes(
     probabilities = model.predict_proba(tables.to_input(), graph=tables.graph)
     labels = model.classes_[probabilities.argmax(axis=1)]
     columns = {f"probability_{name}": row for name, row in zip(model.classes_, probabilities.T, strict=True)}
-    write_table(pd.DataFrame({"node": tables.names, "label": labels, **columns}), out)
+    table = pd.DataFrame({"node": tables.names, "label": labels, **columns})
+    write_table(table, out)
     counts = {str(name): int((labels == name).sum()) for name in model.classes_.tolist()}
     if as_json:
-        print_json({"predictions": str(out), "nodes": len(labels), "counts": counts, "notes": list(tables.notes)})
+        facts = {"predictions": str(out), "nodes": len(labels), "counts": counts, "notes": list(tables.notes)}
+        print_json(facts | {"by_node": table.to_dict("records")})
         return
     if not is_quiet:
         print_notes(tables.notes)

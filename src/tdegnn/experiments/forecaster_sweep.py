@@ -23,9 +23,9 @@ from tdegnn.files import finite_or_null
 from tdegnn.forecasting.backtests.origins import Origins, choose_origins
 from tdegnn.forecasting.forecaster import Forecaster
 from tdegnn.forecasting.held_out import OURS, WINDOWS
-from tdegnn.forecasting.progress import OnProgress, Progress, ignore
 from tdegnn.forecasting.training import TriedOut
 from tdegnn.training.devices import DeviceName
+from tdegnn.training.progress import OnProgress, Progress, ignore
 
 # The score of a training that diverged. Optuna takes only numbers.
 WORST = -1e30

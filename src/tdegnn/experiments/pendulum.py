@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tdegnn.analysis.order import explained_share, find_dynamics_order
+from tdegnn.analysis.order import explained_share, find_dynamics_order, show_share
 from tdegnn.analysis.report import CoefficientReport, explain, ordinal
 from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH, LOOSE_TOLERANCE
 from tdegnn.core.combination import History
@@ -204,7 +204,9 @@ class PendulumResult:
         """Return the result of the experiment in a few sentences."""
         shares, order = self.shares, self.dynamics_order
         if order is None:
-            return "No order explains the data: " + ", ".join(f"{o}: {share:.3f}" for o, share in shares.items())
+            return "No order explains the data: " + ", ".join(
+                f"{o}: {show_share(share)}" for o, share in shares.items()
+            )
         lower = [
             f"Order {o} cannot do it: it explains {_percent(shares[o])} of the {ordinal(o)} differences."
             for o in sorted(shares)
@@ -235,8 +237,8 @@ class PendulumResult:
 
 
 def _percent(share: float) -> str:
-    """Return a share in percent, rounded down, so that no share below 1 reads 100%."""
-    return f"{floor(1000 * share) / 10:.1f}%"
+    """Return a share in percent, rounded down, so that no share below 1 reads 100%. Below 0, nothing is explained."""
+    return f"{floor(1000 * max(share, 0.0)) / 10:.1f}%"
 
 
 def make_pendulum(features: PendulumFeatures = "angle", device: torch.device | None = None) -> PendulumData:

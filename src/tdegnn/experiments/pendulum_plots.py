@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from tdegnn.analysis.order import show_share
 from tdegnn.analysis.plots import (
     BLUE,
     GRAY,
@@ -72,7 +73,7 @@ def plot_order(result: PendulumResult) -> Figure:
     # Above the bar of order 1, which explains the least.
     share.text(orders[0] - 0.3, EXPLAINED_ENOUGH - 0.05, "counts as\nexplained", color=RED, va="top", fontsize=9)
     for order, height in zip(orders, shares, strict=True):
-        label = "< 0" if result.shares[order] < 0 else f"{height:.3f}"
+        label = show_share(result.shares[order])
         is_tall = height > 0.2
         color = "white" if is_tall and order == found else INK
         share.text(order, height - 0.13 if is_tall else height + 0.02, label, ha="center", fontsize=9, color=color)

@@ -37,9 +37,9 @@ from tdegnn.forecasting.held_out import (
 )
 from tdegnn.forecasting.inputs import check_goes_on, check_seen, in_steps_of, read_like
 from tdegnn.forecasting.intervals import Intervals, check_coverage
-from tdegnn.forecasting.progress import ORDER_SEARCH, TRAINING, OnProgress, Progress, ignore
 from tdegnn.forecasting.series_config import ForecastNetwork
 from tdegnn.forecasting.settings import ForecasterSettings
+from tdegnn.forecasting.stages import ORDER_SEARCH, TRAINING
 from tdegnn.forecasting.time_budget import TimeBudget, TrialTime
 from tdegnn.forecasting.training import (
     NEEDED_SECONDS,
@@ -74,6 +74,7 @@ from tdegnn.training.loop import Look
 from tdegnn.training.network_choice import ChosenNetwork, given_settings, without_given
 from tdegnn.training.order_choice import AUTO, ChosenOrder
 from tdegnn.training.processes import ALONE, Processes, join_processes
+from tdegnn.training.progress import OnProgress, Progress, ignore
 from tdegnn.training.shared_run import begin_shared_run
 
 # Number of steps of the longest window that is embedded as a whole, unless the user says otherwise.

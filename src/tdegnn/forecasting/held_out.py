@@ -40,11 +40,11 @@ from tdegnn.forecasting.intervals import (
 )
 from tdegnn.forecasting.intervals.auto import split_windows
 from tdegnn.forecasting.kept_forecasts import KeptForecasts
-from tdegnn.forecasting.progress import OnProgress, ignore
 from tdegnn.forecasting.settings import ForecasterSettings, are_counts
 from tdegnn.forecasting.window_search import Stages, measure_windows
 from tdegnn.metrics import mean_absolute_error, mean_squared_error
 from tdegnn.training.devices import single_thread
+from tdegnn.training.progress import OnProgress, ignore
 
 # Share of the series that is held out, and the minimum number of windows on either side.
 HELD_OUT = 0.15

@@ -131,7 +131,7 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
             there is no limit.
         validate_every: Steps between two validations on the held-out windows.
         patience: Training ends when the held-out error has not improved for this many steps, or after `num_steps`. If
-            None, only then.
+            None, only then. It is long, since a cycle of learning rates that is cut short has not had its low ones.
         batch_size: Windows per step. If None, up to 64, fewer on many nodes.
         coverage: Share of the observations that intervals should contain.
         seed: Seed of weights, dropout and the order of windows.

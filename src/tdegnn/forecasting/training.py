@@ -24,10 +24,10 @@ from tdegnn.forecasting.held_out import CutShort, ForecastSplit, HeldOut, notes_
 from tdegnn.forecasting.inputs import notes_of_update
 from tdegnn.forecasting.linear_skip import LinearSkip, Penalties, seconds_to_solve, start_at_ridge
 from tdegnn.forecasting.losses import Loss
-from tdegnn.forecasting.progress import INTERVALS, LINEAR, TRAINING, TRAINING_AGAIN, OnProgress, Progress, ignore
 from tdegnn.forecasting.series_config import ForecastNetwork
 from tdegnn.forecasting.series_training import SeriesTraining
 from tdegnn.forecasting.settings import ForecasterSettings, are_counts
+from tdegnn.forecasting.stages import INTERVALS, LINEAR, TRAINING, TRAINING_AGAIN
 from tdegnn.forecasting.time_budget import FEWEST_STEPS as FEWEST_PLANNED
 from tdegnn.forecasting.time_budget import Lateness, TimeBudget, TrialTime
 from tdegnn.forecasting.usual_networks import TrialRecord, notes_of_choice
@@ -39,6 +39,7 @@ from tdegnn.training.loop import FitResult, Look, fit
 from tdegnn.training.network_choice import ChosenNetwork
 from tdegnn.training.order_choice import ChosenOrder
 from tdegnn.training.processes import ALONE, Processes
+from tdegnn.training.progress import OnProgress, Progress, ignore
 from tdegnn.training.replay import RecordedStep
 
 # Maximum number of rows (windows times nodes) of a training step if `batch_size` is None: a few milliseconds of work.

@@ -23,8 +23,9 @@ from tdegnn.forecasting.baselines.ridge import (
     solve_products,
     squared_errors,
 )
-from tdegnn.forecasting.progress import WINDOW_SEARCH, OnProgress, Progress, ignore
+from tdegnn.forecasting.stages import WINDOW_SEARCH
 from tdegnn.graph import Graph
+from tdegnn.training.progress import OnProgress, Progress, ignore
 
 # Maximum number of values in a block of rows: about 32 MB.
 NUMBERS_AT_ONCE = 2**22

@@ -67,6 +67,7 @@ from tdegnn.training.network_choice import ChosenNetwork, given_settings, withou
 from tdegnn.training.node_training import SelectBy
 from tdegnn.training.order_choice import AUTO, USUAL_ORDER, ChosenOrder, Order, order_by_score
 from tdegnn.training.processes import check_alone, join_processes
+from tdegnn.training.progress import OnProgress, ignore
 from tdegnn.training.shared_run import begin_shared_run
 
 if TYPE_CHECKING:
@@ -238,6 +239,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         resume: bool = False,
         source: Mapping[str, Any] | None = None,
         on_look: OnLook | None = None,
+        on_progress: OnProgress = ignore,
         callbacks: Sequence[Callback] = (),
     ) -> Self:
         """Train on the nodes whose label is known, and keep the best weights by validation.
@@ -245,8 +247,8 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         If anything goes wrong, an estimator that was fitted before stays as it was.
 
         With `batches`, processes that `torchrun` started, or that are joined by `torch.distributed`, train together:
-        each calls `fit` with the same arguments. The first of them writes to `run` and calls `on_look` and the
-        callbacks.
+        each calls `fit` with the same arguments. The first of them writes to `run` and calls `on_look`, `on_progress`
+        and the callbacks.
 
         Args:
             X: A `NodeDataset`, PyG data, or a matrix of features (NumPy, SciPy, torch, pandas), one row per node.
@@ -261,6 +263,9 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             resume: Whether to continue in `run`, wherever the work was interrupted. If there is none, a new one begins.
             source: Where the data came from, stored in the settings of the run folder.
             on_look: Called with the result of each validation, also while networks or orders are tried.
+            on_progress: Called at the start of each stage of the work and after each of its steps, with the stage
+                (networks and orders that are tried, the training, baselines), the number of its finished steps and of
+                all of them.
             callbacks: Told about settings, validations of the training, and the result: see `Callback`.
         """
         if self.batches is None:
@@ -279,7 +284,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
         data = {name: value for name, value in config["data"].items() if name not in (source or {})}
         processes.check_same([config["settings"], data], "settings and data")
         if not processes.is_first:
-            callbacks, on_look = (), None
+            callbacks, on_look, on_progress = (), None, ignore
         with following(callbacks, type(self).__name__, config["settings"]) as followers:
             # Before any long work: whatever happens from now on, the fit can be resumed.
             with begin_shared_run(run, config, resume=resume, processes=processes) as folder:
@@ -292,6 +297,7 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
                     self.validate_every,
                     self.baselines,
                     on_look,
+                    on_progress,
                     self.batches,
                     self.segment_length,
                     processes,
@@ -598,7 +604,8 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
             tried = self._built(ChosenNetwork(name, networks[name]))
             settings = tried._node_config(USUAL_ORDER if self.order == AUTO else self.order)
             patience = min(settings.patience or TRIAL_PATIENCE, TRIAL_PATIENCE)
-            return trainer.try_out(replace(settings, num_steps=num_steps, patience=patience), num_starts)
+            short = replace(settings, num_steps=num_steps, patience=patience)
+            return trainer.try_out(short, num_starts, stage=f"trying {name}")
 
         trained = {name: {**shared, **settings} for name, settings in networks.items()}
         return choose_by_trials(trained, {name: try_out(name) for name in names}, num_starts)
@@ -618,7 +625,9 @@ class NodeEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn ha
 
     def _search_order(self, trainer: NodeTrainer) -> ChosenOrder:
         settings = self._node_config(1)
-        return order_by_score(lambda order: trainer.score(replace(settings, order=order)))
+        return order_by_score(
+            lambda order: trainer.score(replace(settings, order=order), stage=f"trying order {order}")
+        )
 
     def _node_config(self, order: int) -> NodeConfig:
         if self.system is not None and self.coefficients is not None:

@@ -59,9 +59,12 @@ from tdegnn.training.node_training import (
 )
 from tdegnn.training.order_choice import ChosenOrder
 from tdegnn.training.processes import ALONE, Processes
+from tdegnn.training.progress import OnProgress, Progress, ignore
 from tdegnn.training.stored_weights import check_coefficients, check_members, making_what_is_stored, take_weights
 
 OnLook = Callable[[Look], None]
+# The stages of a fit that are always there. Before them, networks and orders may be tried.
+TRAINING, BASELINES = "training", "baselines"
 ScoreName = ClassScore | Literal["squared error"]
 # A training whose best step is in this last share of its steps was still improving.
 LAST_SHARE = 0.1
@@ -326,6 +329,7 @@ class NodeTrainer:
         validate_every: Steps between two validations.
         has_baselines: Whether the result is compared with baselines.
         on_look: Called with the result of each validation.
+        on_progress: Called at the start of each stage and after each of its steps.
         batches: How to train on a part of the graph at a time. If None, a step sees the whole graph.
         segment_length: Layers per segment of a training step, see `integrate`.
         processes: Who trains. Several need batches to share.
@@ -337,6 +341,7 @@ class NodeTrainer:
     validate_every: int
     has_baselines: bool = True
     on_look: OnLook | None = None
+    on_progress: OnProgress = ignore
     batches: PartLike = None
     segment_length: SegmentLength = None
     processes: Processes = ALONE
@@ -385,13 +390,19 @@ class NodeTrainer:
             training.members.evaluate(*inputs)
         return training
 
-    def score(self, settings: NodeConfig, num_starts: int = 1) -> float:
-        """Train, and return the best score on validation. With several starts, that of the best one."""
+    def score(self, settings: NodeConfig, num_starts: int = 1, *, stage: str = TRAINING) -> float:
+        """Train, and return the best score on validation. With several starts, that of the best one.
+
+        Args:
+            settings: The settings of the network.
+            num_starts: Number of networks with other first weights.
+            stage: Name of this stage of the work.
+        """
         training = self.start(settings, num_starts)
-        best = self._run(training, settings, self.on_look, None).best_member
+        best = self._run(training, settings, stage, self.on_look, None).best_member
         return float(training.best_scores[best])
 
-    def try_out(self, settings: NodeConfig, num_starts: int = 1) -> Trial:
+    def try_out(self, settings: NodeConfig, num_starts: int = 1, *, stage: str = TRAINING) -> Trial:
         """Train, and return how good a network is on nodes that it was not trained on, at its step of the lowest loss.
 
         If each start holds out other nodes (`usual_networks.py`), that is the mean over them, else the best start.
@@ -399,6 +410,7 @@ class NodeTrainer:
         Args:
             settings: The settings of the network.
             num_starts: Number of networks with other first weights.
+            stage: Name of this stage of the work.
         """
         question = self.prepared.question
         has_folds = can_have_folds(question.subsets, num_starts)
@@ -407,7 +419,7 @@ class NodeTrainer:
         else:
             subsets = repeat_subsets(question.subsets, num_starts)
         training = self._start(replace(settings, select_by="loss"), subsets)
-        result = self._run(training, settings, self.on_look, None)
+        result = self._run(training, settings, stage, self.on_look, None)
 
         def judge(start: int) -> Trial:
             loss, outputs = -float(result.best_scores[start]), self._outputs(training.members.network(start), settings)
@@ -444,7 +456,7 @@ class NodeTrainer:
                 self.on_look(look)
             on_look(look)
 
-        result = self._run(training, settings, see, folder)
+        result = self._run(training, settings, TRAINING, see, folder)
         best = result.best_member
         if not bool(result.best_scores[best].isfinite()):
             raise TrainingError(
@@ -489,6 +501,7 @@ class NodeTrainer:
         return fitted
 
     def _measure_baselines(self, network: StationaryNetwork, settings: NodeConfig) -> Measured:
+        self.on_progress(Progress(BASELINES, 0, 1))
         if isinstance(self.prepared.nodes.features, MappedFeatures):
             return Measured({}, ("The features are in a file, too large to compare with baselines in a few seconds.",))
         question, outputs = self.prepared.question, self._outputs(network, settings)
@@ -505,18 +518,26 @@ class NodeTrainer:
         return _outputs_of(network, settings.prepare(self.prepared.nodes), self.placement, self.batches)
 
     def _run(
-        self, training: TaskTraining, settings: NodeConfig, on_look: OnLook | None, folder: RunFolder | None
+        self,
+        training: TaskTraining,
+        settings: NodeConfig,
+        stage: str,
+        on_look: OnLook | None,
+        folder: RunFolder | None,
     ) -> FitResult:
         validate_every = self.validate_every
         if isinstance(training, BatchTraining):
             # All nodes are validated: that takes as long as an epoch.
             validate_every = max(validate_every, training.steps_an_epoch)
+        num_steps = settings.num_steps
+        self.on_progress(Progress(stage, 0, num_steps))
         with threads_for(self.prepared.nodes.num_nodes * settings.hidden_channels):
             return fit(
                 training,
-                num_steps=settings.num_steps,
+                num_steps=num_steps,
                 validate_every=validate_every,
                 patience=settings.patience,
+                on_step=lambda step: self.on_progress(Progress(stage, step, num_steps)),
                 on_look=on_look,
                 run=folder,
             )

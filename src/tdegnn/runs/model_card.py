@@ -12,6 +12,7 @@ from typing import Any
 
 # The tasks of the hub that fit each kind of estimator.
 TASKS = {"Forecaster": "time-series-forecasting", "NodeClassifier": "graph-ml", "NodeRegressor": "graph-ml"}
+CHOSE_NOTHING = "The steps that are scored chose neither window, network nor step."
 LIMITS = {
     "Forecaster": "The held-out steps that are scored also chose the weights, so new steps may be forecast less well.",
     "NodeClassifier": "Validation nodes chose the step and the network: their score is a little too high.",
@@ -77,7 +78,7 @@ def _score_tables(summary: Mapping[str, Any]) -> Iterator[str]:
     held_out = summary.get("held_out")
     if isinstance(held_out, Mapping):
         methods = {name: row for name, row in held_out.items() if isinstance(row, Mapping)}
-        yield f"On {_plain(held_out.get('steps'))} held-out steps:\n"
+        yield f"On {_plain(held_out.get('steps'))} held-out forecasts:\n"
         rows = [[_plain(name), *(_number(row.get(score)) for score in SCORES)] for name, row in methods.items()]
         yield from _table(["", *SCORES.values()], rows)
     elif "score" in summary:
@@ -92,7 +93,8 @@ def _score_tables(summary: Mapping[str, Any]) -> Iterator[str]:
 
 def _notes(kind: str, summary: Mapping[str, Any]) -> list[Any]:
     notes = summary.get("notes")
-    return [*([LIMITS[kind]] if kind in LIMITS else []), *(notes if isinstance(notes, list) else [])] or ["None known."]
+    limit = CHOSE_NOTHING if _mapping(summary, "held_out").get("chose_nothing") is True else LIMITS.get(kind)
+    return [*([] if limit is None else [limit]), *(notes if isinstance(notes, list) else [])] or ["None known."]
 
 
 def _load_lines(kind: str) -> list[str]:

@@ -4,8 +4,9 @@ import polars
 import pytest
 
 from tdegnn import InputError
+from tdegnn.data.panel import Panel
 from tdegnn.data.tables.csv_files import CsvFormat
-from tdegnn.data.tables.series import read_panel
+from tdegnn.data.tables.series import panel_to_frame, read_panel, write_series
 
 DAYS = pd.date_range("2024-01-01", periods=6)
 
@@ -204,3 +205,21 @@ def test_a_table_that_goes_through_the_nodes_is_in_order_where_each_of_them_is(t
     path = tmp_path / "long.csv"
     path.write_text("node,time,value\n" + "".join(f"{node},{time},1\n" for node, time in rows))
     assert any("not in order" in note for note in read_panel(path).notes) == is_told
+
+
+@pytest.mark.parametrize("make", [lambda frame: frame, lambda frame: frame.set_index("time"), polars.from_pandas])
+@pytest.mark.parametrize("given", ["wide", "long"])
+@pytest.mark.parametrize("layout", ["wide", "long"])
+def test_frames_are_written_where_panels_are(tmp_path, make, given, layout):
+    panel = Panel.from_array([[1.0, 2.0], [3.0, np.nan]], nodes=["a", "b"], times=DAYS[:2])
+    frame = make(panel_to_frame(panel, given))
+    pd.testing.assert_frame_equal(panel_to_frame(frame, layout), panel_to_frame(panel, layout))
+    for name, series in (("panel", panel), ("frame", frame)):
+        write_series(series, tmp_path / f"{name}.csv", layout)
+    assert (tmp_path / "frame.csv").read_bytes() == (tmp_path / "panel.csv").read_bytes()
+
+
+@pytest.mark.parametrize("write_to", [panel_to_frame, lambda series: write_series(series, "series.csv")])
+def test_what_is_no_panel_is_one_line(write_to):
+    with pytest.raises(InputError, match="Expected a Panel, or a pandas or polars frame, got "):
+        write_to(np.zeros((2, 2)))

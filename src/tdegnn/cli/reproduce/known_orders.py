@@ -38,6 +38,7 @@ def known_orders(
     as_json: AsJson = False,
 ) -> None:
     """Find the order of simulated systems of order 1, 2 and 3. Not in the paper."""
+    from tdegnn.analysis.order import show_share
     from tdegnn.experiments.known_orders import SYSTEMS, run_known_order
     from tdegnn.experiments.nested_orders import ORDERS, PROJECTED, QUASI_NEWTON
     from tdegnn.experiments.records import describe_environment, write_records
@@ -61,7 +62,7 @@ def known_orders(
     if not quiet:
         rows = [
             [result.system, str(result.seed), str(result.true_order), str(result.nested.dynamics_order)]
-            + [f"{share:.3f}" for share in result.nested.shares.values()]
+            + [show_share(share) for share in result.nested.shares.values()]
             for result in results
         ]
         header = ["system", "seed", "true order", "found"] + [f"share, o = {order}" for order in ORDERS]

@@ -150,8 +150,10 @@ def table_of_orders(result: PendulumResult) -> TextTable:
 
 
 def _share(value: float | None) -> str:
-    """Return an explained share. Three digits would show 0.9996 as 1; fits that have not converged need no digits."""
-    return number(value) if value is None or abs(value) >= 1 else f"{value:.4f}"
+    """Return an explained share, or a dash for None. Three digits would show 0.9996 as 1."""
+    from tdegnn.analysis.order import show_share
+
+    return number(None) if value is None else show_share(value, 4)
 
 
 def notes_on_orders(result: PendulumResult) -> list[str]:

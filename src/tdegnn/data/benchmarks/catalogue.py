@@ -122,8 +122,10 @@ class Benchmark:
         except DownloadError as error:
             if self.stand_in is None:
                 raise
+            stand_in = (data_file(self.stand_in),)
+            announce(f"{self.name} (reconstructed)", stand_in)
             try:
-                return _fetch_all((data_file(self.stand_in),), on_file)
+                return _fetch_all(stand_in, on_file)
             except DownloadError:
                 # The message about the original is more useful than the one about its replacement.
                 raise error from None

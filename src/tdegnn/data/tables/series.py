@@ -20,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 from jaxtyping import Bool, Int
 
-from tdegnn.data.panel import Panel
+from tdegnn.data.panel import Panel, as_panel
 from tdegnn.data.tables.csv_files import MISSING, CsvFormat, Kind, TableStart
 from tdegnn.data.tables.table import NODE_NAMES, PLAIN_CSV, Table, find_named, read_table
 from tdegnn.data.tables.written_tables import to_csv, to_parquet
@@ -30,6 +30,7 @@ from tdegnn.errors import Argument, InputError, Message, list_some
 from tdegnn.files import check_memory, write_whole
 
 if TYPE_CHECKING:
+    from tdegnn.data.tables.panel_like import PanelLike
     from tdegnn.graph import Direction
 
 TIME_NAMES = ("time", "timestamp", "datetime", "date", "ds", "day", "week", "month", "year", "step")
@@ -163,7 +164,7 @@ def add_edges(
     return panel.with_graph_steps(*read_edge_times(times, panel, direction or "both"))
 
 
-def write_series(panel: Panel, path: str | os.PathLike[str], layout: Layout = "long") -> None:
+def write_series(panel: PanelLike, path: str | os.PathLike[str], layout: Layout = "long") -> None:
     """Write a panel as a CSV or Parquet table (by the ending of `path`) that `read_panel` reads back.
 
     When you read it back, pass what a table does not hold: which columns are values and which are exogenous, and for
@@ -171,7 +172,7 @@ def write_series(panel: Panel, path: str | os.PathLike[str], layout: Layout = "l
     apostrophe, which `read_panel` takes away again. The file is written completely or not at all.
 
     Args:
-        panel: The series. `write_edges` writes its graph.
+        panel: The series, as a panel or a frame. `write_edges` writes its graph.
         path: A file that ends in .csv or .parquet.
         layout: `long`, one row per node and time, or `wide`, one column per node (one channel only).
     """
@@ -182,8 +183,9 @@ def write_series(panel: Panel, path: str | os.PathLike[str], layout: Layout = "l
     write_whole(path, to_parquet(frame) if path.suffix == ".parquet" else to_csv(frame).encode())
 
 
-def panel_to_frame(panel: Panel, layout: Layout = "long") -> pd.DataFrame:
-    """Return a panel as a pandas frame, in one of the two layouts."""
+def panel_to_frame(panel: PanelLike, layout: Layout = "long") -> pd.DataFrame:
+    """Return a panel, or a frame in any layout that `read_panel` reads, as a pandas frame in one of the two layouts."""
+    panel = as_panel(panel)
     if layout == "wide":
         if panel.num_channels != 1:
             raise InputError(f"Expected one channel for a wide table, got {panel.num_channels}. Use layout='long'.")
