@@ -17,6 +17,7 @@ ALLOWED = {
     "markup": {"files"},
     "not_fitted": {"errors"},
     "torchrun": set(),
+    "quick_imports": set(),
     "torch_internals": set(),
     "metrics": BASE,
     "kernels": set(),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tdegnn.quick_imports import collection_paused
 from tdegnn.version import __version__
 
 if TYPE_CHECKING:
@@ -195,7 +196,8 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'tdegnn' has no attribute {name!r}")
-    return getattr(import_module(_HOME_OF[name]), name)
+    with collection_paused():
+        return getattr(import_module(_HOME_OF[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -25,18 +25,23 @@ try:
     main(sys.argv[1:])
 except SystemExit as stop:
     print("exit code", stop.code, file=sys.stderr)
-print("imported", *{name.split(".")[0] for name in sys.modules}, file=sys.stderr)
+print("imported", *sys.modules, file=sys.stderr)
 """
 
 
 def imported(*arguments, code=0):
-    """The heavy packages that a command imports, in a process of its own."""
+    """The heavy packages that a command imports."""
+    return {name.split(".")[0] for name in all_imported(*arguments, code=code)} & HEAVY
+
+
+def all_imported(*arguments, code=0):
+    """The modules that a command imports, in a process of its own."""
     environment = {name: value for name, value in os.environ.items() if name != "TDEGNN_CACHE"}
     command = [sys.executable, "-c", PROGRAM, *map(str, arguments)]
     result = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     *_, ended, modules = result.stderr.splitlines()
     assert ended == f"exit code {code}", result.stderr
-    return set(modules.split()) & HEAVY
+    return set(modules.split())
 
 
 @pytest.fixture(scope="module")
@@ -122,3 +127,20 @@ def test_fit_and_predict_import_neither_pictures_nor_benchmarks(tmp_path):
     used = GRAPHS | {"safetensors", "sklearn"}
     assert imported("fit", *tables, *small, "--out", tmp_path / "run") <= used
     assert imported("predict", tmp_path / "run", "--out", tmp_path / "forecast.csv") <= used
+
+
+@pytest.mark.slow
+def test_a_prediction_of_a_saved_classifier_imports_neither_models_to_compare_with_nor_compilers(tmp_path):
+    nodes = range(30)
+    features = ["node,a", *(f"{node},{node % 7}" for node in nodes)]
+    edges = ["source,target", *(f"{node},{(node + 2) % 30}" for node in nodes)]
+    labels = ["node,label", *(f"{node},{node % 2}" for node in nodes)]
+    options = []
+    for name, rows in {"features": features, "edges": edges, "labels": labels}.items():
+        (tmp_path / f"{name}.csv").write_text("\n".join(rows) + "\n")
+        options += [f"--{name}", str(tmp_path / f"{name}.csv")]
+    run = tmp_path / "run"
+    subprocess.run([sys.executable, "-m", "tdegnn", "classify", *options, "--steps", "2", "--out", run], check=True)
+    unused = {"sklearn.linear_model", "sklearn.model_selection", "sklearn.neural_network", "networkx", "matplotlib"}
+    unused |= {"torch._dynamo", "torch._inductor", "tdegnn.forecasting.backtest"}
+    assert unused & all_imported("predict", run, "--out", tmp_path / "predictions.csv") == set()

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from tdegnn.quick_imports import collection_paused
 from tdegnn.torchrun import read_launch, takes_the_word
 
 if TYPE_CHECKING:
@@ -53,10 +54,11 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(words: list[str]) -> tuple[int, str]:
     """Run a command. Return its exit code, and the message if it failed."""
-    import typer
+    with collection_paused():
+        import typer
 
-    from tdegnn.cli.commands import app
-    from tdegnn.errors import InputError, TdegnnError
+        from tdegnn.cli.commands import app
+        from tdegnn.errors import InputError, TdegnnError
 
     try:
         _check_processes(words)

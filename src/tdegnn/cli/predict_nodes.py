@@ -12,6 +12,7 @@ from tdegnn.cli.options import DeviceOption, FeaturesFile, make_csv_format
 from tdegnn.cli.output import print_json, print_notes
 from tdegnn.cli.tables import check_table, write_table
 from tdegnn.errors import InputError
+from tdegnn.quick_imports import collection_paused
 
 if TYPE_CHECKING:
     from tdegnn.cli.stored_sources import StoredNodes
@@ -46,12 +47,13 @@ def predict_nodes(
     if (new.features is None) != (edges is None):
         raise InputError("Expected --features and --edges, or neither for the nodes of the training, got one of them.")
     check_table(out)
-    import pandas as pd
+    with collection_paused():
+        import pandas as pd
 
-    from tdegnn.cli.stored_sources import NodesSource
-    from tdegnn.nodes.classifier import NodeClassifier
-    from tdegnn.runs.run_folder import CONFIG
-    from tdegnn.runs.schema import checked
+        from tdegnn.cli.stored_sources import NodesSource
+        from tdegnn.nodes.classifier import NodeClassifier
+        from tdegnn.runs.run_folder import CONFIG
+        from tdegnn.runs.schema import checked
 
     model = NodeClassifier.load(run)
     source = checked(NodesSource, {"data": model.fitted_.config["data"]}, run / CONFIG).data

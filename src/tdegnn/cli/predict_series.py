@@ -13,6 +13,7 @@ from tdegnn.cli.output import print_json, print_notes
 from tdegnn.cli.series import TableOptions, check_series, read_edges, read_series
 from tdegnn.cli.tables import check_table, write_table
 from tdegnn.errors import InputError
+from tdegnn.quick_imports import collection_paused
 
 if TYPE_CHECKING:
     from tdegnn.forecasting.forecast import Forecast
@@ -74,8 +75,9 @@ def predict_series(
         is_quiet: Print one line.
         as_json: Print JSON.
     """
-    from tdegnn.forecasting.forecaster import Forecaster
-    from tdegnn.forecasting.inputs import arrange_nodes
+    with collection_paused():
+        from tdegnn.forecasting.forecaster import Forecaster
+        from tdegnn.forecasting.inputs import arrange_nodes
 
     check_table(out)
     model = Forecaster.load(run)

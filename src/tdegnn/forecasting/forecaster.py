@@ -23,7 +23,6 @@ from tdegnn.data.scalers import Per
 from tdegnn.data.tables.node_features import NodeFeatures, NodeFeaturesSource, read_node_features
 from tdegnn.data.tables.panel_like import PanelLike
 from tdegnn.errors import Argument, InputError, check_count
-from tdegnn.forecasting.backtest import run_backtest
 from tdegnn.forecasting.backtests.result import Backtest
 from tdegnn.forecasting.fitted import FittedForecaster, describe_data, describe_frames, graph_of
 from tdegnn.forecasting.forecast import Forecast
@@ -284,6 +283,8 @@ class Forecaster(ForecasterSettings):
             refit: Whether to train anew for each origin.
             on_method: Called with the name of each method before it is trained, for a progress bar.
         """
+        from tdegnn.forecasting.backtest import run_backtest  # imports all that it compares with
+
         panel = as_panel(panel)
         if self.is_fitted:
             panel = in_steps_of(panel, self.fitted_.tail)

@@ -17,9 +17,6 @@ import numpy as np
 import scipy.sparse
 import torch
 from jaxtyping import Bool, Float
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.neural_network import MLPClassifier
 
 from tdegnn.data.nodes import NodeDataset
 from tdegnn.files import finite_or_null
@@ -157,12 +154,16 @@ def _is_small_linear(seen: BaselineTask) -> bool:
 
 
 def _fit_logistic(seen: BaselineTask) -> Iterator[Outputs]:
+    from sklearn.linear_model import LogisticRegression  # a prediction needs none of these models
+
     for strength in STRENGTHS:
         yield _fitted(LogisticRegression(C=strength, max_iter=MOST_ITERATIONS), seen)
 
 
 def _fit_perceptron(seen: BaselineTask) -> Iterator[Outputs]:
     """Yield the outputs after some epochs of one training, again and again."""
+    from sklearn.neural_network import MLPClassifier
+
     num_training = int(seen.training.sum())
     num_steps = -(-num_training // ROWS_PER_STEP)  # per epoch
     model = MLPClassifier(
@@ -180,6 +181,8 @@ def _fit_perceptron(seen: BaselineTask) -> Iterator[Outputs]:
 
 def _fitted(model: Any, seen: BaselineTask) -> Outputs:
     """Fit a model to the classes of the training nodes. Return the probabilities of all nodes."""
+    from sklearn.exceptions import ConvergenceWarning
+
     features = seen.nodes.features
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a baseline need not be exact
@@ -194,6 +197,8 @@ def _is_small_ridge(seen: BaselineTask) -> bool:
 
 
 def _fit_ridge(seen: BaselineTask) -> Iterator[Outputs]:
+    from sklearn.linear_model import Ridge
+
     features = seen.nodes.features
     for penalty in PENALTIES:
         model = Ridge(penalty).fit(features[np.flatnonzero(seen.training)], seen.targets[seen.training])

@@ -11,15 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import networkx
 import numpy as np
 import pandas as pd
 import scipy.sparse
 from jaxtyping import Bool, Float, Int64, Shaped
-from sklearn.model_selection import train_test_split
 from torch import Tensor
 
-from tdegnn.data.graphs.edges import read_graph
+from tdegnn.data.graphs.edges import is_networkx_graph, read_graph
 from tdegnn.data.mapped_features import MappedFeatures
 from tdegnn.data.nodes import PYG_MASKS, SUBSETS, NodeDataset, as_real, is_mapped
 from tdegnn.errors import LARGEST_VALUE, InputError, find_too_large
@@ -176,6 +174,8 @@ def hold_out(
     nodes: Int64[np.ndarray, " some"], seed: int, strata: Int64[np.ndarray, " some"] | None = None
 ) -> Int64[np.ndarray, " held"]:
     """Choose a fifth of some nodes to validate on, the same share of each stratum. A stratum of one node gives none."""
+    from sklearn.model_selection import train_test_split  # takes a moment, and a prediction holds nothing out
+
     if strata is not None:
         _, number, count = np.unique(strata, return_inverse=True, return_counts=True)
         is_shared = count[number] > 1
@@ -226,7 +226,7 @@ def _as_graph(graph: Any, num_nodes: int, direction: Direction | None, index: pd
 def _make_graph(graph: Any, names: pd.Index | range, direction: Direction) -> Graph:
     if isinstance(graph, Graph):
         return graph
-    if isinstance(graph, networkx.Graph | pd.DataFrame):
+    if is_networkx_graph(graph) or isinstance(graph, pd.DataFrame):
         return read_graph(graph, tuple(map(str, names)), direction=direction)[0]
     if scipy.sparse.issparse(graph):
         return Graph.from_scipy(graph, direction)

@@ -138,7 +138,7 @@ def open_edges(  # noqa: PLR0911
         return MadeGraph(edges)
     if is_pyg_data(edges):
         return _from_pyg(edges, nodes, direction)
-    if _is_networkx_graph(edges):
+    if is_networkx_graph(edges):
         return _from_networkx(edges, nodes, direction)
     if scipy.sparse.issparse(edges) or isinstance(edges, np.ndarray):
         return _from_array(edges, direction)
@@ -331,7 +331,7 @@ def notes_on_graph(graph: Graph, nodes: Sequence[str]) -> tuple[str, ...]:
     return (f"No edge touches {list_nodes(alone, len(nodes))}.",) if alone else ()
 
 
-def _is_networkx_graph(edges: object) -> TypeGuard[networkx.Graph]:
+def is_networkx_graph(edges: object) -> TypeGuard[networkx.Graph]:
     """Return whether an object is a networkx graph, without importing networkx: such a graph implies the import."""
     module = sys.modules.get("networkx")
     return module is not None and isinstance(edges, module.Graph)
