@@ -132,17 +132,26 @@ def check_operator(operator: SpatialOperator, device: torch.device) -> None:
     assert torch.autograd.gradcheck(later_rate_of, (state,), nondet_tol=1e-10)
 
 
+def draw_statistics(module: torch.nn.Module) -> None:
+    """Give each batch norm statistics as if it had seen something. At 0 and 1, it would do nothing."""
+    for norm in module.modules():
+        if isinstance(norm, torch.nn.BatchNorm1d):
+            torch.nn.init.uniform_(norm.running_mean)
+            torch.nn.init.uniform_(norm.running_var, 0.5, 2.0)
+
+
 def check_equation(make: Callable[[], SpatialOperator], dense: Transcription, directions=("out", "in", "both")) -> None:
     """Rates of two layers, and their gradients, must equal those of a dense and slow transcription of the equation."""
     operator = make().double().eval()
     with torch.no_grad():  # some weights start at zero, where a wrong term would not be seen
         for parameter in operator.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
+    draw_statistics(operator)
     for direction in directions:
         graph = weighted_graph(direction)
         received = torch.as_tensor(graph.received.toarray())
         states = [state.requires_grad_() for state in random_history(2)]
-        context, layers = None, []
+        context, layers = context_like(operator, states[0]), []
         for number, state in enumerate(states):
             rate, context = operator(state, graph, number, context)
             layers.append((rate, dense(operator, received, states[0], state, number)))

@@ -68,6 +68,9 @@ def see(operator, nodes, graph):
     return operator
 
 
+DENSE = {"grand": dense_grand, "grand-nonlinear": dense_nonlinear, "grand++": dense_plus_plus}
+
+
 @pytest.mark.parametrize("self_loops", [True, False])
 @pytest.mark.parametrize("mixing", [CONSTANT, ATTENTION, SQUAREPLUS], ids=["constant", "softmax", "squareplus"])
 def test_grand_equals_its_equation(mixing, self_loops):

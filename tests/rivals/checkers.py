@@ -8,7 +8,7 @@ import torch
 from tdegnn import Graph
 from tdegnn.sparse import SparseMatrix
 from tdegnn.training.members import GroupDescent, GroupedAdam, Members
-from tests.core.checkers import weighted_graph
+from tests.core.checkers import draw_statistics, weighted_graph
 
 NUM_NODES, NUM_FEATURES, NUM_OUTPUTS, HIDDEN = 12, 5, 3, 8
 LEARNING_RATE, DECAY = 0.02, 1e-3
@@ -144,6 +144,7 @@ def check_equation(make_network, dense, graphs=None):
     with torch.no_grad():  # some weights start at zero, where a wrong term would not be seen
         for parameter in network.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
+    draw_statistics(network)
     weights = list(network.parameters())
     for graph in graphs or [weighted_graph(direction) for direction in ("out", "in", "both")]:
         features = torch.randn(graph.num_nodes, NUM_FEATURES, dtype=torch.float64, requires_grad=True)

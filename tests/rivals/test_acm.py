@@ -30,6 +30,9 @@ def dense(network, received, features):
     return state
 
 
+DENSE = {"ACMII": dense}
+
+
 @pytest.mark.parametrize("relu_first", [True, False])
 @pytest.mark.parametrize("with_rows", [True, False])
 def test_it_is_its_equation(relu_first, with_rows):
