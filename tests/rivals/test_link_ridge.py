@@ -48,6 +48,15 @@ def test_it_is_its_equation(direction):
     np.testing.assert_array_equal(found.predicted, found.scores.argmax(axis=1))
 
 
+def test_relabelling_changes_nothing():
+    graph, labels, training = weighted_graph("out"), np.arange(7) % 3, np.arange(7) % 4 > 0
+    order = np.array([3, 0, 6, 5, 1, 4, 2])
+    plain = fit_link_ridge(graph.received, labels, training, ~training, [0.3])
+    rows = graph.received.tocsr()[order][:, order]
+    moved = fit_link_ridge(rows, labels[order], training[order], ~training[order], [0.3])
+    np.testing.assert_allclose(moved.scores, plain.scores[order], atol=1e-12)
+
+
 def test_lambda_is_chosen_on_validation_and_of_equals_the_smallest():
     adjacency, labels, training, validation = random_split()
     lambdas = [100.0, 0.01, 1.0]

@@ -31,9 +31,7 @@ WEIGHTED = Graph([[0, 1, 2, 2], [1, 2, 0, 2]], 4, [0.5, 2.0, 3.0, 4.0], "out", k
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
 def test_every_network_keeps_the_contract(name):
-    check_node_network(
-        BUILDERS[name], sees_features_of_others=name not in {"MLP", "LINKX"}, is_bound_to_nodes=name == "LINKX"
-    )
+    check_node_network(BUILDERS[name], sees_features_of_others=name not in {"MLP", "LINKX"})
 
 
 @pytest.mark.parametrize("name", BUILDERS)
