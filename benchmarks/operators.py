@@ -9,11 +9,8 @@ a copy of the channels on every edge would be twenty of them.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,17 +18,19 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
 
+from benchmarks.memory import peak_bytes
 from benchmarks.timing import interleaved_medians
 from tdegnn.core.operator import SpatialOperator
-from tdegnn.graph import Graph
+from tdegnn.errors import InputError
+from tdegnn.graph import Direction, Graph
 from tdegnn.operators.registry import OPERATORS
 from tdegnn.training.replay import Replayed
 
 NODES, EDGES, CHANNELS, MEMBERS = 2708, 5278, 64, 10
 LARGE_NODES, LARGE_EDGES = 50_000, 500_000  # each edge counts both ways
 DIFFUSION, GOAL = "diffusion", 3.0
-# Their equations need what a large graph has no room for: all pairs of nodes, or a singular value decomposition.
-SMALL_GRAPHS_ONLY = ("learned-adjacency", "together", "flode")
+# Only on a graph whose edges do not go both ways do its channels come to the edges.
+ONE_WAY = ("pde-gcn",)
 
 
 def measure() -> Iterator[tuple[str, float, str] | tuple[str, float, str, float]]:
@@ -45,10 +44,23 @@ def measure() -> Iterator[tuple[str, float, str] | tuple[str, float, str, float]
             yield f"{words}, {name} / {DIFFUSION}", seconds[name] / seconds[DIFFUSION], "x", GOAL
     state_bytes = LARGE_NODES * CHANNELS * 4
     for name in names:
-        if name in SMALL_GRAPHS_ONLY:
-            print(f"left out: memory of {name}, which is for small graphs")
+        refusal = why_not_large(name)
+        if refusal is not None:
+            print(f"left out: memory of {name}: {refusal}")
             continue
-        yield f"peak memory of a step at a million edges, {name}", _peak_bytes(name, device) / state_bytes, "states"
+        for direction in ("both", "out") if name in ONE_WAY else ("both",):
+            words = name if direction == "both" else f"{name}, one way"
+            peak = _peak_bytes(name, device, direction) / state_bytes
+            yield f"peak memory of a step at a million edges, {words}", peak, "states"
+
+
+def why_not_large(name: str) -> str | None:
+    """Return what an operator says that is not made for as many nodes, such as one with all pairs of them."""
+    try:
+        _make(name, LARGE_NODES, torch.device("meta"))
+    except InputError as error:
+        return str(error)
+    return None
 
 
 def _takes_past(name: str) -> bool:
@@ -63,8 +75,10 @@ def _make(name: str, num_nodes: int, device: torch.device) -> SpatialOperator:
 
 
 @lru_cache(maxsize=2)
-def _random_graph(num_nodes: int, num_edges: int) -> Graph:
-    return Graph(np.random.default_rng(0).integers(0, num_nodes, (2, num_edges)), num_nodes)
+def _random_graph(num_nodes: int, num_edges: int, direction: Direction = "both") -> Graph:
+    # With edges that go one way, twice as many, so that as many messages are sent.
+    num_drawn = num_edges if direction == "both" else 2 * num_edges
+    return Graph(np.random.default_rng(0).integers(0, num_nodes, (2, num_drawn)), num_nodes, direction=direction)
 
 
 class _Step:
@@ -99,23 +113,16 @@ class _Step:
         torch.autograd.grad(states.square().sum(), [self._state, *self._parameters.values()], allow_unused=True)
 
 
-def _peak_bytes(name: str, device: torch.device) -> float:
-    """Return what a step allocates at its peak, on the GPU, or in a process of its own on the CPU."""
-    if device.type == "cpu":
-        command = [sys.executable, "-m", "benchmarks.operators", name]
-        return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    run = _large_step(name, device)
+def _peak_bytes(name: str, device: torch.device, direction: Direction) -> int:
+    """Return what a step on a large graph allocates at its peak."""
+    run = _large_step(name, device, direction)
     run()  # what is kept for the graph does not count
-    torch.cuda.synchronize()
-    before = torch.cuda.memory_allocated()
-    torch.cuda.reset_peak_memory_stats()
-    run()
-    return float(torch.cuda.max_memory_allocated() - before)
+    return peak_bytes(run, device)
 
 
-def _large_step(name: str, device: torch.device) -> Callable[[], None]:
+def _large_step(name: str, device: torch.device, direction: Direction) -> Callable[[], None]:
     torch.manual_seed(0)
-    operator, graph = _make(name, LARGE_NODES, device), _random_graph(LARGE_NODES, LARGE_EDGES)
+    operator, graph = _make(name, LARGE_NODES, device), _random_graph(LARGE_NODES, LARGE_EDGES, direction)
     state = torch.randn(LARGE_NODES, CHANNELS, device=device, requires_grad=True)
 
     def run() -> None:
@@ -123,22 +130,3 @@ def _large_step(name: str, device: torch.device) -> Callable[[], None]:
         torch.autograd.grad(rate.square().sum(), [state, *operator.parameters()], allow_unused=True)
 
     return run
-
-
-def _print_peak(name: str) -> None:
-    """Print by how much the process grows during a step, at its largest (Linux only)."""
-    run = _large_step(name, torch.device("cpu"))
-    run()  # what is kept for the graph does not count
-    Path("/proc/self/clear_refs").write_text("5")  # the largest size is counted anew
-    before = _kilobytes("VmRSS")
-    run()
-    print(1024 * (_kilobytes("VmHWM") - before))
-
-
-def _kilobytes(name: str) -> int:
-    status = Path("/proc/self/status").read_text()
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(name))
-
-
-if __name__ == "__main__":
-    _print_peak(sys.argv[1])

@@ -2,6 +2,9 @@
 
 Links between files are written as they work in the repository, for example `../results/README.md`. Here they become
 links between pages. A link to a file that the site does not have stays as it is, and the strict build refuses it.
+
+Two pages say what is in the registry of operators. Their lists are written here, so that a new operator needs no line
+in them.
 """
 
 from __future__ import annotations
@@ -28,6 +31,9 @@ OUTSIDE = {
 }
 REPOSITORY_PATH = {page: path for path, page in OUTSIDE.items()}
 
+# Where a page lists what the registry of operators has.
+REGISTERED = "<!-- operators of the registry -->"
+
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)([^)\s#]+)")
 
 
@@ -40,8 +46,42 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Write the links of a page as the site needs them."""
-    return rewrite_links(markdown, page.file.src_uri)
+    """Write the lists and links of a page as the site needs them."""
+    return rewrite_links(list_registered(markdown, page.file.src_uri), page.file.src_uri)
+
+
+def list_registered(markdown: str, page: str) -> str:
+    """Return the text of a page with what the registry of operators has, if the page lists it.
+
+    Args:
+        markdown: The text.
+        page: Where the page is on the site, for example `zoo.md`.
+    """
+    lists = {"zoo.md": operator_table, "parts/operators.md": references_to_operators}
+    return markdown.replace(REGISTERED, lists[page](markdown)) if page in lists else markdown
+
+
+def operator_table(_: str) -> str:
+    """Return all operators with equation and citation, as a table."""
+    from tdegnn.experiments.zoo import collect_zoo
+
+    entries = [entry for entry in collect_zoo() if entry.kind == "operator"]
+    rows = [[f"`{entry.name}`", f"`{entry.equation}`", entry.citation] for entry in entries]
+    cells = [
+        [cell.replace("|", "\\|") for cell in row] for row in [["operator", "s(F; G)", "citation"], ["---"] * 3, *rows]
+    ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+
+
+def references_to_operators(markdown: str) -> str:
+    """Return a reference to each module of an operator that the page lacks, in the order of the registry."""
+    from tdegnn.operators import registry
+
+    kinds = [registry.OPERATORS.resolve(name).kind for name in registry.OPERATORS.names]
+    # What the registry makes itself is made of classes of other files.
+    modules = dict.fromkeys(kind.__module__ for kind in kinds if kind.__module__ != registry.__name__)
+    shown = set(re.findall(r"^::: (\S+)", markdown, flags=re.MULTILINE))
+    return "\n\n".join(f"::: {module}" for module in modules if module not in shown)
 
 
 def rewrite_links(markdown: str, page: str) -> str:

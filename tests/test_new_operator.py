@@ -1,34 +1,47 @@
 """A new operator is one file and one line of the registry: then it is known by name everywhere."""
 
+import importlib
 import json
 import re
-from pathlib import Path
+import runpy
+import sys
 
 import numpy as np
 import pytest
 import torch
+from benchmarks.operators import why_not_large
 
-from tdegnn import Forecaster, NodeClassifier, SpatialOperator, cli, read_panel
+from tdegnn import Forecaster, NodeClassifier, cli, operators, read_panel
 from tdegnn.experiments.recipe_files import read_recipes, write_recipe
 from tdegnn.experiments.search_space import SweepSettings
+from tdegnn.experiments.zoo import collect_zoo
 from tdegnn.nodes.settings import NodeConfig
 from tdegnn.operators.registry import OPERATORS
 from tdegnn.parts import Part
+from tests import test_subgraph, zoo
+from tests.core.checkers import CHANNELS, check_members, check_operator, check_relabeling, small_graph
+from tests.experiments.test_zoo import check_entry
+from tests.pages import ROOT
 
-ROOT = Path(__file__).parent.parent
 NODES = 12
 
 
 @pytest.fixture
-def repulsion(monkeypatch):
-    """The class of the guide, and the line in the registry."""
+def repulsion(monkeypatch, tmp_path):
+    """The class of the guide in a file of operators/, and the line in the registry."""
     guide = (ROOT / "docs" / "your_own_operator.md").read_text()
     (written,) = re.findall(r"^(class Repulsion.*?)\n\n\n", guide, flags=re.DOTALL | re.MULTILINE)
-    names = {"torch": torch, "nn": torch.nn, "SpatialOperator": SpatialOperator}
-    exec(written, names)
     assert len(written.splitlines()) <= 20
-    monkeypatch.setitem(OPERATORS._members, "repulsion", Part(names["Repulsion"]))
-    return names["Repulsion"]
+    imports = "import torch\nfrom torch import nn\n\nfrom tdegnn.core.operator import SpatialOperator\n\n\n"
+    (tmp_path / "operators").mkdir()
+    (tmp_path / "operators" / "repulsion.py").write_text(f"{imports}{written}\n")
+    monkeypatch.setattr(operators, "__path__", [*operators.__path__, str(tmp_path / "operators")])
+    monkeypatch.setattr(operators, "repulsion", None, raising=False)  # taken away again with the module
+    monkeypatch.setitem(sys.modules, "tdegnn.operators.repulsion", None)
+    del sys.modules["tdegnn.operators.repulsion"]
+    made = importlib.import_module("tdegnn.operators.repulsion").Repulsion
+    monkeypatch.setitem(OPERATORS._members, "repulsion", Part(made))
+    return made
 
 
 def tell(capsys, *arguments):
@@ -83,3 +96,25 @@ def test_recipes_and_sweeps_take_it_by_name(repulsion, tmp_path):
     assert recipe.operator == Part("repulsion", num_layers=3)
     assert isinstance(recipe.build_network(4, 2, seed=0).operator, repulsion)
     assert SweepSettings(operator="repulsion").to_record()["operator"] == "repulsion"
+
+
+def test_it_keeps_the_contract_of_all_operators(repulsion):
+    check_operator(repulsion(CHANNELS, 2), torch.device("cpu"))
+    check_members(lambda: repulsion(CHANNELS, 2))
+    check_relabeling(repulsion(CHANNELS, 2), [small_graph("out")])
+    assert test_subgraph.is_local("repulsion")
+    test_subgraph.check_reach("repulsion", "out")
+    assert why_not_large("repulsion") is None
+
+
+def test_the_site_and_the_zoo_have_it_without_a_change(repulsion):
+    list_registered = runpy.run_path(str(ROOT / "docs" / "hooks.py"))["list_registered"]
+    reference, gallery = (
+        list_registered((ROOT / "docs" / page).read_text(), page) for page in ("parts/operators.md", "zoo.md")
+    )
+    assert f"\n::: {repulsion.__module__}\n" in reference
+    assert f"| `repulsion` | `{repulsion.equation}` | {repulsion.citation} |" in gallery
+    page = zoo.PAGE.read_text()
+    assert zoo.renew(page) == page
+    (entry,) = [entry for entry in collect_zoo() if entry.name == "repulsion"]
+    check_entry(entry)

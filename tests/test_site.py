@@ -56,6 +56,12 @@ def test_the_reference_has_every_public_name_and_every_operator(site):
 
 
 @pytest.mark.slow
+def test_the_gallery_has_every_operator(site):
+    page = (site / "zoo.html").read_text("utf-8")
+    assert [name for name in OPERATORS.names if f"<td><code>{name}</code></td>" not in page] == []
+
+
+@pytest.mark.slow
 def test_a_browser_loads_nothing_from_the_network(site):
     for page in site.rglob("*.html"):
         loaded = re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"?([^\" >]+)", page.read_text("utf-8"))

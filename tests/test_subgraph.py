@@ -12,11 +12,20 @@ from tdegnn.subgraph import Subgraph, nodes_around
 
 NODES, CHANNELS = 120, 8
 SIZES = dict(channels=CHANNELS, hidden_channels=8, num_layers=2, step_size=0.3, num_nodes=NODES)
-LOCAL = [
-    name
-    for name in OPERATORS.names
-    if name not in ("past-diffusion", "grand++", "learned-adjacency", "together", "flode")
-]
+
+
+def make_operator(part):
+    with drawing_weights(0):
+        return OPERATORS.make(part, **SIZES).double().eval()
+
+
+def is_local(part):
+    """Whether it says how far it reaches, and sees nothing but states."""
+    operator = make_operator(part)
+    return operator.reach is not None and not operator.takes_past_features
+
+
+LOCAL = [name for name in OPERATORS.names if is_local(name)]
 
 
 def make_graph(direction="out", is_weighted=True):
@@ -75,20 +84,28 @@ def test_nodes_around_are_found_along_and_against_edges():
 @pytest.mark.parametrize("direction", ["out", "both"])
 @pytest.mark.parametrize("name", [*LOCAL, "two hops"])
 def test_an_operator_reaches_as_far_as_it_says(name, direction):
+    check_reach(Part("directed-diffusion", num_hops=2) if name == "two hops" else name, direction)
+
+
+def check_reach(part, direction):
+    """Nodes whose surroundings are there have the rates of the whole graph, in two layers."""
     graph, state = make_graph(direction, is_weighted=False), torch.randn(NODES, CHANNELS, dtype=torch.float64)
-    part = Part("directed-diffusion", num_hops=2) if name == "two hops" else name
-    with drawing_weights(0):
-        operator = OPERATORS.make(part, **SIZES).double().eval()
-    inner = np.arange(30, 50)
+    operator, inner = make_operator(part), np.arange(30, 50)
     nodes = nodes_around(graph, inner, operator.reach)
     if operator.reach:
         assert len(inner) < len(nodes) < NODES
-    part = Subgraph(graph, nodes)
+    subgraph = Subgraph(graph, nodes)
     first, context = operator(state, graph, 0)
-    first_part, context_part = operator(state[nodes], part, 0)
+    first_part, context_part = operator(state[nodes], subgraph, 0)
     second, second_part = (
         operator(state.sin(), graph, 1, context)[0],
-        operator(state[nodes].sin(), part, 1, context_part)[0],
+        operator(state[nodes].sin(), subgraph, 1, context_part)[0],
     )
     for found, expected in ((first_part, first), (second_part, second)):
         torch.testing.assert_close(found[np.searchsorted(nodes, inner)], expected[inner], rtol=0, atol=1e-12)
+
+
+def test_an_operator_that_reaches_further_than_it_says_is_found(monkeypatch):
+    monkeypatch.setattr(OPERATORS.resolve("sheaf-general").kind, "reach", 1)
+    with pytest.raises(AssertionError, match="Tensor-likes are not close"):
+        check_reach("sheaf-general", "out")

@@ -1,4 +1,4 @@
-"""Write what the zoo says: our numbers into the package, and the tables of docs/zoo.md. Run it as `make zoo`."""
+"""Write what the zoo says: our numbers into the package, and the systems of docs/zoo.md. Run it as `make zoo`."""
 
 from pathlib import Path
 
@@ -10,19 +10,14 @@ ROOT = Path(__file__).parent.parent
 LINES = ROOT / "results" / "table1.jsonl"
 PACKAGED = ROOT / "src" / "tdegnn" / "experiments" / "measured.json"
 PAGE = ROOT / "docs" / "zoo.md"
-KINDS = ("operator", "system")
 
 
-def render_table(kind):
-    """Return the table of the operators, or of the systems with the paper's numbers and ours."""
-    entries = [entry for entry in collect_zoo() if entry.kind == kind]
-    if kind == "operator":
-        rows = [["operator", "s(F; G)", "citation"], ["---"] * 3]
-        rows += [[f"`{entry.name}`", f"`{entry.equation}`", entry.citation] for entry in entries]
-    else:
-        datasets = [name for name in DATASETS if any(name in entry.datasets for entry in entries)]
-        rows = [["system", "citation", *datasets], ["---"] * (2 + len(datasets))]
-        rows += [[entry.name, entry.authors, *(numbers(entry, dataset) for dataset in datasets)] for entry in entries]
+def render_table():
+    """Return the table of the systems, with our numbers and the paper's."""
+    entries = [entry for entry in collect_zoo() if entry.kind == "system"]
+    datasets = [name for name in DATASETS if any(name in entry.datasets for entry in entries)]
+    rows = [["system", "citation", *datasets], ["---"] * (2 + len(datasets))]
+    rows += [[entry.name, entry.authors, *(numbers(entry, dataset) for dataset in datasets)] for entry in entries]
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
 
 
@@ -33,10 +28,8 @@ def numbers(entry, dataset):
 
 
 def renew(page):
-    """Return the page with tables that are up to date."""
-    for kind in KINDS:
-        page = put_into_page(page, kind, render_table(kind))
-    return page
+    """Return the page with a table that is up to date."""
+    return put_into_page(page, "system", render_table())
 
 
 if __name__ == "__main__":

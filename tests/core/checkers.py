@@ -1,14 +1,17 @@
 """One checker per family: what every rule for c, and every spatial operator, must do."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import networkx
+import numpy as np
 import torch
 
 from tdegnn import Graph, SpatialOperator, TemporalCoefficients
 from tdegnn.core.combination import weighted_sum
 from tdegnn.operators.past_diffusion import PastFeatures
+from tdegnn.training_nodes import SeesTrainingNodes, TrainingNodes
 
 NUM_NODES, CHANNELS = 7, 4
 # Computes a rate as its equation is written, from dense matrices: `(operator, received, first, state, layer) -> rate`,
@@ -113,11 +116,6 @@ def check_operator(operator: SpatialOperator, device: torch.device) -> None:
             assert operator(rate, graph, 0, context)[0].shape == batched.shape
             alone = rate_of(batched[1, 2], graph)
             torch.testing.assert_close(rate[1, 2], alone)
-            # What is kept for each node does not move with it.
-            permutation = torch.arange(NUM_NODES) if operator.is_bound_to_nodes else torch.randperm(NUM_NODES)
-            renamed = Graph(permutation[graph.edge_index], NUM_NODES, direction=direction)
-            moved = rate_of(batched[1, 2][torch.argsort(permutation)], renamed)
-            torch.testing.assert_close(moved[permutation], alone)
     state = random_history(1)[0].to(device).requires_grad_()
     operator.double()
     graph = small_graph()
@@ -132,17 +130,78 @@ def check_operator(operator: SpatialOperator, device: torch.device) -> None:
     assert torch.autograd.gradcheck(later_rate_of, (state,), nondet_tol=1e-10)
 
 
+def see_training_nodes(part: SeesTrainingNodes, nodes: list[int], graph: Graph) -> Any:
+    """Return a part that was told which nodes are trained on."""
+    mask = np.zeros(graph.num_nodes, dtype=bool)
+    mask[nodes] = True
+    features, targets = np.ones((graph.num_nodes, 2)), np.zeros((graph.num_nodes, 3))
+    part.see_training_nodes(TrainingNodes(features, graph, targets, mask))
+    return part
+
+
+def relabeled_graph(graph: Graph, numbers: torch.Tensor) -> Graph:
+    """Return the graph with new numbers of its nodes."""
+    weights = graph.edge_weight if graph.is_weighted else None
+    return Graph(numbers[graph.edge_index], graph.num_nodes, weights, graph.direction)
+
+
+def relabeled_module(module: torch.nn.Module, numbers: torch.Tensor) -> torch.nn.Module:
+    """Return a copy of a module in which what is kept for each node moved with the node.
+
+    An axis as long as there are nodes is one of nodes: tests have no other of this length, or they fail.
+    """
+    moved = copy.deepcopy(module)
+    for values in (*moved.parameters(), *moved.buffers()):
+        for axis, length in enumerate(values.shape):
+            if length == len(numbers):
+                values.data = values.data.index_select(axis, torch.argsort(numbers))
+    return moved
+
+
+def check_relabeling(operator: SpatialOperator, graphs: list[Graph]) -> None:
+    """Nodes in another order have the same rates in that order, in the first layer and the second one."""
+    operator = operator.double().eval()
+    with torch.no_grad():  # some weights start at zero, where a wrong term would not be seen
+        for parameter in operator.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    draw_statistics(operator)
+    numbers = torch.tensor([3, 0, 6, 5, 1, 4, 2])
+    order, moved = torch.argsort(numbers), relabeled_module(operator, numbers)
+    for graph in graphs:
+        renamed, states = relabeled_graph(graph, numbers), random_history(2)
+
+        def rates(each: SpatialOperator, graph: Graph, states: list[torch.Tensor]) -> list[torch.Tensor]:
+            found, context = [], context_like(each, states[0])
+            for layer, state in enumerate(states):
+                rate, context = each(state, graph, layer, context)
+                found.append(rate)
+            return found
+
+        before, after = rates(operator, graph, states), rates(moved, renamed, [state[order] for state in states])
+        for old, new in zip(before, after, strict=True):
+            torch.testing.assert_close(new[numbers], old, atol=1e-9, rtol=1e-9)
+
+
+def draw_statistics(module: torch.nn.Module) -> None:
+    """Give each batch norm statistics as if it had seen something. At 0 and 1, it would do nothing."""
+    for norm in module.modules():
+        if isinstance(norm, torch.nn.BatchNorm1d):
+            torch.nn.init.uniform_(norm.running_mean)
+            torch.nn.init.uniform_(norm.running_var, 0.5, 2.0)
+
+
 def check_equation(make: Callable[[], SpatialOperator], dense: Transcription, directions=("out", "in", "both")) -> None:
     """Rates of two layers, and their gradients, must equal those of a dense and slow transcription of the equation."""
     operator = make().double().eval()
     with torch.no_grad():  # some weights start at zero, where a wrong term would not be seen
         for parameter in operator.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
+    draw_statistics(operator)
     for direction in directions:
         graph = weighted_graph(direction)
         received = torch.as_tensor(graph.received.toarray())
         states = [state.requires_grad_() for state in random_history(2)]
-        context, layers = None, []
+        context, layers = context_like(operator, states[0]), []
         for number, state in enumerate(states):
             rate, context = operator(state, graph, number, context)
             layers.append((rate, dense(operator, received, states[0], state, number)))

@@ -28,6 +28,9 @@ def acm(operator, received, first, state, layer):
     return (1 if has_structure else 3) * mixed - state
 
 
+DENSE = dict.fromkeys(NAMES, acm)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_acm_is_its_equation(name):
     check_equation(lambda: OPERATORS.make(name, **SIZES), acm)

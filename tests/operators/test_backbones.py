@@ -90,6 +90,16 @@ def gcnii_star(operator, received, first, state, layer):
     return torch.relu((1 - gap) * mixed + gap * mapped) - state
 
 
+DENSE = {
+    "gcn": gcn,
+    "tuned-gcn": tuned_gcn,
+    "gat": gat,
+    "dir-gnn": dir_gnn,
+    "gcnii": gcnii,
+    "gcnii*": gcnii_star,
+}
+
+
 @pytest.mark.parametrize(
     ("part", "dense"),
     [

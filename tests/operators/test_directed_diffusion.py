@@ -25,6 +25,9 @@ def directed_diffusion(operator, received, first, state, layer):
     return {"relu": torch.relu, "absolute": torch.abs, "identity": lambda each: each}[operator.activation](total)
 
 
+DENSE = {"directed-diffusion": directed_diffusion, "walks": directed_diffusion}
+
+
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_directed_diffusion_is_its_equation(settings):
     check_equation(lambda: DirectedDiffusion(CHANNELS, 2, **settings), directed_diffusion)

@@ -28,6 +28,9 @@ def dense_rate(operator, received, first, state, layer):
     return torch.cat([rate.real, rate.imag], dim=-1)
 
 
+DENSE = {"flode": dense_rate}
+
+
 @pytest.mark.parametrize("settings", [{}, {"kind": "heat"}, {"self_loops": True}], ids=str)
 def test_rate_is_the_equation(settings):
     check_equation(lambda: FlodeOperator(CHANNELS, **settings), dense_rate)

@@ -25,6 +25,9 @@ def dense_rate(operator, received, first, state, layer):
     return rate.clamp(min=0) if operator.activation else rate
 
 
+DENSE = {"graff": dense_rate, "graff-diagonal": dense_rate}
+
+
 @pytest.mark.parametrize("mixing", ["diagonal", "diagonally-dominant"])
 @pytest.mark.parametrize("activation", [None, "relu"])
 def test_rate_is_the_equation(mixing, activation):

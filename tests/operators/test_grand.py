@@ -1,6 +1,5 @@
 from functools import partial
 
-import numpy as np
 import pytest
 import torch
 
@@ -12,8 +11,15 @@ from tdegnn.operators.grand import GrandOperator, NonlinearGrandOperator
 from tdegnn.operators.grand_plus_plus import GrandPlusPlusOperator
 from tdegnn.operators.registry import OPERATORS
 from tdegnn.parts import Part
-from tdegnn.training_nodes import TrainingNodes
-from tests.core.checkers import CHANNELS, NUM_NODES, check_equation, random_history, small_graph, weighted_graph
+from tests.core.checkers import (
+    CHANNELS,
+    NUM_NODES,
+    check_equation,
+    random_history,
+    see_training_nodes,
+    small_graph,
+    weighted_graph,
+)
 from tests.dense_matrices import scaled, with_loops
 
 CONSTANT, ATTENTION = "constant", {"name": "attention", "settings": {"num_heads": 2, "attention_channels": 6}}
@@ -60,12 +66,7 @@ def dense_plus_plus(operator, received, first, state, layer):
     return dense_grand(operator, received, first, state, layer) + source
 
 
-def see(operator, nodes, graph):
-    mask = np.zeros(graph.num_nodes, dtype=bool)
-    mask[nodes] = True
-    features = np.ones((graph.num_nodes, 2))
-    operator.see_training_nodes(TrainingNodes(features, graph, np.zeros((graph.num_nodes, 3)), mask))
-    return operator
+DENSE = {"grand": dense_grand, "grand-nonlinear": dense_nonlinear, "grand++": dense_plus_plus}
 
 
 @pytest.mark.parametrize("self_loops", [True, False])
@@ -80,7 +81,9 @@ def test_nonlinear_grand_equals_its_equation():
 
 def test_grand_plus_plus_equals_its_equation():
     check_equation(
-        lambda: see(GrandPlusPlusOperator(CHANNELS, NUM_NODES, 0.5, mixing=ATTENTION), [1, 4], small_graph()),
+        lambda: see_training_nodes(
+            GrandPlusPlusOperator(CHANNELS, NUM_NODES, 0.5, mixing=ATTENTION), [1, 4], small_graph()
+        ),
         dense_plus_plus,
     )
 
@@ -95,7 +98,7 @@ def test_grand_plus_plus_with_a_source_at_the_start_equals_its_equation():
         return rate + source / 0.5 if layer == 0 else rate
 
     make = partial(GrandPlusPlusOperator, CHANNELS, NUM_NODES, 0.5, mixing=ATTENTION, source="start")
-    check_equation(lambda: see(make(), [1, 4], small_graph()), dense)
+    check_equation(lambda: see_training_nodes(make(), [1, 4], small_graph()), dense)
 
 
 @pytest.mark.parametrize("normalization", ["softmax", "squareplus"])
@@ -137,7 +140,7 @@ def test_linear_grand_keeps_the_first_attention_and_nonlinear_does_not():
 
 def test_the_source_of_grand_plus_plus_touches_training_nodes_only():
     graph, (first, later) = small_graph(), random_history(2)
-    operator = see(GrandPlusPlusOperator(CHANNELS, NUM_NODES, 0.5).double(), [0, 2, 5], graph)
+    operator = see_training_nodes(GrandPlusPlusOperator(CHANNELS, NUM_NODES, 0.5).double(), [0, 2, 5], graph)
     without = GrandPlusPlusOperator(CHANNELS, NUM_NODES, 0.5).double()
     without.load_state_dict({**operator.state_dict(), "is_training": torch.zeros(NUM_NODES)})
     contexts = [each(first, graph, 0)[1] for each in (operator, without)]
@@ -191,7 +194,10 @@ def test_integrate_drives_grand():
             lambda: GrandPlusPlusOperator(4, 9, 0.5)(random_history(1, dtype=torch.float32)[0], small_graph(), 0),
             "Expected a graph of 9 nodes, .* got 7. Make a part for this graph.",
         ),
-        (lambda: see(GrandPlusPlusOperator(4, 9, 0.5), [0], small_graph()), "a graph of 9 nodes, .* got 7"),
+        (
+            lambda: see_training_nodes(GrandPlusPlusOperator(4, 9, 0.5), [0], small_graph()),
+            "a graph of 9 nodes, .* got 7",
+        ),
         (lambda: GrandOperator(5)(random_history(1, dtype=torch.float32)[0], small_graph(), 0), "5 channels, .* got 4"),
     ],
 )

@@ -24,6 +24,9 @@ def dense_gread(operator, received, first, state, layer):
     return diffusion + reaction @ torch.diag(operator.reaction_scale)
 
 
+DENSE = {f"gread-{reaction}": dense_gread for reaction in REACTIONS}
+
+
 @pytest.mark.parametrize("reaction", REACTIONS)
 def test_gread_equals_its_equation(reaction):
     check_equation(lambda: GreadOperator(CHANNELS, reaction=reaction, mixing=ATTENTION), dense_gread)

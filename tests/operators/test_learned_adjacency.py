@@ -13,6 +13,9 @@ def dense_learned_adjacency(operator, received, first, state, layer):
     return torch.relu(state @ own.weight.T + own.bias + learned @ state @ neighbors.weight.T)
 
 
+DENSE = {"learned-adjacency": dense_learned_adjacency}
+
+
 def test_learned_adjacency_equals_its_equation():
     check_equation(lambda: LearnedAdjacencyOperator(CHANNELS, 2, NUM_NODES), dense_learned_adjacency, ("out",))
 

@@ -18,6 +18,7 @@ from tests.core.checkers import (
     Repulsion,
     check_members,
     check_operator,
+    check_relabeling,
     context_like,
     random_history,
     small_graph,
@@ -53,6 +54,12 @@ def test_operator_keeps_the_contract(make, device):
     assert operator(state, small_graph(), 0, context_like(operator, state))[0].isfinite().all()
 
 
+# Those of the registry are relabelled in test_equations.py.
+@pytest.mark.parametrize("name", [name for name in MADE if name not in OPERATORS.names])
+def test_relabelling_nodes_changes_nothing(name):
+    check_relabeling(MADE[name](), [small_graph(direction) for direction in ("out", "in", "both")])
+
+
 @pytest.mark.parametrize("name", ["diffusion", "near-identity", "hidden-diffusion"])
 def test_an_operator_that_needs_no_context_hands_it_on(name):
     (state,) = random_history(1)
@@ -69,6 +76,7 @@ def test_the_operator_of_the_guide_keeps_the_contract(tmp_path, monkeypatch):
     exec(re.findall(r"```python\n(.*?)```", guide.read_text(), flags=re.DOTALL)[0], names)
     check_operator(names["Repulsion"](CHANNELS, 2), torch.device("cpu"))
     check_members(lambda: names["Repulsion"](CHANNELS, 2))
+    check_relabeling(names["Repulsion"](CHANNELS, 2), [small_graph("out")])
 
 
 @pytest.mark.parametrize("name", [name for name in MADE if not name.startswith(("GCN", "GAT")) and "norm" not in name])

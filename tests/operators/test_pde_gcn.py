@@ -20,6 +20,9 @@ def dense_rate(operator, received, first, state, layer):
     return rate
 
 
+DENSE = {"pde-gcn": dense_rate}
+
+
 def test_rate_is_the_sum_over_edges():
     check_equation(lambda: PDEGCNOperator(CHANNELS, 2), dense_rate)
 

@@ -65,6 +65,9 @@ def dense_rate(operator, received, first, state, layer):
     return (growth * stalks - torch.nn.functional.elu(change)).reshape(state.shape)
 
 
+DENSE = {f"sheaf-{kind}": dense_rate for kind in ("diagonal", "bundle", "general")}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "stalk_channels"), [*product(KINDS, [2, 4]), (GeneralSheafDiffusion, 1)])
 def test_rate_is_the_equation(kind, stalk_channels):

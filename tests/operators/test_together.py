@@ -8,12 +8,22 @@ from tdegnn.operators.registry import OPERATORS
 from tdegnn.operators.together import TogetherOperator
 from tdegnn.parts import Part
 from tests.core.checkers import CHANNELS, NUM_NODES, check_equation, random_history, small_graph
+from tests.operators.test_directed_diffusion import directed_diffusion
+from tests.operators.test_learned_adjacency import dense_learned_adjacency
 
 SIZES = dict(channels=CHANNELS, num_layers=2, step_size=0.3, num_nodes=NUM_NODES)
 
 
 def alone(operator, received, first, state, layer):
     return torch.relu(state @ operator.maps[layer].weight.T + operator.maps[layer].bias)
+
+
+def walks_and_learned_adjacency(operator, *given):
+    walks, learned = operator.terms
+    return directed_diffusion(walks, *given) + dense_learned_adjacency(learned, *given)
+
+
+DENSE = {"alone": alone, "together": walks_and_learned_adjacency}
 
 
 def test_alone_is_its_equation():

@@ -8,7 +8,7 @@ import torch
 from tdegnn import Graph
 from tdegnn.sparse import SparseMatrix
 from tdegnn.training.members import GroupDescent, GroupedAdam, Members
-from tests.core.checkers import weighted_graph
+from tests.core.checkers import draw_statistics, relabeled_graph, relabeled_module, weighted_graph
 
 NUM_NODES, NUM_FEATURES, NUM_OUTPUTS, HIDDEN = 12, 5, 3, 8
 LEARNING_RATE, DECAY = 0.02, 1e-3
@@ -31,14 +31,13 @@ def make(build, seed=0, num_nodes=NUM_NODES, **settings):
     return build(NUM_FEATURES, NUM_OUTPUTS, num_nodes, seed=seed, **(sizes | settings)).double()
 
 
-def check_node_network(build, *, sees_features_of_others=True, is_bound_to_nodes=False):
+def check_node_network(build, *, sees_features_of_others=True):
     """Check everything that all networks have in common."""
     check_answers(build)
     check_dropout(build)
     check_members(build)
     check_direction(build, sees_features_of_others=sees_features_of_others)
-    if not is_bound_to_nodes:
-        check_relabeling(build)
+    check_relabeling(build)
 
 
 def check_answers(build):
@@ -110,13 +109,16 @@ def train_alone(network, features, graph):
 
 
 def check_relabeling(build):
-    """Nodes in another order get the same scores in that order."""
-    graph, features = small_graph(), sparse_features().to_dense()
-    network = make(build).eval()
-    permutation = torch.randperm(NUM_NODES)
-    renamed = Graph(permutation[graph.edge_index], NUM_NODES, direction=graph.direction)
-    moved = network(features[torch.argsort(permutation)], renamed)
-    torch.testing.assert_close(moved[permutation], network(features, graph))
+    """Nodes in another order get the same scores in that order. What is kept for each node moves with it."""
+    plain, features = small_graph(), sparse_features().to_dense()
+    weights = torch.linspace(0.5, 2.0, plain.edge_index.shape[1], dtype=torch.float64)
+    network, numbers = make(build).eval(), torch.randperm(NUM_NODES)
+    draw_statistics(network)
+    moved_network = relabeled_module(network, numbers)
+    for direction in ("out", "in", "both"):
+        graph = Graph(plain.edge_index, NUM_NODES, weights, direction)
+        moved = moved_network(features[torch.argsort(numbers)], relabeled_graph(graph, numbers))
+        torch.testing.assert_close(moved[numbers], network(features, graph), atol=1e-9, rtol=1e-9)
 
 
 def check_direction(build, *, sees_features_of_others):
@@ -144,6 +146,7 @@ def check_equation(make_network, dense, graphs=None):
     with torch.no_grad():  # some weights start at zero, where a wrong term would not be seen
         for parameter in network.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
+    draw_statistics(network)
     weights = list(network.parameters())
     for graph in graphs or [weighted_graph(direction) for direction in ("out", "in", "both")]:
         features = torch.randn(graph.num_nodes, NUM_FEATURES, dtype=torch.float64, requires_grad=True)

@@ -1,3 +1,5 @@
+from functools import partial
+
 import pytest
 import torch
 
@@ -5,7 +7,7 @@ from tdegnn import InputError
 from tdegnn.rivals.nodes.acm import AdaptiveChannelNetwork
 from tests.core.checkers import small_graph
 from tests.dense_matrices import with_loops
-from tests.rivals.checkers import check_members, make
+from tests.rivals.checkers import check_members, check_relabeling, make
 from tests.rivals.dense_checkers import check_equation
 
 
@@ -30,10 +32,18 @@ def dense(network, received, features):
     return state
 
 
+DENSE = {"ACMII": dense}
+
+
 @pytest.mark.parametrize("relu_first", [True, False])
 @pytest.mark.parametrize("with_rows", [True, False])
 def test_it_is_its_equation(relu_first, with_rows):
     check_equation(AdaptiveChannelNetwork, dense, relu_first=relu_first, with_rows=with_rows)
+
+
+@pytest.mark.parametrize("relu_first", [True, False])
+def test_rows_move_with_the_nodes(relu_first):
+    check_relabeling(partial(AdaptiveChannelNetwork, relu_first=relu_first, with_rows=True))
 
 
 @pytest.mark.slow

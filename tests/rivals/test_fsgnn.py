@@ -22,6 +22,9 @@ def dense(network, received, features):
     return network.readout(torch.relu(torch.cat(joined, dim=1)))
 
 
+DENSE = {"FSGNN": dense}
+
+
 @pytest.mark.parametrize("is_unit_length", [True, False])
 def test_it_is_its_equation(is_unit_length):
     check_equation(FeatureSelectionNetwork, dense, is_unit_length=is_unit_length)

@@ -4,7 +4,8 @@ import torch
 from tdegnn.rivals.nodes.latent_space import relations_of, use_relations
 from tdegnn.rivals.nodes.registry import NODE_NETWORKS
 from tests.core.checkers import weighted_graph
-from tests.rivals.checkers import HIDDEN, NUM_FEATURES, check_equation, make
+from tests.rivals.checkers import HIDDEN, NUM_FEATURES, make
+from tests.rivals.dense_checkers import check_equation
 
 GEOM_GCN = NODE_NETWORKS["Geom-GCN"]
 
@@ -24,17 +25,21 @@ def dense_network(network, relations, features):
     return state
 
 
+def dense(network, received, features):
+    # Relations follow the direction of the graph, which is not in its matrix.
+    graphs = [weighted_graph(direction) for direction in ("out", "in", "both")]
+    graph = next(each for each in graphs if (torch.as_tensor(each.received.toarray()) == received).all())
+    relations = [torch.as_tensor(relation.toarray()) for relation in relations_of(graph)]
+    assert torch.equal(sum(relations[:4]), (received != 0).double())
+    return dense_network(network, relations, features)
+
+
+DENSE = {"Geom-GCN": dense}
+
+
 @pytest.mark.slow
 def test_geom_gcn_is_its_equation():
-    def dense(network, received, features):
-        graph = next(each for each in graphs if (torch.as_tensor(each.received.toarray()) == received).all())
-        relations = [torch.as_tensor(relation.toarray()) for relation in relations_of(graph)]
-        graph_relations = sum(relations[:4])
-        assert torch.equal(graph_relations, (received != 0).double())
-        return dense_network(network, relations, features)
-
-    graphs = [weighted_graph(direction) for direction in ("out", "in", "both")]
-    check_equation(lambda: make(GEOM_GCN, num_layers=3), dense, graphs)
+    check_equation(GEOM_GCN, dense, num_layers=3)
 
 
 def test_weights_are_drawn_by_relation():

@@ -28,15 +28,18 @@ def dense_layer(convolution, received, state):
     return functional.softplus(convolution.scale) * mixed
 
 
-def dense_network(network, received, features, eta=0.7):
+def dense_network(network, received, features):
     state = functional.elu(features @ network.embedding.weight.T + network.embedding.bias)
     Z = dense_layer(network.convolutions[0], received, features)
     for number, convolution in enumerate(network.convolutions[1:]):
         # Terms of the sum are counted from one; the first two have the weight one.
-        weight = torch.log(torch.tensor(eta / (number + 2) ** 3 + 1, dtype=torch.float64)) if number else 1.0
+        weight = torch.log(network.eta.double() / (number + 2) ** 3 + 1) if number else 1.0
         state = state + weight * functional.elu(Z)
         Z = dense_layer(convolution, received, state)
     return Z
+
+
+DENSE = {"GGCN": dense_network}
 
 
 @pytest.mark.slow

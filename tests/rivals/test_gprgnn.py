@@ -17,6 +17,9 @@ def dense(network, received, features):
     return sum(weight * torch.linalg.matrix_power(matrix, hop) @ state for hop, weight in enumerate(weights))
 
 
+DENSE = {"GPRGNN": dense}
+
+
 def test_it_is_its_equation():
     check_equation(GeneralizedPageRankNetwork, dense, num_hops=4)
 

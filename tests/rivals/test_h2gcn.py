@@ -18,6 +18,9 @@ def dense(network, received, features):
     return torch.cat(rounds, dim=1) @ network.readout.weight.T
 
 
+DENSE = {"H2GCN": dense}
+
+
 def test_it_is_its_equation():
     check_equation(TwoHopNetwork, dense, num_layers=2)
 

@@ -7,6 +7,7 @@ from sklearn.linear_model import Ridge
 
 from tdegnn import InputError, load_nodes
 from tdegnn.rivals.nodes.link_ridge import fit_link_ridge
+from tests.core.checkers import weighted_graph
 from tests.rivals.checkers import small_graph
 
 LABELS = np.arange(12) % 3
@@ -31,6 +32,29 @@ def test_it_is_the_ridge_of_scikit_learn(strength):
     np.testing.assert_array_equal(found.predicted, expected)
     assert found.validation_accuracy == np.mean(expected[validation] == labels[validation])
     assert found.chosen_lambda == strength
+
+
+@pytest.mark.parametrize("direction", ["out", "in", "both"])
+def test_it_is_its_equation(direction):
+    """In the primal: `W = (A_t^T A_t + lambda I)^-1 A_t^T Y`. A closed form has no gradient to compare."""
+    graph, labels = weighted_graph(direction), np.arange(7) % 3
+    training = np.arange(7) % 4 > 0
+    found = fit_link_ridge(graph.received, labels, training, ~training, [0.3])
+    rows = graph.received.toarray()
+    fitted, targets = rows[training], np.eye(3)[labels[training]]
+    weights = np.linalg.inv(fitted.T @ fitted + 0.3 * np.eye(7)) @ fitted.T @ targets
+    np.testing.assert_allclose(found.scores, rows @ weights, atol=1e-9, rtol=1e-9)
+    assert not rows[-1].any()  # the isolated node
+    np.testing.assert_array_equal(found.predicted, found.scores.argmax(axis=1))
+
+
+def test_relabelling_changes_nothing():
+    graph, labels, training = weighted_graph("out"), np.arange(7) % 3, np.arange(7) % 4 > 0
+    order = np.array([3, 0, 6, 5, 1, 4, 2])
+    plain = fit_link_ridge(graph.received, labels, training, ~training, [0.3])
+    rows = graph.received.tocsr()[order][:, order]
+    moved = fit_link_ridge(rows, labels[order], training[order], ~training[order], [0.3])
+    np.testing.assert_allclose(moved.scores, plain.scores[order], atol=1e-12)
 
 
 def test_lambda_is_chosen_on_validation_and_of_equals_the_smallest():

@@ -1,7 +1,6 @@
 import weakref
 from functools import partial
 
-import numpy as np
 import pytest
 import torch
 from torch_geometric.nn import GATConv, GCN2Conv, GCNConv
@@ -10,6 +9,7 @@ from torch_geometric.nn.models import LINKX
 from tdegnn import Graph, InputError
 from tdegnn.adjacency import convolution_matrix
 from tdegnn.rivals.nodes.registry import NODE_NETWORKS
+from tests.dense_matrices import convolution
 from tests.rivals.checkers import (
     HIDDEN,
     NUM_FEATURES,
@@ -21,6 +21,7 @@ from tests.rivals.checkers import (
     small_graph,
     sparse_features,
 )
+from tests.rivals.dense_checkers import check_equation
 
 DIRECTIONS = ["out", "in", "both"]
 BUILDERS = NODE_NETWORKS | {"GAT": partial(NODE_NETWORKS["GAT"], num_heads=2)}
@@ -30,9 +31,7 @@ WEIGHTED = Graph([[0, 1, 2, 2], [1, 2, 0, 2]], 4, [0.5, 2.0, 3.0, 4.0], "out", k
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
 def test_every_network_keeps_the_contract(name):
-    check_node_network(
-        BUILDERS[name], sees_features_of_others=name not in {"MLP", "LINKX"}, is_bound_to_nodes=name == "LINKX"
-    )
+    check_node_network(BUILDERS[name], sees_features_of_others=name not in {"MLP", "LINKX"})
 
 
 @pytest.mark.parametrize("name", BUILDERS)
@@ -55,24 +54,97 @@ def test_members_may_differ_in_what_only_they_know(name, settings):
     check_members(NODE_NETWORKS[name], settings)
 
 
-def dense_convolution(graph):
-    """`D^-1/2 (A' + I) D^-1/2`, written down."""
-    looped = torch.tensor(graph.received.toarray())
-    looped = looped + torch.diag((looped.diagonal() == 0).double())
-    degrees = looped.sum(dim=1)
-    return looped / torch.sqrt(degrees[:, None] * degrees[None, :])
+def mlp(network, received, features):
+    state = features @ network.first.weight.T + network.first.bias
+    for linear in network.others:
+        state = torch.relu(state) @ linear.weight.T + linear.bias
+    return state
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-def test_gcn_is_its_equation(direction):
-    graph, features = small_graph(direction), sparse_features()
-    network = make(NODE_NETWORKS["GCN"]).eval()
-    state, P = features.to_dense(), dense_convolution(graph)
-    for convolution in network.convolutions:
-        state = P @ state @ convolution.lin.weight.T + convolution.bias
-        if convolution is not network.convolutions[-1]:
+def gcn(network, received, features):
+    state, P = features, convolution(received)
+    for layer in network.convolutions:
+        state = P @ state @ layer.lin.weight.T + layer.bias
+        if layer is not network.convolutions[-1]:
             state = torch.relu(state)
-    torch.testing.assert_close(network(features, graph), state)
+    return state
+
+
+def gat(network, received, features):
+    """Head by head; edges have no weights here."""
+    is_received = (received != 0) | torch.eye(len(received), dtype=torch.bool)
+    state = features
+    for layer in network.convolutions:
+        heads = []
+        for head, weight in enumerate(layer.lin.weight.split(layer.out_channels)):
+            mapped = state @ weight.T
+            senders, receivers = mapped @ layer.att_src[0, head], mapped @ layer.att_dst[0, head]
+            scores = torch.nn.functional.leaky_relu(receivers[:, None] + senders[None, :], 0.2)
+            heads.append(torch.softmax(scores.masked_fill(~is_received, -torch.inf), dim=1) @ mapped)
+        state = (torch.cat(heads, dim=1) if layer.concat else sum(heads) / len(heads)) + layer.bias
+        if layer is not network.convolutions[-1]:
+            state = torch.nn.functional.elu(state)
+    return state
+
+
+def gcnii(network, received, features):
+    P, identity = convolution(received), torch.eye(HIDDEN, dtype=torch.float64)
+    first = state = torch.relu(features @ network.embedding.weight.T + network.embedding.bias)
+    for depth, linear in enumerate(network.operator, start=1):
+        beta = torch.log(network.theta.double() / depth + 1)
+        mixed = (1 - network.alpha) * P @ state + network.alpha * first
+        state = torch.relu(mixed @ ((1 - beta) * identity + beta * linear.weight.T))
+    return state @ network.readout.weight.T + network.readout.bias
+
+
+def normed(norm, values):
+    """Batch norm as it is in use: with the statistics that it keeps."""
+    return (values - norm.running_mean) / torch.sqrt(norm.running_var + norm.eps) * norm.weight + norm.bias
+
+
+def linkx(network, received, features):
+    def mapped(linear, values):
+        return values @ linear.weight.T + linear.bias
+
+    parts = []
+    for values, first, others in (
+        (received, network.adjacency_map, network.deeper_adjacency_maps),
+        (features, network.feature_map, network.deeper_feature_maps),
+    ):
+        state = mapped(first, values)
+        for layer in others:
+            state = mapped(layer.linear, normed(layer.norm, torch.relu(state)))
+        parts.append(state)
+    state = torch.relu(mapped(network.joint_map, torch.cat(parts, dim=1)) + sum(parts))
+    for linear, norm in zip(network.hidden_maps, network.norms, strict=True):
+        state = normed(norm, torch.relu(mapped(linear, state)))
+    return mapped(network.readout, state)
+
+
+def fagcn(network, received, features):
+    pattern = (received != 0).double()
+    degrees = pattern.sum(dim=1).clamp(min=1)
+    first = state = torch.relu(features @ network.embedding.weight.T + network.embedding.bias)
+    for layer in network.operator:
+        attention = torch.tanh(state @ layer.att_r.weight.T + (state @ layer.att_l.weight.T).T)
+        state = network.eps * first + pattern * attention / torch.sqrt(degrees[:, None] * degrees[None, :]) @ state
+    return state @ network.readout.weight.T + network.readout.bias
+
+
+DENSE = {"MLP": mlp, "GCN": gcn, "GAT": gat, "GCNII": gcnii, "LINKX": linkx, "FAGCN": fagcn}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("GAT", dict(num_heads=2)),
+        ("GCNII", dict(alpha=0.3, theta=1.5)),
+        ("LINKX", dict(num_input_layers=3)),
+        ("FAGCN", dict(eps=0.4)),
+    ],
+)
+def test_networks_with_settings_are_their_equations(name, settings):
+    check_equation(NODE_NETWORKS[name], DENSE[name], **settings)
 
 
 @pytest.mark.parametrize("graph", [small_graph("out"), small_graph("both"), WEIGHTED], ids=["out", "both", "weighted"])
@@ -93,24 +165,17 @@ def test_the_convolution_is_built_once_and_goes_with_its_graph():
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_gcnii_is_its_equation_and_that_of_pyg(direction):
+def test_gcnii_is_that_of_pyg(direction):
     alpha, theta = 0.3, 1.5
     graph, features = small_graph(direction), sparse_features()
     edges, weights = graph.messages
     network = make(NODE_NETWORKS["GCNII"], alpha=alpha, theta=theta, num_layers=4).eval()
-    first = torch.relu(network.embedding(features.to_dense()))
-    state = of_pyg = first
-    P, identity = dense_convolution(graph), torch.eye(HIDDEN, dtype=torch.float64)
+    first = state = torch.relu(network.embedding(features.to_dense()))
     for depth, linear in enumerate(network.operator, start=1):
-        beta = np.log(theta / depth + 1)
-        mixed = (1 - alpha) * P @ state + alpha * first
-        state = torch.relu(mixed @ ((1 - beta) * identity + beta * linear.weight.T))
-        convolution = GCN2Conv(HIDDEN, alpha, theta, depth).double()
-        convolution.weight1.data = linear.weight.T.detach()
-        of_pyg = torch.relu(convolution(of_pyg, first, edges, weights))
-    answer = network(features, graph)
-    torch.testing.assert_close(answer, network.readout(state))
-    torch.testing.assert_close(answer, network.readout(of_pyg))
+        layer = GCN2Conv(HIDDEN, alpha, theta, depth).double()
+        layer.weight1.data = linear.weight.T.detach()
+        state = torch.relu(layer(state, first, edges, weights))
+    torch.testing.assert_close(network(features, graph), network.readout(state))
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
@@ -118,27 +183,13 @@ def test_gat_is_that_of_pyg(direction):
     graph, features = small_graph(direction), sparse_features()
     network = make(BUILDERS["GAT"]).eval()
     state = features.to_dense()
-    for convolution in network.convolutions:
-        pyg = GATConv(convolution.in_channels, convolution.out_channels, 2, concat=convolution.concat).double()
-        pyg.load_state_dict(convolution.state_dict())
+    for layer in network.convolutions:
+        pyg = GATConv(layer.in_channels, layer.out_channels, 2, concat=layer.concat).double()
+        pyg.load_state_dict(layer.state_dict())
         state = pyg(state, graph.messages[0])
-        if convolution is not network.convolutions[-1]:
+        if layer is not network.convolutions[-1]:
             state = torch.nn.functional.elu(state)
     torch.testing.assert_close(network(features, graph), state)
-
-
-@pytest.mark.parametrize("direction", DIRECTIONS)
-def test_fagcn_is_its_equation(direction):
-    graph, features = small_graph(direction), sparse_features()
-    network = make(NODE_NETWORKS["FAGCN"], eps=0.4).eval()
-    pattern = torch.tensor(graph.received.toarray() != 0).double()
-    degrees = pattern.sum(dim=1).clamp(min=1)
-    first = state = torch.relu(network.embedding(features.to_dense()))
-    for convolution in network.operator:
-        attention = torch.tanh(convolution.att_r(state) + convolution.att_l(state).T)
-        scaled = pattern * attention / torch.sqrt(degrees[:, None] * degrees[None, :])
-        state = 0.4 * first + scaled @ state
-    torch.testing.assert_close(network(features, graph), network.readout(state))
 
 
 @pytest.mark.parametrize("num_input_layers", [1, 2, 3])

@@ -34,6 +34,9 @@ def dense(network, received, features):
     return network.readout(state)
 
 
+DENSE = {"OrderedGNN": dense}
+
+
 @pytest.mark.parametrize("settings", [dict(), SETTINGS])
 def test_it_is_its_equation(settings):
     check_equation(OrderedNetwork, dense, **settings)

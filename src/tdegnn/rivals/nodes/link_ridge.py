@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
 from tdegnn.errors import InputError
 from tdegnn.metrics import accuracy
@@ -27,14 +27,20 @@ class LinkRidge:
     """The result of LINK-ridge on one split.
 
     Attributes:
-        predicted: The class of each node.
+        scores: The scores of each node, one column per class of the training nodes.
         chosen_lambda: The best lambda on validation; of several, the smallest.
         validation_accuracy: Its accuracy on the validation nodes, from 0 to 1.
     """
 
-    predicted: Int[np.ndarray, " nodes"]
+    scores: Float[np.ndarray, "nodes classes"]
     chosen_lambda: float
     validation_accuracy: float
+
+    @property
+    def predicted(self) -> Int[np.ndarray, " nodes"]:
+        """The class of each node."""
+        predicted: Int[np.ndarray, " nodes"] = self.scores.argmax(axis=1)
+        return predicted
 
 
 def fit_link_ridge(
@@ -66,10 +72,10 @@ def fit_link_ridge(
     for strength in sorted(lambdas):
         # Solving for each lambda takes half the time of one eigendecomposition for all of them.
         dual_weights = solve_ridge(kernel, targets, strength).numpy()
-        predicted = (rows @ (training_rows.T @ dual_weights)).argmax(axis=1)
-        share = accuracy(predicted, labels, validation_mask)
+        scores = rows @ (training_rows.T @ dual_weights)
+        share = accuracy(scores.argmax(axis=1), labels, validation_mask)
         if best is None or share > best.validation_accuracy:
-            best = LinkRidge(predicted, float(strength), share)
+            best = LinkRidge(scores, float(strength), share)
     assert best is not None  # there is a lambda
     return best
 
