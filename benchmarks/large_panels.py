@@ -4,8 +4,8 @@ The large panel has 2,000 nodes and 3,000 hours. A separate process with two CPU
 settings, and the system reports the peak memory of that process, imports included. Before the training, the window is
 chosen and the linear skip is solved; these two are also measured alone, on one thread, and on a long panel of 300 nodes
 and 50,000 hours, with windows of up to 512 steps, which take longest. The long panel is also fitted in a process of its
-own, on one thread, in a time budget of five minutes. The small panel has the size of a week of traffic: 207 nodes, 2,016
-steps of 5 minutes.
+own, on one thread, in a time budget of five minutes. The small panel has the size of a week of traffic: 207 nodes,
+2,016 steps of 5 minutes.
 """
 
 from __future__ import annotations
