@@ -122,6 +122,17 @@ def test_every_operator_is_trained_with_every_rule_on_every_dataset():
     assert all(sorted(cell.test_accuracies) == list(range(10)) for own in cells.values() for cell in own.cells.values())
 
 
+def test_fits_keep_their_time_budget():
+    from benchmarks.time_budget import GOAL, TASKS
+
+    lines = json.loads((RESULTS / "time_budget.json").read_text())["lines"]
+    shares = {line["name"]: line for line in lines if line["name"].startswith("fit / budget: ")}
+    assert list(shares) == [f"fit / budget: {name}" for name in TASKS]
+    assert all(line["goal"] == GOAL == 1.2 for line in shares.values())
+    # There are more steps to make than any of these budgets allows: using little of it would be a fault too.
+    assert all(0.5 < line["value"] <= 1.2 for line in shares.values())
+
+
 def test_the_page_on_speed_has_the_numbers_of_large_panels():
     measured = json.loads((RESULTS / "large_panels.json").read_text())["lines"]
     assert all(line["met"] for line in measured)
