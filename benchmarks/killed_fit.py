@@ -73,6 +73,7 @@ class _Whole(NamedTuple):
     """What a whole fit took."""
 
     seconds: float
+    cpu_seconds: float
     megabytes: float
 
 
@@ -94,7 +95,7 @@ def _compare_forecasts(
         num_kills: How often the fit in parts has been killed before.
         moments: Seconds after which it is killed, before it is killed at shares of the time of the whole fit.
     """
-    print(f"  {_size(size)}: a whole fit took {whole.seconds:.0f} s", flush=True)
+    print(f"  {_size(size)}: a whole fit took {whole.seconds:.0f} s, {whole.cpu_seconds:.0f} s of a CPU", flush=True)
     moments = (*moments, *(share * whole.seconds for share in KILLED_AT))
     num_kills += sum(_Fit(folder, PARTS, options).kill_after(moment) for moment in moments)
     _Fit(folder, PARTS, options).wait()
@@ -146,7 +147,7 @@ class _Fit:
             raise RuntimeError(self._said())
         # In units of 1,024 bytes, on macOS in bytes.
         num_bytes = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        return _Whole(time.monotonic() - self._began, num_bytes / 1e6)
+        return _Whole(time.monotonic() - self._began, usage.ru_utime + usage.ru_stime, num_bytes / 1e6)
 
     def kill_when_it_shows(self) -> None:
         """Kill it as soon as it has a folder and has printed a line."""

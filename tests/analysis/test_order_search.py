@@ -7,6 +7,7 @@ import pytest
 import scipy.linalg
 import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.transforms import Bbox
 
 from tdegnn import Graph, InputError, Panel, simulate_heat, simulate_pendulum, simulate_third_order, simulate_wave
 from tdegnn.analysis.order_limits import NUM_PIECES
@@ -411,14 +412,37 @@ def test_the_report_is_complete(wave):
     assert '"order": 2' in found.to_json()
 
 
-def test_no_line_runs_through_a_label(wave):
-    figure = plot_order(find_order(wave.states, wave.graph, max_order=2, **FAST))
+def lines_of(panel):
+    """The lines and intervals in a panel, as the boxes of pixels that they take."""
+    yield from (line.get_window_extent() for line in panel.lines)
+    for collection in panel.collections:
+        for segment in collection.get_segments():
+            yield Bbox(panel.transData.transform(segment))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("max_order", [2, 4])
+@pytest.mark.parametrize(
+    ("simulate", "noise", "order"),
+    [(simulate_wave, 0.0, 2), (simulate_wave, 0.05, 2), (simulate_third_order, 0.0, 3), (simulate_heat, 30.0, None)],
+    ids=["wave", "noisy wave", "third order", "noise"],
+)
+def test_no_line_runs_through_a_label(simulate, noise, order, max_order):
+    simulation = simulate(seed=0)
+    states = add_noise(simulation.states.numpy(), noise)
+    found = find_order(states, simulation.graph, max_order=max_order, **FAST)
+    assert found.order == (order if order is None or order <= max_order else None)
+    figure = plot_order(found)
     FigureCanvasAgg(figure).draw()
-    shares, derivatives = figure.axes
-    for label in shares.texts:
-        assert label.get_window_extent().y0 > shares.transData.transform((0, 1.0))[1]
-    for label in derivatives.texts:
-        assert label.get_window_extent().x1 < derivatives.transData.transform((0, 0))[0]
+    assert len(figure.axes) == (1 if found.order is None else 2)
+    for panel in figure.axes:
+        assert panel.texts
+        boxes = [label.get_window_extent() for label in panel.texts]
+        assert not any(box.overlaps(line) for box in boxes for line in lines_of(panel))
+        assert not any(box.overlaps(other) for place, box in enumerate(boxes) for other in boxes[:place])
+    for label in figure.axes[0].texts:
+        is_hidden = "hidden" in label.get_text()
+        assert is_hidden or label.get_window_extent().y0 > figure.axes[0].transData.transform((0, 1.0))[1]
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ def test_pictures_of_a_vector_say_what_they_show():
     regions = plot_stability_regions({"c = 1": [1.0]}, num_points=11)
     consistency = plot_consistency({"c = 2, -1": [2, -1]})
     assert " ".join(regions.get_suptitle().split()) == (
-        "Stability region of the weights c: with s = λF and step h, states stay bounded where hλ is shaded"
+        "Shaded: how strongly neighbors may act (hλ) before states grow without bound, for these weights c"
     )
     assert consistency.get_suptitle().startswith("Which derivative the weights c measure: a sine goes in")
     assert regions.axes[0].get_title("left") == "c = 1"

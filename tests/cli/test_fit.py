@@ -257,15 +257,21 @@ def test_parts_of_a_forecaster_are_named(monkeypatch, run, command):
     assert "Expected --operator with --set, got none." in complains(run, command, SERIES, "--set", "batch_norm=true")
 
 
-@pytest.mark.slow
-def test_each_stage_is_shown_and_the_second_training_is_as_long_as_the_first_was_good(monkeypatch, run, tmp_path):
+def watch(monkeypatch, command):
+    """What a command will show: stage, finished steps, all steps, text."""
     shown = []
 
     @contextmanager
     def watched(*, is_quiet):
         yield lambda stage, done, total, text="": shown.append((stage, done, total, text))
 
-    monkeypatch.setattr(sys.modules["tdegnn.cli.fit"], "progress_stages", watched)
+    monkeypatch.setattr(sys.modules[f"tdegnn.cli.{command}"], "progress_stages", watched)
+    return shown
+
+
+@pytest.mark.slow
+def test_each_stage_is_shown_and_the_second_training_is_as_long_as_the_first_was_good(monkeypatch, run, tmp_path):
+    shown = watch(monkeypatch, "fit")
     code, out, _ = run("fit", SERIES, *EDGES, *SMALL, "--out", tmp_path / "run", "--json")
     assert code == 0
     by_stage = {stage: [each[1:] for each in shown if each[0] == stage] for stage in dict.fromkeys(s[0] for s in shown)}
@@ -277,6 +283,59 @@ def test_each_stage_is_shown_and_the_second_training_is_as_long_as_the_first_was
     assert by_stage["training"][-1][2].startswith("training: loss ")
     best_step = json.loads(out)["best_step"]
     assert [done for done, *_ in by_stage["again, with the held-out steps"]] == [*range(best_step + 1)]
+
+
+@pytest.mark.slow
+def test_an_update_shows_its_training(monkeypatch, run, trained, tmp_path):
+    shown = watch(monkeypatch, "update")
+    weeks = pd.read_csv(SERIES)
+    newer = weeks.tail(1).assign(week="2024-01-01")
+    pd.concat([weeks, newer]).to_csv(tmp_path / "newer.csv", index=False)
+    given = (trained, tmp_path / "newer.csv", "--out", tmp_path / "updated", "--steps", "3", "--device", "cpu")
+    assert run("update", *given)[0] == 0
+    assert [each[:3] for each in shown] == [
+        ("starting", 0, None),
+        ("reading tables", 0, None),
+        *(("training", done, 3) for done in range(4)),
+    ]
+
+
+@pytest.mark.slow
+def test_a_backtest_shows_the_stages_of_each_fit_with_the_name_of_the_method(monkeypatch, run):
+    shown = watch(monkeypatch, "backtest")
+    options = ("--window", "4", "--horizon", "2", "--folds", "2", "--refit", "--against", "last,ridge")
+    assert run("backtest", SERIES, *EDGES, *SMALL, *options)[0] == 0
+    of_fit = ("training", "errors and intervals", "again, with the held-out steps", "forecasts")
+    assert [*dict.fromkeys(stage for stage, *_ in shown)] == [
+        "reading tables",
+        "starting",
+        *(f"forecaster (1 of 2): {stage}" for stage in of_fit),
+        "last (1 of 2)",
+        "ridge (1 of 2)",
+        *(f"forecaster (2 of 2): {stage}" for stage in of_fit),
+        "last (2 of 2)",
+        "ridge (2 of 2)",
+    ]
+    steps = [each[1:3] for each in shown if each[0] == "forecaster (2 of 2): training"]
+    assert steps == [(done, 12) for done in range(13)]
+    assert all(total is None or done <= total for _, done, total, _ in shown)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["update", "backtest", "order"])
+def test_a_slow_table_is_said_to_be_read(monkeypatch, run, trained, tmp_path, command):
+    def read_slowly(*_):
+        time.sleep(0.5)
+        raise SystemExit(0)
+
+    monkeypatch.setattr("tdegnn.cli.output.FIRST_LINE", 0.05)
+    monkeypatch.setattr("tdegnn.cli.output.NEXT_LINE", 0.05)
+    monkeypatch.setattr(sys.modules[f"tdegnn.cli.{command}"], "read_series", read_slowly)
+    given = (trained, SERIES, "--out", tmp_path / "updated") if command == "update" else (SERIES, *EDGES)
+    code, _, err = run(command, *given)
+    assert code == 0
+    assert re.fullmatch(r"(starting \(\d+ s\)\n)*(reading tables \(\d+ s\)\n)+", err)
+    assert run(command, *given, "--quiet") == (0, "", "")
 
 
 @pytest.mark.slow

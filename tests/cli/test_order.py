@@ -1,6 +1,8 @@
 """`tdegnn order` and `tdegnn reproduce order-found`."""
 
 import json
+import sys
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -47,6 +49,18 @@ def test_the_order_of_a_table_is_said_in_words(run, tables):
     assert "D_1 = 0.02 (" in out
     assert "takes part" in out
     assert "were filled." in out
+
+
+def test_each_order_that_is_tried_is_shown(monkeypatch, run, tables):
+    shown = []
+
+    @contextmanager
+    def watched(*, is_quiet):
+        yield lambda *given: shown.append(given)
+
+    monkeypatch.setattr(sys.modules["tdegnn.cli.order"], "progress_stages", watched)
+    assert run("order", tables[0], "--edges", tables[1], "--max-order", "3", *FAST)[0] == 0
+    assert shown == [("reading tables", 0, None), *(("orders", done, 3) for done in range(4))]
 
 
 def test_quiet_is_the_verdict(run, tables):

@@ -34,7 +34,7 @@ BLUE, ORANGE, GREEN, RED, PURPLE, GRAY = "#2563eb", "#f59e0b", "#059669", "#dc26
 INK = "#1e293b"
 # Letters of a headline per inch of the figure.
 LETTERS_PER_INCH = 11
-REGION_HEADLINE = "Stability region of the weights c: with s = λF and step h, states stay bounded where hλ is shaded"
+REGION_HEADLINE = "Shaded: how strongly neighbors may act (hλ) before states grow without bound, for these weights c"
 CONSISTENCY_HEADLINE = (
     "Which derivative the weights c measure: a sine goes in, and a c of second order gives its second derivative"
 )

@@ -10,7 +10,7 @@ import typer
 
 from tdegnn.cli.forecaster_options import ForecasterOptions
 from tdegnn.cli.options import AsJson, Device, DeviceOption, Quiet, Seed, reads_files, with_groups
-from tdegnn.cli.output import OURS, number, print_json, print_notes, print_table, progress_bar, share
+from tdegnn.cli.output import OURS, number, print_json, print_notes, print_table, progress_stages, share
 from tdegnn.cli.series import NodeFeaturesFile, SeriesFile, TableOptions, read_features, read_series
 from tdegnn.cli.tables import check_picture, check_table, write_table
 from tdegnn.errors import InputError
@@ -104,12 +104,14 @@ def backtest(
     if plot is not None:
         check_picture(plot)
     settings.check(tables.given | {"node_features": node_features})
-    # Read tables first: importing the forecaster takes seconds.
-    panel = read_series(series, tables)
-    model = settings.make(seed, device)
-    features = read_features(node_features, panel, tables)
     names = None if against is None else [name for text in against for name in text.split(",")]
-    with progress_bar(None, "forecaster", is_quiet=quiet or as_json) as tick:
+    with progress_stages(is_quiet=quiet or as_json) as show:
+        show("reading tables", 0, None)
+        # Read tables first: importing the forecaster takes seconds.
+        panel = read_series(series, tables)
+        show("starting", 0, None)
+        model = settings.make(seed, device)
+        features = read_features(node_features, panel, tables)
         result = model.backtest(
             panel,
             node_features=features,
@@ -117,7 +119,7 @@ def backtest(
             num_folds=folds,
             stride=stride,
             refit=refit,
-            on_method=tick,
+            on_progress=lambda moment: show(*moment),
         )
     notes = [*panel.notes, *(() if features is None else features.notes), *result.notes]
     if model.order == "auto":

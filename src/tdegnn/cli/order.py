@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from tdegnn.analysis.order_limits import HIGHEST_ORDER, NUM_RESAMPLES, USUAL_MAX_ORDER
 from tdegnn.cli.options import AsJson, Quiet, Seed, reads_files, with_groups
-from tdegnn.cli.output import print_json, print_notes, print_table, progress_bar
+from tdegnn.cli.output import print_json, print_notes, print_table, progress_stages
 from tdegnn.cli.series import SeriesFile, TableOptions, read_series
 from tdegnn.errors import InputError
 
@@ -52,14 +53,22 @@ def order(
     as_json: AsJson = False,
 ) -> None:
     """Find the order in time of the equation that series on a graph follow, and how certain it is."""
-    from tdegnn.analysis.order_search import find_order
-
     if step_size is not None and not step_size > 0:
         raise InputError(f"Expected --step-size to be positive, got {step_size}.")
-    panel = read_series(series, tables)
-    with progress_bar(max_order, "orders", is_quiet=quiet or as_json) as tick:
+    with progress_stages(is_quiet=quiet or as_json) as show:
+        show("reading tables", 0, None)
+        from tdegnn.analysis.order_search import find_order
+
+        panel = read_series(series, tables)
+        done = count(1)
+        show("orders", 0, max_order)
         found = find_order(
-            panel, step_size=step_size, max_order=max_order, num_resamples=resamples, seed=seed, on_order=tick
+            panel,
+            step_size=step_size,
+            max_order=max_order,
+            num_resamples=resamples,
+            seed=seed,
+            on_order=lambda: show("orders", next(done), max_order),
         )
     notes = [*panel.notes, *found.notes, *_notes_of_season(panel, found)]
     record = found.to_dict() | {"notes": notes}

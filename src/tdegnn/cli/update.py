@@ -18,7 +18,7 @@ from tdegnn.cli.options import (
     check_given,
     reads_files,
 )
-from tdegnn.cli.output import print_json, print_notes
+from tdegnn.cli.output import print_json, print_notes, progress_stages
 from tdegnn.cli.predict_series import check_edges_change, tables_of_training
 from tdegnn.cli.series import TableOptions, check_series, read_edges, read_series
 
@@ -52,23 +52,27 @@ def update(
     as_json: AsJson = False,
 ) -> None:
     """Learn from newer series too, from the weights of a run on. Scales, window and intervals stay as they are."""
-    from tdegnn.data.times.times import show_time
-    from tdegnn.forecasting.forecaster import Forecaster
-    from tdegnn.forecasting.inputs import arrange_nodes
-    from tdegnn.runs.run_folder import check_free
+    with progress_stages(is_quiet=quiet or as_json) as show:
+        show("starting", 0, None)
+        from tdegnn.data.times.times import show_time
+        from tdegnn.forecasting.forecaster import Forecaster
+        from tdegnn.forecasting.inputs import arrange_nodes
+        from tdegnn.runs.run_folder import check_free
 
-    check_free(out, is_saved=True)
-    model = Forecaster.load(run)
-    data = model.fitted_.config["data"]
-    given = TableOptions(edges=edges, separator=separator, decimal=decimal, encoding=encoding)
-    tables = tables_of_training(data, given, run)
-    panel = arrange_nodes(read_series(series, tables.without_graph()), data["nodes"])
-    if edges is not None:
-        check_edges_change(data, run)
-        panel = read_edges(panel, tables)
-    before, known = model.fitted_.tail.times[-1], model.notes_
-    model.set_params(device=device.value).update(panel, num_steps=steps)
-    model.save(out)
+        check_free(out, is_saved=True)
+        model = Forecaster.load(run)
+        data = model.fitted_.config["data"]
+        given = TableOptions(edges=edges, separator=separator, decimal=decimal, encoding=encoding)
+        tables = tables_of_training(data, given, run)
+        show("reading tables", 0, None)
+        panel = arrange_nodes(read_series(series, tables.without_graph()), data["nodes"])
+        if edges is not None:
+            check_edges_change(data, run)
+            panel = read_edges(panel, tables)
+        before, known = model.fitted_.tail.times[-1], model.notes_
+        model.set_params(device=device.value)
+        model.update(panel, num_steps=steps, on_progress=lambda moment: show(*moment))
+        model.save(out)
     notes = [*panel.notes, *(note for note in model.notes_ if note not in known)]
     num_new, last = int((panel.times > before).sum()), show_time(panel.times[-1])
     if as_json:

@@ -31,6 +31,7 @@ from tdegnn.forecasting.contenders.registry import NAIVE, make_contenders
 from tdegnn.forecasting.held_out import OURS
 from tdegnn.metrics import seasonal_naive_scale
 from tdegnn.parts import PartLike
+from tdegnn.training.progress import OnProgress, Progress, ignore
 
 if TYPE_CHECKING:
     from tdegnn.forecasting.forecaster import Forecaster
@@ -56,6 +57,7 @@ def run_backtest(
     stride: int | None = None,
     refit: bool = False,
     on_method: Callable[[str], object] = lambda _: None,
+    on_progress: OnProgress = ignore,
 ) -> Backtest:
     """Forecast from several origins, by a forecaster and by others.
 
@@ -68,6 +70,7 @@ def run_backtest(
         stride: Steps from one origin to the next. See `Forecaster.backtest`.
         refit: Whether to train anew for each origin.
         on_method: Called with the name of each method before it is trained.
+        on_progress: See `Forecaster.backtest`.
     """
     horizon, window = forecaster.horizon, forecaster.window or 1
     origins = choose_origins(
@@ -85,12 +88,14 @@ def run_backtest(
     contenders = _make_contenders(against, seasons, panel, has_calendar=cells is not None)
     blocks: dict[str, list[_Block]] = {name: [] for name in (OURS, *contenders)}
     orders, failures = [], {}
-    for firsts in origins.trainings:
+    for place, firsts in enumerate(origins.trainings, start=1):
+        which = f" ({place} of {len(origins.trainings)})" if refit else ""
         seen = panel[: firsts.start]
         on_method(OURS)
         started = perf_counter()
-        trained: Forecaster = clone(forecaster).fit(seen, node_features=features)
-        blocks[OURS].append(_forecast(trained, panel, firsts, perf_counter() - started))
+        own = _prefixed(on_progress, f"{OURS}{which}")
+        trained: Forecaster = clone(forecaster).fit(seen, node_features=features, on_progress=own)
+        blocks[OURS].append(_forecast(trained, panel, firsts, perf_counter() - started, own))
         orders.append(trained.order_)
         task = ContenderTask(
             seen,
@@ -104,6 +109,7 @@ def run_backtest(
         )
         for name, contender in contenders.items():
             on_method(name)
+            on_progress(Progress(f"{name}{which}", 0, 1))
             try:
                 block = _compete(contender, task, panel, firsts, trained)
             except TrainingError as error:
@@ -152,13 +158,20 @@ def _make_contenders(
     return {name: contender for name, contender in made.items() if name not in (*no_season, *no_calendar)}
 
 
-def _forecast(trained: Forecaster, panel: Panel, firsts: range, fit_seconds: float) -> _Block:
+def _prefixed(on_progress: OnProgress, name: str) -> OnProgress:
+    """Return what shows the progress of one method, with its name before each stage."""
+    return lambda moment: on_progress(moment._replace(stage=f"{name}: {moment.stage}"))
+
+
+def _forecast(trained: Forecaster, panel: Panel, firsts: range, fit_seconds: float, on_progress: OnProgress) -> _Block:
     """Return the forecasts of a trained forecaster from all origins."""
     started, horizon = perf_counter(), trained.horizon
     forecasts = []
+    on_progress(Progress("forecasts", 0, len(firsts)))
     for first in firsts:
         ahead = panel[first : first + horizon] if trained.known else None
         forecasts.append(trained.predict(panel=panel[:first], future=ahead))
+        on_progress(Progress("forecasts", len(forecasts), len(firsts)))
     values, low, high = (
         np.stack([getattr(forecast, name) for forecast in forecasts]) for name in ("values", "low", "high")
     )

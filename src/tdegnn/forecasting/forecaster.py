@@ -233,7 +233,7 @@ class Forecaster(ForecasterSettings):
         with threads_for(seen):
             return score_newer(fitted, seen, fitted.lowest_of(self))
 
-    def update(self, panel: PanelLike, num_steps: int = 30) -> Self:
+    def update(self, panel: PanelLike, num_steps: int = 30, *, on_progress: OnProgress = ignore) -> Self:
         """Continue training with new data, from the current weights.
 
         Scales, window, intervals, precision and a linear skip stay as they are. Learning rates, batch size and device
@@ -243,6 +243,7 @@ class Forecaster(ForecasterSettings):
             panel: The series up to now, including old steps, as a panel or a frame. The more old steps, the less is
                 forgotten.
             num_steps: Number of optimizer steps.
+            on_progress: Called at the start of the training and after each step.
         """
         fitted = self._check_fitted()
         self.check_settings()
@@ -251,7 +252,7 @@ class Forecaster(ForecasterSettings):
         panel = check_goes_on(panel, fitted.tail, maker.window, maker.horizon)
         with threads_for(panel):
             built = self.with_network(ChosenNetwork.kept_in(fitted.config))
-            self.fitted_ = train_further(built, fitted, panel, num_steps)
+            self.fitted_ = train_further(built, fitted, panel, num_steps, on_progress)
         return self
 
     def backtest(
@@ -264,6 +265,7 @@ class Forecaster(ForecasterSettings):
         stride: int | None = None,
         refit: bool = False,
         on_method: Callable[[str], object] = lambda _: None,
+        on_progress: OnProgress = ignore,
     ) -> Backtest:
         """Measure the forecasts of these settings as if the series had ended earlier. `fitted_` does not change.
 
@@ -281,7 +283,9 @@ class Forecaster(ForecasterSettings):
             stride: Steps from one origin to the next. If None, the horizon if `num_folds` or `refit` is given, else 1,
                 or more to keep to 500 origins.
             refit: Whether to train anew for each origin.
-            on_method: Called with the name of each method before it is trained, for a progress bar.
+            on_method: Called with the name of each method before it is trained.
+            on_progress: Called at the start of each stage and after each of its steps, for a progress bar: those of the
+                fit, with the name of the forecaster before them, its forecasts, and one stage for each other method.
         """
         from tdegnn.forecasting.backtest import run_backtest  # imports all that it compares with
 
@@ -298,6 +302,7 @@ class Forecaster(ForecasterSettings):
             stride=stride,
             refit=refit,
             on_method=on_method,
+            on_progress=on_progress,
         )
 
     def plot(

@@ -438,7 +438,11 @@ def try_network(
 
 
 def train_further(
-    settings: ForecasterSettings, fitted: FittedForecaster, panel: Panel, num_steps: int
+    settings: ForecasterSettings,
+    fitted: FittedForecaster,
+    panel: Panel,
+    num_steps: int,
+    on_progress: OnProgress = ignore,
 ) -> FittedForecaster:
     """Return a forecaster whose training continued with new data.
 
@@ -447,6 +451,7 @@ def train_further(
         fitted: The result of the training so far. It does not change.
         panel: The series up to now, in the steps of the training.
         num_steps: Number of optimizer steps.
+        on_progress: See `Forecaster.update`.
     """
     # The precision of the training, which a run folder keeps, though the settings may have changed since.
     placement = choose_placement(settings.device, fitted.config["settings"]["precision"])
@@ -455,8 +460,10 @@ def train_further(
     # Rates stay as they are: the training ended with low ones, and what it learned is to be kept.
     loss = settings.make_loss(panel)
     training = start_training(settings, fitted.ensemble, learned, learned, placement, loss, None)
-    for _ in range(num_steps):
+    on_progress(Progress(TRAINING, 0, num_steps))
+    for step in range(1, num_steps + 1):
         training.step()
+        on_progress(Progress(TRAINING, step, num_steps))
     _check_numbers(training, "new steps")
     networks = tuple(_members_of(training))
     # Of a panel without a graph, that of the training is known.
