@@ -14,6 +14,7 @@ from tdegnn.nets import in_blocks
 from tdegnn.nets.in_blocks import BlockShare, Surroundings, cut_into_blocks, run_in_blocks
 from tdegnn.nets.readouts import READOUTS
 from tdegnn.nodes.settings import NodeConfig
+from tests.forked import Forked
 from tests.test_subgraph import LOCAL, NODES, make_graph
 
 FEATURES = np.random.default_rng(3).random((NODES, 5))
@@ -66,6 +67,39 @@ def test_surroundings_of_the_first_blocks_are_kept_up_to_a_size(monkeypatch):
     kept = [before is after for before, after in zip(first, second, strict=True)]
     assert kept == [True, True, *[False] * (len(blocks) - 2)]
     assert surroundings.of(blocks[0], 2)[1] is not first[0]
+
+
+MEMORY_OF_A_RUN = """
+import numpy as np
+import torch
+from benchmarks.memory import peak_bytes
+from tdegnn import Graph
+from tdegnn.nets.in_blocks import Surroundings, cut_into_blocks, run_in_blocks
+from tdegnn.nodes.settings import NodeConfig
+
+num_nodes, channels = 4000, 32
+graph = Graph(np.stack([np.arange(num_nodes - 1), np.arange(1, num_nodes)]), num_nodes)
+features, blocks, surroundings = torch.ones(num_nodes, 5), cut_into_blocks(graph, 600), Surroundings(graph)
+for order in (1, 2, 4):
+    config = NodeConfig(hidden_channels=channels, num_layers=4, order=order, step_size=0.5)
+    network = config.build_network(5, 2, 0, num_nodes).eval()
+    run = lambda: run_in_blocks(network, lambda nodes: features[nodes], graph, blocks, surroundings=surroundings)
+    run()  # what is kept of the graph is made once
+    print(peak_bytes(run, torch.device("cpu")) / (4 * num_nodes * channels))
+"""
+
+
+@pytest.mark.slow
+def test_memory_is_that_of_the_history_and_of_one_state_more():
+    # In a process of its own: checks of types, which tests have switched on, hold the arguments of functions.
+    process = Forked(MEMORY_OF_A_RUN)
+    printed, complaint = process.communicate(timeout=300)
+    assert process.returncode == 0, complaint
+    # The oldest state is free before the rate needs room. Of order 1 there are the state, the sum and the rate. Outputs
+    # and what a block needs are less than half a state.
+    states = [float(line) for line in printed.splitlines()]
+    assert [int(count) for count in states] == [3, 3, 5]
+    assert all(count % 1 < 0.5 for count in states)
 
 
 class Sharers:

@@ -98,6 +98,7 @@ def integrate(
     elif step_size.dim():
         raise InputError(f"Expected step_size to be one number, got a tensor of shape {tuple(step_size.shape)}.")
     states = as_history(history, coefficients.order)
+    del history  # a state that nothing holds any more makes room for the next one
     graph.check_state(states[0])
     if isinstance(step_size, Tensor):
         step_size = step_size.to(states[0].dtype)
@@ -111,7 +112,8 @@ def integrate(
     for segment in segments:
         # The backward pass begins with the last segment: to compute it again would save nothing.
         if segment.stop == num_layers or not torch.is_grad_enabled():
-            states, context, segment_weights = equation.advance(segment, states, context, on_state)
+            newest_first, states = [states], ()
+            states, context, segment_weights = equation.advance(segment, newest_first.pop(), context, on_state)
         else:
             recompute = recompute or Recomputation(parts)
             states, context, segment_weights, seen = recompute(
@@ -146,15 +148,19 @@ class _Equation:
                 _check_shape("state_map", mapped, states[0])
                 states = replace_newest(states, mapped)
             combined, layer_weights = self.combine(states, layer)
-            rate, context = call_operator(self.operator, states[0], self.graph, layer, context)
-            advanced = _advance(combined, rate, self.step_size)
+            # The oldest state is not needed any more: nothing holds it while the rate is computed.
+            newest, states = states[0], states[:-1]
+            rate, context = call_operator(self.operator, newest, self.graph, layer, context)
+            is_free = self.operator.rate_is_free and not torch.is_grad_enabled()
+            advanced = _advance(combined, rate, self.step_size, rate if is_free else None)
+            del combined, rate, newest
             if self.after_layer is not None:
                 state = self.after_layer(advanced)
                 _check_shape("after_layer", state, advanced)
                 advanced = state
             if on_state is not None:
                 on_state(advanced)
-            states = push(states, advanced)
+            states = (advanced, *states)
             weights.append(layer_weights)
         return states, context, weights
 
@@ -177,10 +183,11 @@ def _one_per_layer(state_map: StateMap | Sequence[StateMap] | None, num_layers: 
     return state_map
 
 
-def _advance(combined: State, rate: State, step_size: float | Float[Tensor, ""]) -> State:
+def _advance(combined: State, rate: State, step_size: float | Float[Tensor, ""], place: State | None = None) -> State:
+    """Return `combined + step_size rate`, in a place of its own if None is given."""
     if isinstance(step_size, Tensor):
-        return torch.addcmul(combined, rate, step_size)
-    return torch.add(combined, rate, alpha=step_size)
+        return torch.addcmul(combined, rate, step_size, out=place)
+    return torch.add(combined, rate, alpha=step_size, out=place)
 
 
 def call_operator(operator: nn.Module, state: State, graph: Graph, layer: int, context: Any) -> tuple[State, Any]:

@@ -29,6 +29,8 @@ class SpatialOperator(nn.Module, ABC):
             nodes decide it at once, and the operator cannot be used with batches. Default: 1.
         message_type: Type to which states are rounded before they travel along edges, such as `torch.bfloat16`: half of
             what a product reads. If None, they are not. Set by the precision of a training.
+        rate_is_free: Whether nothing else holds the rate that was returned, so that without gradients the next state
+            may be written over it.
         equation: The rate in one line of plain text, for `tdegnn zoo`.
         citation: Where it was published, for `tdegnn zoo`.
     """
@@ -37,6 +39,7 @@ class SpatialOperator(nn.Module, ABC):
     is_bound_to_nodes: ClassVar[bool] = False
     reach: int | None = 1
     message_type: torch.dtype | None = None
+    rate_is_free: ClassVar[bool] = False
     equation: ClassVar[str] = ""
     citation: ClassVar[str] = ""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Shaped
 
+from tdegnn.data.mappings import let_go
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class MappedFeatures:
 
     def __getitem__(self, rows: Any) -> Float[np.ndarray, "rows features"]:
         """Return some rows, scaled."""
+        let_go(self.numbers)
         found = np.asarray(self.numbers[rows])
         return found if self.scaling is None else self.scaling.apply(found).astype(found.dtype)
 

@@ -229,6 +229,8 @@ class _InBlocks(SpatialOperator):
         device: Where the operator is.
     """
 
+    rate_is_free = True
+
     def __init__(
         self,
         operator: SpatialOperator,

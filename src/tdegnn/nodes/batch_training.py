@@ -142,6 +142,10 @@ class BatchTraining(TaskTraining):
         means = [name for name in self._moving if self.members.buffers[name].is_floating_point()]
         return SharedSums(self.members, self._processes, means)
 
+    def forget_surroundings(self) -> None:
+        """Forget what was kept of the graph for further validations."""
+        self._surroundings = Surroundings(self._graph)
+
     def _inputs_of(self, batch: Batch) -> tuple[Any, Graph]:
         return self._rows.take(batch.nodes), Subgraph(self._graph, batch.nodes)
 
@@ -178,4 +182,5 @@ class BatchTraining(TaskTraining):
                 self._surroundings,
             )
             outputs.append(run.outputs)
+            del run  # its states, before scores are computed
         return torch.stack(outputs).to(self._training.device)

@@ -467,6 +467,8 @@ class NodeTrainer:
             )
         network = training.members.network(best)
         assert isinstance(network, StationaryNetwork)
+        if isinstance(training, BatchTraining):
+            training.forget_surroundings()
         measured = self._measure_baselines(network, settings) if self.has_baselines else Measured({}, ())
         nodes = settings.prepare(self.prepared.nodes)
         fitted = FittedNodes(

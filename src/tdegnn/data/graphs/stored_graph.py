@@ -19,6 +19,7 @@ import scipy.sparse
 from jaxtyping import Float, Int, Shaped
 
 from tdegnn.data.graphs.edge_chunks import CHUNK, EdgeChunk, ReadChunks, open_edge_chunks
+from tdegnn.data.mappings import let_go
 from tdegnn.errors import InputError, check_choice, check_count
 from tdegnn.graph import Axis, Direction, Graph, NeighborLists, check_size
 from tdegnn.subgraph import NodeNumbers, positions_of
@@ -120,6 +121,8 @@ class StoredGraph(Graph):
 
     def rows_of(self, nodes: NodeNumbers) -> scipy.sparse.csr_array:
         """Return some rows of A."""
+        for array in (*self._lists, self._weights):
+            let_go(array)
         starts = np.asarray(self._lists.starts[nodes])
         lengths = np.asarray(self._lists.starts[nodes + 1]) - starts
         places = positions_of(starts, lengths)
@@ -133,10 +136,11 @@ class StoredGraph(Graph):
         """Return the row sums (axis 1) or column sums (axis 0) of A' along a direction. They are kept."""
         if not self.is_symmetric and direction == "both":
             return super().received_sums(axis, direction)
-        if (axis, direction) not in self._received_sums:
-            of_rows = self.is_symmetric or (axis == 1) == (direction == "out")
-            self._received_sums[axis, direction] = self._sum(of_rows=of_rows)
-        return self._received_sums[axis, direction]
+        of_rows = self.is_symmetric or (axis == 1) == (direction == "out")
+        kept: tuple[Axis, Direction] = (1 if of_rows else 0, "out")
+        if kept not in self._received_sums:
+            self._received_sums[kept] = self._sum(of_rows=of_rows)
+        return self._received_sums[kept]
 
     def arrays(self) -> Iterator[Shaped[np.ndarray, "..."]]:
         """Yield the edges and their weights as arrays, for a checksum."""
