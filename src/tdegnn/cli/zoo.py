@@ -45,7 +45,7 @@ def _print_lists(entries: Sequence[ZooEntry]) -> None:
     print_table("Spatial terms s, for --operator", ["name", "equation", "citation"], rows, num_texts=3)
     datasets = [name for name in DATASETS if any(name in entry.datasets for entry in systems)]
     rows = [[entry.name, entry.authors, *(_numbers(entry, dataset) for dataset in datasets)] for entry in systems]
-    title = "Systems: our test accuracy (the paper's), in percent"
+    title = "Systems: our test accuracy (the published one), in percent"
     print_table(title, ["name", "citation", *datasets], rows, num_texts=2)
     typer.echo("All about one, with its settings: tdegnn zoo NAME")
 
@@ -74,12 +74,12 @@ def _print_entry(entry: ZooEntry) -> None:
             rows.append(
                 [
                     dataset,
-                    "-" if paper is None else f"{paper.mean:.2f} ± {paper.deviation:.2f}",
+                    "-" if paper is None else str(paper),
                     "-" if ours is None else f"{ours.mean:.2f} ± {ours.deviation:.2f}",
                     "-" if ours is None else str(ours.num_splits),
                 ]
             )
-        print_table("Test accuracy in percent", ["dataset", "the paper", "ours", "splits"], rows)
+        print_table("Test accuracy in percent", ["dataset", "published", "ours", "splits"], rows)
 
 
 def _shown(default: Any) -> str:
