@@ -30,13 +30,12 @@ from tests.markdown import as_table, heading, put_into_page
 from tests.operators_page import renew_operators
 from tests.series_page import renew_series_search
 from tests.traffic_page import renew_traffic
-from tests.zoo import LINES, ROOT
+from tests.zoo import LINES, ROOT, RULES_LINES
 
 README = ROOT / "README.md"
 PAGE = ROOT / "results" / "README.md"
 TABLE2 = ROOT / "results" / "table2.jsonl"
 HONEST_PAGE = ROOT / "docs" / "honest_benchmarks.md"
-RULES_LINES = ROOT / "results" / "operator_rules.jsonl"
 SEARCHES = ROOT / "results" / "table1_search.jsonl"
 AUDIT = ROOT / "results" / "audit.json"
 DIRECTION = ROOT / "results" / "direction.jsonl"

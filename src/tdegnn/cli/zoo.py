@@ -12,7 +12,7 @@ from tdegnn.cli.options import AsJson
 from tdegnn.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from tdegnn.experiments.zoo import ZooEntry
+    from tdegnn.experiments.zoo import Measured, Setting, ZooEntry
 
 
 def zoo(
@@ -65,9 +65,16 @@ def _print_entry(entry: ZooEntry) -> None:
     ]
     print_table(f"{entry.name} ({entry.kind})", ["", ""], [fact for fact in facts if fact[1]], num_texts=2)
     if entry.settings:
-        rows = [[each.name, _shown(each.default), each.meaning] for each in entry.settings]
+        rows = [[_name(each), _shown(each.default), each.meaning] for each in entry.settings]
         print_table("Settings", ["name", "default", "meaning"], rows, num_texts=3)
-    if entry.datasets:
+    if entry.by_rule:
+        rows = [
+            [name, found.row, _mean(found.fixed), f"{_mean(found.learned)} ({found.rule})", str(found.fixed.num_splits)]
+            for name, found in ((name, entry.by_rule[name]) for name in entry.datasets)
+        ]
+        header = ["dataset", "recipe of the row", "c = [1]", "best learned rule by validation", "splits"]
+        print_table("Our test accuracy in percent", header, rows, num_texts=2)
+    if entry.kind == "system" and entry.datasets:
         rows = []
         for dataset in entry.datasets:
             ours, paper = entry.measured.get(dataset), entry.published.get(dataset)
@@ -75,11 +82,19 @@ def _print_entry(entry: ZooEntry) -> None:
                 [
                     dataset,
                     "-" if paper is None else str(paper),
-                    "-" if ours is None else f"{ours.mean:.2f} ± {ours.deviation:.2f}",
+                    "-" if ours is None else _mean(ours),
                     "-" if ours is None else str(ours.num_splits),
                 ]
             )
         print_table("Test accuracy in percent", ["dataset", "published", "ours", "splits"], rows)
+
+
+def _mean(numbers: Measured) -> str:
+    return f"{numbers.mean:.2f} ± {numbers.deviation:.2f}"
+
+
+def _name(setting: Setting) -> str:
+    return f"{setting.within}: {setting.name}" if setting.within else setting.name
 
 
 def _shown(default: Any) -> str:
