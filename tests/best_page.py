@@ -54,6 +54,14 @@ def render_networks(found):
     return as_table([[*header, "trainings", "hours, summed over processes"], *rows])
 
 
+def describe_worth(name, result):
+    """Return the sentence that says what learned time is worth on the best network of a dataset."""
+    gain = result.nested.gain
+    doubt = ", not told from nothing" if gain.low <= 0 <= gain.high else ""
+    network = describe_backbone(result.configs[result.best])
+    return f"{heading(name)}: on {network} ({result.rows[result.best].mean:.2f}), learned time adds {gain}{doubt}."
+
+
 def render_ablation(found):
     """Return what the best row of each dataset gains by each ingredient that it has."""
     names = dict.fromkeys(name for result in found.values() for name in result.ablation)
@@ -81,7 +89,8 @@ def renew_best(page, lines, families=None):
     steps = f"The budget of a search is {most_steps(families or read_families(), 10):,} steps per dataset."
     rest = [heading(name) for name in DATASETS if name not in found]
     notes = [steps, f"Without all rows yet: {', '.join(rest)}." if rest else ""]
-    networks = "\n\n".join([render_networks(found), " ".join(filter(None, notes))]) if found else missing
+    worth = "\n".join(f"- {describe_worth(name, result)}" for name, result in found.items())
+    networks = "\n\n".join([render_networks(found), worth, " ".join(filter(None, notes))]) if found else missing
     page = put_into_page(page, "best network", networks)
     page = put_into_page(page, "searched row", render_rows(found) if found else missing)
     page = put_into_page(page, "ingredient", render_ablation(found) if found else missing)

@@ -1,6 +1,7 @@
 """Write the tables of results/README.md and docs/honest_benchmarks.md from the result lines, as `make results` does."""
 
 import json
+from statistics import fmean, median
 
 from tdegnn.experiments import table2
 from tdegnn.experiments.best_tables import validation_of
@@ -13,30 +14,31 @@ from tdegnn.experiments.operator_rules import (
     complete_datasets,
     describe_best,
     summarize_rules,
+    with_rule,
 )
 from tdegnn.experiments.paper import BEST_NODE_ACCURACY, FORECAST_ERRORS, NODE_ACCURACY
 from tdegnn.experiments.protocols import PROTOCOLS
+from tdegnn.experiments.recipe_files import read_recipes
 from tdegnn.experiments.records import read_lines
 from tdegnn.experiments.series_rows import SERIES_LINES
 from tdegnn.experiments.table1 import DATASETS, FIXED, LEARNED, SYSTEMS, TUNED, summarize
 from tests.batches_page import renew_batches
 from tests.best_page import renew_searched
 from tests.defaults_page import renew_generated
+from tests.gaps_page import CLOSE, renew_gaps
 from tests.markdown import as_table, heading, put_into_page
 from tests.operators_page import renew_operators
 from tests.series_page import renew_series_search
 from tests.traffic_page import renew_traffic
-from tests.zoo import LINES, ROOT
+from tests.zoo import LINES, ROOT, RULES_LINES
 
 README = ROOT / "README.md"
 PAGE = ROOT / "results" / "README.md"
 TABLE2 = ROOT / "results" / "table2.jsonl"
 HONEST_PAGE = ROOT / "docs" / "honest_benchmarks.md"
-RULES_LINES = ROOT / "results" / "operator_rules.jsonl"
+SEARCHES = ROOT / "results" / "table1_search.jsonl"
 AUDIT = ROOT / "results" / "audit.json"
 DIRECTION = ROOT / "results" / "direction.jsonl"
-# A difference beyond this many points needs a reason.
-CLOSE = 1.5
 
 
 def render_accuracies(cells):
@@ -52,30 +54,6 @@ def render_accuracies(cells):
 
     rows = [[system, *(text(name, system) for name in DATASETS)] for system in SYSTEMS]
     return as_table([["system", *map(heading, DATASETS)], *(row for row in rows if set(row[1:]) != {"-"})])
-
-
-def render_published(cells):
-    """Return the published numbers, ours minus them, and how they were made. Differences beyond `CLOSE` are bold."""
-    names = [name for name in DATASETS if name in NODE_ACCURACY["GCN"]]
-
-    def text(dataset, system):
-        printed = NODE_ACCURACY[system].get(dataset)
-        if printed is None or (dataset, system) not in cells:
-            return "-"
-        gap = cells[dataset, system].mean - printed.mean
-        return f"{printed.mean:.2f}, " + (f"**{gap:+.2f}**" if abs(gap) > CLOSE else f"{gap:+.2f}")
-
-    rows = [
-        [
-            system,
-            *(text(name, system) for name in names),
-            "yes" if PROTOCOLS[system].is_ours else "no",
-            PROTOCOLS[system].note,
-        ]
-        for system in NODE_ACCURACY
-    ]
-    header = ["system", *map(heading, names), "same protocol", "how the published numbers were made"]
-    return as_table([header, *rows])
 
 
 def best_row(cells, dataset, systems):
@@ -193,11 +171,45 @@ def render_rules(cells):
     return "\n".join([table, "", *(f"- {describe_best(cells, name)}" for name in complete_datasets(cells, DATASETS))])
 
 
+def render_rule_counts(cells):
+    """Return what each rule adds over c = [1] over all cells: means, and how often which way."""
+    header = ["rule", "cells", "mean", "median", "interval above zero", "below zero", "adds more than 1", "costs more"]
+    rows = []
+    for rule in RULES:
+        if rule != EULER:
+            gains = [own.gain(rule) for own in cells.values()]
+            means = [gain.mean for gain in gains]
+            counts = [
+                sum(gain.low > 0 for gain in gains),
+                sum(gain.high < 0 for gain in gains),
+                sum(mean > 1 for mean in means),
+                sum(mean < -1 for mean in means),
+            ]
+            rows.append([rule, str(len(gains)), f"{fmean(means):+.2f}", f"{median(means):+.2f}", *map(str, counts)])
+    return as_table([header, *rows])
+
+
+def render_older(lines, cells, table1):
+    """Return which cells are trained with another recipe than the row of Table 1 has now, with both numbers."""
+    rows = []
+    for (name, row), own in sorted(cells.items(), key=lambda item: DATASETS.index(item[0][0])):
+        recipe = with_rule(read_recipes(name)[row], EULER).to_record()
+        records = [
+            line["configuration"]
+            for line in lines
+            if (line["dataset"], line["operator"], line["rule"]) == (name, row, EULER)
+        ]
+        if recipe not in records:
+            rows.append([heading(name), row, f"{own.cells[EULER].mean:.2f}", f"{table1[name, row].mean:.2f}"])
+    table = as_table([["dataset", "row", "here, c = [1]", "Table 1"], *rows])
+    return f"{len(rows)} of the {len(cells)} cells have a recipe that is older than that of Table 1:\n\n{table}"
+
+
 def renew(page):
     """Return the page with tables that are up to date."""
     cells = summarize(read_lines(LINES))
     page = put_into_page(page, "row", render_accuracies(cells))
-    page = put_into_page(page, "published number", render_published(cells))
+    page = renew_gaps(page, cells, SEARCHES)
     page = put_into_page(page, "best row", render_best(cells))
     page = put_into_page(page, "gain", render_gains(cells))
     page = renew_searched(page, LINES.parent)
@@ -206,8 +218,11 @@ def renew(page):
     page = renew_series_search(page, LINES.parent / "table2_searched.jsonl")
     page = renew_operators(page, LINES.parent / "operators_h200.json")
     page = renew_batches(page, LINES.parent / "mini_batches.jsonl")
-    rules = summarize_rules(read_lines(RULES_LINES, RULE_LINES))
-    return put_into_page(page, "operators by rule", render_rules(rules)) if rules else page
+    rule_lines = read_lines(RULES_LINES, RULE_LINES)
+    rules = summarize_rules(rule_lines)
+    page = put_into_page(page, "operators by rule", render_rules(rules))
+    page = put_into_page(page, "rule count", render_rule_counts(rules))
+    return put_into_page(page, "older recipe", render_older(rule_lines, rules, cells))
 
 
 def render_verdicts(cells):

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 from tdegnn.experiments.table1 import DATASETS
-from tdegnn.experiments.zoo import collect_zoo, write_measured
+from tdegnn.experiments.zoo import collect_zoo, write_measured, write_measured_operators
 from tests.markdown import put_into_page
 
 ROOT = Path(__file__).parent.parent
 LINES = ROOT / "results" / "table1.jsonl"
 PACKAGED = ROOT / "src" / "tdegnn" / "experiments" / "measured.json"
+RULES_LINES = ROOT / "results" / "operator_rules.jsonl"
+PACKAGED_OPERATORS = PACKAGED.with_name("measured_operators.json")
 PAGE = ROOT / "docs" / "zoo.md"
 
 
@@ -34,4 +36,5 @@ def renew(page):
 
 if __name__ == "__main__":
     write_measured(LINES, PACKAGED)
+    write_measured_operators(RULES_LINES, PACKAGED_OPERATORS)
     PAGE.write_text(renew(PAGE.read_text()))

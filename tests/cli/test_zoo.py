@@ -19,6 +19,14 @@ def test_one_entry_is_shown_in_detail(capsys):
     assert "deviation  the paper's maps start at random" in out
 
 
+def test_an_operator_is_shown_with_its_numbers_and_the_settings_of_its_parts(capsys):
+    _, out, _ = run(capsys, "zoo", "dir-gnn")
+    assert "best learned rule by validation" in out
+    assert "74.10 ± 1.94" in out
+    _, out, _ = run(capsys, "zoo", "grand")
+    assert "mixing=attention: num_heads" in out
+
+
 def test_json_has_all_of_it(capsys):
     _, out, _ = run(capsys, "zoo", "--json")
     by_name = {(entry["kind"], entry["name"]): entry for entry in json.loads(out)}

@@ -9,7 +9,16 @@ import pytest
 from tdegnn.errors import InputError
 from tdegnn.experiments.paper import NODE_ACCURACY
 from tdegnn.experiments.table1 import DATASETS, SYSTEMS
-from tdegnn.experiments.zoo import MEASURED, Setting, collect_zoo, find_entries, measure, write_measured
+from tdegnn.experiments.zoo import (
+    MEASURED,
+    MEASURED_OPERATORS,
+    Setting,
+    collect_zoo,
+    find_entries,
+    measure,
+    measure_operators,
+    write_measured,
+)
 from tdegnn.operators.registry import OPERATORS
 from tdegnn.parts import Part
 from tdegnn.rivals.nodes.registry import NODE_NETWORKS
@@ -55,6 +64,34 @@ def test_the_packaged_numbers_are_those_of_the_result_lines(entries, tmp_path):
     assert list(entry.measured["cora"]) == found["cora"]["GCN"]
     assert entry.measured["cora"].num_splits == 10
     assert entry.published["cora"].mean == 85.77
+
+
+@pytest.mark.slow
+def test_the_packaged_numbers_of_operators_are_those_of_the_result_lines(entries):
+    found = measure_operators(zoo.RULES_LINES)
+    assert json.loads(MEASURED_OPERATORS.read_text()) == json.loads(json.dumps(found)), "run `make zoo`"
+    by_name = {entry.name: entry for entry in entries if entry.kind == "operator"}
+    assert {(name, dataset) for name, entry in by_name.items() for dataset in entry.by_rule} == {
+        (name, dataset) for dataset, own in found.items() for name in own
+    }
+    dir_gnn = by_name["dir-gnn"].by_rule["squirrel"]
+    page = (zoo.ROOT / "results" / "README.md").read_text()
+    assert f"| Squirrel | {dir_gnn.row} | {dir_gnn.fixed.mean:.2f} ± {dir_gnn.fixed.deviation:.2f} |" in page
+
+
+def test_an_operator_has_the_deviations_of_its_bases(entries):
+    deviations = {entry.name: " ".join(entry.deviations) for entry in entries if entry.kind == "operator"}
+    for name in ("sheaf-diagonal", "sheaf-bundle"):
+        assert "published graphs are undirected and unweighted" in deviations[name]
+    for name in ("acmii", "acm+", "acmii+"):
+        assert "the published network has two layers" in deviations[name]
+    assert [name for name in ("graff", "walks", "directed-diffusion", "past-diffusion") if not deviations[name]] == []
+
+
+def test_settings_of_attention_are_listed_within_the_mixing(entries):
+    (grand,) = [entry for entry in entries if (entry.name, entry.kind) == ("grand", "operator")]
+    within = {setting.name: setting.default for setting in grand.settings if setting.within == "mixing=attention"}
+    assert within == {"num_heads": 4, "attention_channels": 64, "normalization": "softmax"}
 
 
 def test_the_page_has_the_systems_of_the_zoo():

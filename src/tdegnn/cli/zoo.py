@@ -12,7 +12,7 @@ from tdegnn.cli.options import AsJson
 from tdegnn.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from tdegnn.experiments.zoo import ZooEntry
+    from tdegnn.experiments.zoo import Measured, Setting, ZooEntry
 
 
 def zoo(
@@ -45,7 +45,7 @@ def _print_lists(entries: Sequence[ZooEntry]) -> None:
     print_table("Spatial terms s, for --operator", ["name", "equation", "citation"], rows, num_texts=3)
     datasets = [name for name in DATASETS if any(name in entry.datasets for entry in systems)]
     rows = [[entry.name, entry.authors, *(_numbers(entry, dataset) for dataset in datasets)] for entry in systems]
-    title = "Systems: our test accuracy (the paper's), in percent"
+    title = "Systems: our test accuracy (the published one), in percent"
     print_table(title, ["name", "citation", *datasets], rows, num_texts=2)
     typer.echo("All about one, with its settings: tdegnn zoo NAME")
 
@@ -65,21 +65,36 @@ def _print_entry(entry: ZooEntry) -> None:
     ]
     print_table(f"{entry.name} ({entry.kind})", ["", ""], [fact for fact in facts if fact[1]], num_texts=2)
     if entry.settings:
-        rows = [[each.name, _shown(each.default), each.meaning] for each in entry.settings]
+        rows = [[_name(each), _shown(each.default), each.meaning] for each in entry.settings]
         print_table("Settings", ["name", "default", "meaning"], rows, num_texts=3)
-    if entry.datasets:
+    if entry.by_rule:
+        rows = [
+            [name, found.row, _mean(found.fixed), f"{_mean(found.learned)} ({found.rule})", str(found.fixed.num_splits)]
+            for name, found in ((name, entry.by_rule[name]) for name in entry.datasets)
+        ]
+        header = ["dataset", "recipe of the row", "c = [1]", "best learned rule by validation", "splits"]
+        print_table("Our test accuracy in percent", header, rows, num_texts=2)
+    if entry.kind == "system" and entry.datasets:
         rows = []
         for dataset in entry.datasets:
             ours, paper = entry.measured.get(dataset), entry.published.get(dataset)
             rows.append(
                 [
                     dataset,
-                    "-" if paper is None else f"{paper.mean:.2f} ± {paper.deviation:.2f}",
-                    "-" if ours is None else f"{ours.mean:.2f} ± {ours.deviation:.2f}",
+                    "-" if paper is None else str(paper),
+                    "-" if ours is None else _mean(ours),
                     "-" if ours is None else str(ours.num_splits),
                 ]
             )
-        print_table("Test accuracy in percent", ["dataset", "the paper", "ours", "splits"], rows)
+        print_table("Test accuracy in percent", ["dataset", "published", "ours", "splits"], rows)
+
+
+def _mean(numbers: Measured) -> str:
+    return f"{numbers.mean:.2f} ± {numbers.deviation:.2f}"
+
+
+def _name(setting: Setting) -> str:
+    return f"{setting.within}: {setting.name}" if setting.within else setting.name
 
 
 def _shown(default: Any) -> str:

@@ -29,6 +29,9 @@ class DirectedDiffusion(SpatialOperator):
 
     The weights of edges are used. A node receives zero along edges that it does not have.
 
+    Deviation: Dir-GNN weighs the two directions by alpha and 1 - alpha, which their maps do here. In DCRNN the walks
+    are inside the gates of a recurrent unit; here they are the rate.
+
     Args:
         channels: Channels of a state.
         num_layers: Number of layers, each with its own maps.

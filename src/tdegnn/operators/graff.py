@@ -30,9 +30,9 @@ class GraffOperator(SpatialOperator):
     `P = D_r^-1/2 A' D_c^-1/2` has no self-loops. W is symmetric, Om diagonal and b a number from 0. Edge weights are
     used. A node that receives nothing has the rate `-F Om + b F0`.
 
-    Paper: the source term of the paper is `-F0 Wt` with a matrix; the code has a number b, and passes no gradient
-    through F0. On two datasets it has neither Om nor b, and a batch norm that is never trained and never uses running
-    statistics: see `standardized`.
+    Paper: the source term is `-F0 Wt` with a matrix. Deviation: as released, it is a number b, and no gradient passes
+    through F0. On two datasets the code has neither Om nor b, and a batch norm that is never trained and never uses
+    running statistics: here these are settings, `own_terms` and `standardized`.
 
     Args:
         channels: Channels of a state.

@@ -1,0 +1,118 @@
+"""The tables of results/README.md about published numbers, and what each search has cost: see `results_page.py`."""
+
+from tdegnn.experiments.paper import PUBLISHED_ACCURACY
+from tdegnn.experiments.protocols import PROTOCOLS
+from tdegnn.experiments.records import read_lines
+from tdegnn.experiments.table1 import DATASETS, SYSTEMS
+from tests.markdown import as_table, heading, put_into_page
+
+# A difference beyond this many points needs a reason.
+CLOSE = 1.5
+# Showed where to put a space, and were no candidates.
+EXPLORE = "explore"
+SAME = {True: "yes", False: "no", None: "unknown"}
+
+
+def gap_of(cells, dataset, system):
+    """Ours minus the published number. None if there is one of them only."""
+    printed = PUBLISHED_ACCURACY[system].get(dataset)
+    if printed is None or (dataset, system) not in cells:
+        return None
+    return cells[dataset, system].mean - printed.mean
+
+
+def large_gaps(cells):
+    """The cells beyond `CLOSE`, by system and dataset."""
+    gaps = {(system, name): gap_of(cells, name, system) for system in PUBLISHED_ACCURACY for name in DATASETS}
+    return {key: gap for key, gap in gaps.items() if gap is not None and abs(gap) > CLOSE}
+
+
+def render_published(cells):
+    """Return the published numbers, ours minus them, and how they were made. Differences beyond `CLOSE` are bold."""
+
+    def text(dataset, system):
+        gap = gap_of(cells, dataset, system)
+        if gap is None:
+            return "-"
+        shown = f"**{gap:+.2f}**" if abs(gap) > CLOSE else f"{gap:+.2f}"
+        return f"{PUBLISHED_ACCURACY[system][dataset].mean:.2f}, {shown}"
+
+    rows = [
+        [system, *(text(name, system) for name in DATASETS), SAME[PROTOCOLS[system].is_ours], PROTOCOLS[system].note]
+        for system in PUBLISHED_ACCURACY
+    ]
+    return as_table(
+        [["system", *map(heading, DATASETS), "same protocol", "how the published numbers were made"], *rows]
+    )
+
+
+def render_large_gaps(cells, searched):
+    """Return each difference beyond `CLOSE`, with the best test accuracy of any configuration that was tried."""
+    rows = []
+    for (system, name), gap in large_gaps(cells).items():
+        tried = [line for line in searched if (line["system"], line["dataset"]) == (system, name)]
+        highest = max(100 * line["test_accuracy"] for line in tried)
+        rows.append(
+            [
+                system,
+                heading(name),
+                f"{PUBLISHED_ACCURACY[system][name].mean:.2f}",
+                f"{cells[name, system].mean:.2f}",
+                f"{gap:+.2f}",
+                f"{highest:.2f} of {count_configs(tried)}",
+                PROTOCOLS[system].gaps[name],
+            ]
+        )
+    header = ["system", "dataset", "published", "ours", "difference", "best test of any configuration tried"]
+    return as_table([[*header, "what is known of the cause"], *rows])
+
+
+def count_configs(lines):
+    return len({str(line["configuration"]) for line in lines})
+
+
+def render_budgets(searched):
+    """Return what the search of each system has tried, and its time where the lines have it."""
+    rows = []
+    for system in SYSTEMS:
+        own = [line for line in searched if line["system"] == system and line["stage"] != EXPLORE]
+        if not own:
+            continue
+        tried = [count_configs([line for line in own if line["dataset"] == name]) for name in DATASETS]
+        steps = {line["configuration"]["num_steps"] for line in own}
+        rows.append([system, *map(str, tried), f"{max(steps):,}", *map(seconds_on(own), ("cuda", "cpu"))])
+    total = seconds_on(searched)
+    rows.append(["all", *["" for _ in DATASETS], "", total("cuda"), total("cpu")])
+    header = ["system", *map(heading, DATASETS), "most steps", "seconds, H200 (searches)", "seconds, CPU (searches)"]
+    return as_table([header, *rows])
+
+
+def seconds_on(lines):
+    """A function that says how long the searches on a kind of device took. Each line has the time of its search."""
+
+    def text(device):
+        searches = {
+            (line["system"], line["dataset"], line["seconds_of_the_search"])
+            for line in lines
+            if "seconds_of_the_search" in line and line["device"].startswith(device)
+        }
+        if searches:
+            return f"{sum(seconds for _, _, seconds in searches):,.0f} ({len(searches)})"
+        is_used = any(line["device"].startswith(device) for line in lines)
+        return "not recorded" if is_used else "-"
+
+    return text
+
+
+def renew_gaps(page, cells, path):
+    """Return the page with the tables of this file.
+
+    Args:
+        page: The page.
+        cells: The cells of Table 1.
+        path: The lines of the searches.
+    """
+    searched = read_lines(path)
+    page = put_into_page(page, "published number", render_published(cells))
+    page = put_into_page(page, "large gap", render_large_gaps(cells, searched))
+    return put_into_page(page, "budget", render_budgets(searched))
