@@ -6,7 +6,8 @@ import polars
 import pytest
 
 from tdegnn import Forecaster, InputError, Panel, correlation_graph, panel_to_frame
-from tdegnn.forecasting.held_out import notes_of_errors
+from tdegnn.errors import Argument
+from tdegnn.forecasting.held_out import CutShort, notes_of_errors
 from tdegnn.training.devices import single_thread
 
 SMALL = dict(
@@ -95,7 +96,8 @@ def test_an_update_with_many_new_rows_only_has_a_note(model, tmp_path):
     [
         (9, None, "So few steps cannot tell which of them is better: a longer series can."),
         (45, None, "Forecast with the mean, or give it more to learn from: edges, other channels, a longer series."),
-        (45, 30, "Its training was short (30 steps): raise num_steps=."),
+        (45, CutShort(30, Argument("num_steps")), "Its training was short (30 steps): raise num_steps=."),
+        (45, CutShort(1, Argument("time_budget")), "Its training was short (1 step): raise time_budget=."),
     ],
 )
 def test_a_forecaster_that_is_no_better_says_what_is_true_of_it(num_held_out, cut_short, message):

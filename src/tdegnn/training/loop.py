@@ -279,7 +279,7 @@ class _Record:
         self._run, self._trainee, self._save_every = run, trainee, save_every
         self._is_better = True
         self._saved_at = -math.inf
-        self._values: dict[str, Any] = {}
+        self._kept_values: dict[str, Any] = {}
 
     def resume(self) -> FitResult | None:
         """Continue from the checkpoint and return its result. Return None if there is no checkpoint."""
@@ -289,8 +289,8 @@ class _Record:
         self._trainee.load_state(_without_prefix("trainee.", checkpoint.tensors))
         device = next(iter(self._trainee.state().values())).device
         result = FitResult.from_state(_without_prefix("result.", checkpoint.tensors), device)
-        self._values = dict(checkpoint.values)
-        result.was_late = bool(self._values.get(WAS_LATE))
+        self._kept_values = dict(checkpoint.values)
+        result.was_late = bool(self._kept_values.get(WAS_LATE))
         return result
 
     def add(self, look: Look, result: FitResult, *, is_better: bool) -> None:
@@ -305,8 +305,8 @@ class _Record:
         tensors = {f"trainee.{name}": tensor for name, tensor in self._trainee.state().items()}
         tensors |= {f"result.{name}": tensor for name, tensor in result.state().items()}
         if result.was_late:
-            self._values[WAS_LATE] = True
-        self._run.write_checkpoint(Checkpoint(result.steps[-1], tensors, self._values))
+            self._kept_values[WAS_LATE] = True
+        self._run.write_checkpoint(Checkpoint(result.steps[-1], tensors, self._kept_values))
         self._is_better, self._saved_at = False, time.monotonic()
 
 
