@@ -1,6 +1,7 @@
 """Imports without the collector of garbage."""
 
 import gc
+import weakref
 
 import pytest
 
@@ -28,3 +29,30 @@ def test_collection_goes_on_after_an_import_that_failed():
     with pytest.raises(ModuleNotFoundError), collection_paused():
         import no_such_module  # noqa: F401
     assert gc.isenabled()
+
+
+def test_what_was_imported_is_old_so_that_the_next_collection_skips_it_and_a_full_one_does_not():
+    class Made:
+        """An object that is in a cycle with itself."""
+
+    gc.enable()
+    with collection_paused():
+        made = Made()
+        made.itself = made
+    assert any(each is made for each in gc.get_objects(generation=2))
+    found = weakref.ref(made)
+    del made
+    gc.collect()
+    assert found() is None
+
+
+def test_objects_that_the_user_has_frozen_stay_so():
+    gc.enable()
+    gc.freeze()
+    try:
+        before = gc.get_freeze_count()
+        with collection_paused():
+            pass
+        assert gc.get_freeze_count() == before > 0
+    finally:
+        gc.unfreeze()
