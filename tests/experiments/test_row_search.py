@@ -39,7 +39,7 @@ def made_up(monkeypatch):
 @pytest.mark.parametrize("system", SEARCHES)
 def test_every_search_makes_configurations(system):
     search = SEARCHES[system]
-    assert {*search.published, *search.near} <= set(DATASETS)
+    assert {*search.published, *search.rerun, *search.near} <= set(DATASETS)
     for dataset in DATASETS:
         by_shape = search.drawn(dataset)
         num_shapes = len(search.shapes) + len(search.near.get(dataset, ()))
@@ -63,6 +63,17 @@ def test_a_row_is_searched_once_and_adopted(made_up, tmp_path, system):
     best = max(finals, key=lambda line: line["validation_accuracy"])
     assert read_recipes("cora", tmp_path / "cora.toml")[system].to_record() == best["configuration"]
     assert len(read_lines(table, NODE_LINES)) == make_dataset().num_splits
+
+
+@pytest.mark.slow
+def test_settings_of_a_rerun_are_trained_and_replace_no_recipe_of_another_search(made_up, tmp_path):
+    trials, runs = tmp_path / "trials.jsonl", tmp_path / "runs.jsonl"
+    for dataset in ("film", "cora"):  # none is known for Cora
+        search_row(dataset, "GCNII", trials, runs, placement=CPU)
+    (line,) = read_lines(trials, TRIAL_LINES)
+    assert (line["dataset"], line["stage"]) == ("film", FINAL)
+    assert line["configuration"] == SEARCHES["GCNII"].known("film")[0].to_record()
+    assert adopt_rows(trials, runs, tmp_path, tmp_path / "table.jsonl") == []
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from tdegnn.graph import Direction
 from tdegnn.training.devices import Placement
 
 DIRECTED = ("squirrel", "film", "chameleon", "squirrel-filtered", "chameleon-filtered")
-SYSTEMS = ("GCN", "LINKX", "DE-GNN")
+SYSTEMS = ("GCN", "GAT", "FAGCN", "LINKX", "DE-GNN")
 DIRECTIONS: tuple[str, ...] = get_args(Direction)
 DIRECTION_LINES = LineKind(
     "the directions of links",

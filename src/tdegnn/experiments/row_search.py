@@ -2,8 +2,9 @@
 
 `row_searches.toml` says what is searched. Per dataset and system, six configurations are drawn of each shape, of which
 there are two or more, and trained on the first two splits. The best of each shape by validation, and the published
-settings if there are any, are then trained on all splits. The best of these by mean validation accuracy is the recipe
-of the row. Test accuracy is recorded and chooses nothing. `adopt_rows` writes recipes and result lines. A shape, or
+settings if there are any (`published` by the authors, `rerun` by others), are then trained on all splits. The best of
+these by mean validation accuracy is the recipe of the row. Test accuracy is recorded and chooses nothing. `adopt_rows`
+writes recipes and result lines; rows without shapes were searched for elsewhere and keep their recipes. A shape, or
 published settings, that are added later are trained alone. Where published numbers were missed by more than 1.5 points,
 six configurations more are drawn near each of some settings (`near`).
 """
@@ -62,6 +63,7 @@ class RowSearch:
         shapes: Sets of settings. `CONFIGS_PER_SHAPE` configurations have each of them.
         ranges: Ranges of numbers, in addition to the common ones.
         published: The settings that its authors committed, by dataset.
+        rerun: The settings that others committed, whose runs the printed numbers are, by dataset.
         near: Sets of settings, by dataset. `CONFIGS_PER_SHAPE` configurations are drawn near each.
     """
 
@@ -70,6 +72,7 @@ class RowSearch:
     shapes: Sequence[Mapping[str, Any]]
     ranges: Mapping[str, Sequence[Any]]
     published: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    rerun: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     near: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
     def drawn(self, dataset: str) -> list[list[AnyConfig]]:
@@ -89,8 +92,8 @@ class RowSearch:
         return anywhere + near
 
     def known(self, dataset: str) -> list[AnyConfig]:
-        """Return the configuration with the published settings, if there are any for this dataset."""
-        return [self._config(self.published[dataset])] if dataset in self.published else []
+        """Return the configurations with the published settings for this dataset, as far as there are any."""
+        return [self._config(settings[dataset]) for settings in (self.published, self.rerun) if dataset in settings]
 
     def _draw_near(self, random: np.random.Generator, center: Mapping[str, Any]) -> dict[str, float]:
         numbers = {name: float(center[name]) for name in self._all_ranges}
@@ -153,7 +156,7 @@ def search_row(dataset_name: str, system: str, trials: Path, runs: Path, placeme
 
 
 def adopt_rows(trials: Path, runs: Path, recipes: Path, table: Path) -> list[tuple[str, str]]:
-    """Make the best finalist of each dataset and system its recipe, and add its runs to Table 1.
+    """Make the best finalist of each dataset and system with shapes its recipe, and add its runs to Table 1.
 
     Args:
         trials: The configurations, as `search_row` writes them.
@@ -165,7 +168,8 @@ def adopt_rows(trials: Path, runs: Path, recipes: Path, table: Path) -> list[tup
         Dataset and system of each recipe.
     """
     best: dict[tuple[str, str], dict[str, Any]] = {}
-    for line in read_lines(trials, TRIAL_LINES, stage=[FINAL]):
+    searched = [system for system, search in read_row_searches().items() if search.shapes]
+    for line in read_lines(trials, TRIAL_LINES, stage=[FINAL], system=searched):
         key = (line["dataset"], line["system"])
         if key not in best or line["validation_accuracy"] > best[key]["validation_accuracy"]:
             best[key] = line

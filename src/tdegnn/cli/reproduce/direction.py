@@ -1,4 +1,4 @@
-"""`tdegnn reproduce direction`: what the direction of links is worth to three systems of Table 1."""
+"""`tdegnn reproduce direction`: what the direction of links is worth to some systems of Table 1."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ def direction(
         list[str] | None, typer.Option("--dataset", help="A graph with directed links. Can be repeated. Default: all.")
     ] = None,
     system: Annotated[
-        list[str] | None, typer.Option("--system", help="GCN, LINKX or DE-GNN. Can be repeated. Default: all.")
+        list[str] | None,
+        typer.Option("--system", help="GCN, GAT, FAGCN, LINKX or DE-GNN. Can be repeated. Default: all."),
     ] = None,
     run: ExperimentOptions = ExperimentOptions(Path("runs/direction.jsonl")),
 ) -> None:
-    """Accuracy of three systems along links, against links, and along both directions, on ten splits."""
+    """Accuracy of some systems along links, against links, and along both directions, on ten splits."""
     from tdegnn.experiments.direction import (
         DIRECTED,
         DIRECTION_LINES,
