@@ -71,9 +71,11 @@ def run_blocks(page):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_CODE, ids=name_of)
 def test_blocks_of_a_page_run(page, folder, as_a_user):
-    with redirect_stdout(io.StringIO()):
+    with redirect_stdout(io.StringIO()) as printed:
         run_blocks(page)
     plt.close("all")
+    # A reader who copies a block wants an answer: a score that is None is an example that was chosen badly.
+    assert not re.search(r"\bNone\b", printed.getvalue())
 
 
 def test_there_is_something_to_run():

@@ -80,6 +80,7 @@ class Question(NamedTuple):
         subsets: Masks of the training, validation and test nodes.
         answers: The known labels or numbers of the nodes, for the checksum.
         learned: Values found before training that predictions need, in types that JSON supports.
+        notes: What a reader of the score should know about the nodes that it is measured on.
     """
 
     task: NodeTask
@@ -88,6 +89,7 @@ class Question(NamedTuple):
     subsets: tuple[Bool[np.ndarray, " nodes"], ...]
     answers: Shaped[np.ndarray, "nodes ..."]
     learned: dict[str, Any]
+    notes: tuple[str, ...] = ()
 
     @property
     def classes(self) -> Int64[np.ndarray, " nodes"] | None:
@@ -489,6 +491,7 @@ class NodeTrainer:
                 "start": best,
                 "baselines": measured.scores,
                 "notes": [
+                    *self.prepared.question.notes,
                     *_notes_of_network(config, has_edges=self.prepared.nodes.graph.num_edges > 0),
                     *_notes_of_end(result, best, settings),
                     *measured.notes,
