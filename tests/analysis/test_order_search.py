@@ -1,3 +1,4 @@
+from dataclasses import replace
 from math import factorial
 
 import numpy as np
@@ -445,6 +446,12 @@ def test_no_line_runs_through_a_label(simulate, noise, order, max_order):
         assert is_hidden or label.get_window_extent().y0 > figure.axes[0].transData.transform((0, 1.0))[1]
 
 
+def test_a_share_just_below_the_threshold_is_not_drawn_as_if_it_reached_it(wave):
+    found = find_order(wave.states, wave.graph, max_order=1, **FAST)
+    figure = plot_order(replace(found, trials=(replace(found.trials[0], explained_share=0.9496),)))
+    assert [label.get_text() for label in figure.axes[0].texts] == ["94.9 %"]
+
+
 @pytest.mark.slow
 def test_pictures_of_every_outcome_can_be_drawn(wave):
     noisy = add_noise(simulate_heat(seed=0).states.numpy(), 30.0)
@@ -507,7 +514,7 @@ def test_a_found_order_is_printed_in_words():
     found = find_order(data.states, data.graph, step_size=data.step_size)
     lines = str(found).splitlines()
     assert lines[:2] == [found.verdict, f"Equation: {found.equation}"]
-    assert "order 2 100.0%" in lines[2]
+    assert "order 2 100.0 %" in lines[2]
 
 
 @pytest.mark.parametrize("value", [1e7, 1e20, 1e100])
