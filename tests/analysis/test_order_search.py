@@ -1,6 +1,7 @@
 from dataclasses import replace
 from math import factorial
 
+import networkx
 import numpy as np
 import pandas as pd
 import polars
@@ -76,6 +77,19 @@ def test_a_frame_has_the_order_of_its_panel(damped_series, times, step_size, lay
     assert found.step_size == step_size
     assert found == find_order(panel, graph, num_resamples=10)
     assert found.order == 2
+
+
+@pytest.mark.slow
+def test_a_graph_is_whatever_a_panel_takes(damped_series):
+    states, graph = damped_series
+    found = find_order(states[:200], graph, num_resamples=10)
+    edges = zip(*graph.edge_index.tolist(), strict=True)
+    drawn = networkx.Graph(edges)
+    assert find_order(states[:200], drawn, num_resamples=10) == found
+    assert find_order(states[:200], networkx.to_numpy_array(drawn, range(20)), num_resamples=10) == found
+    named = Panel.from_array(states[:200], nodes=[f"town {node}" for node in range(20)])
+    by_name = networkx.relabel_nodes(drawn, lambda node: f"town {node}")
+    assert find_order(named, by_name, num_resamples=10) == found
 
 
 def test_a_frame_without_times_is_told_apart():
@@ -453,12 +467,17 @@ def test_pictures_of_every_outcome_can_be_drawn(wave):
         (lambda: find_order(np.full((100, 3), np.nan)), "series that change"),
         (lambda: find_order([[1.0, np.inf]] * 100), "finite states, got an infinite one"),
         (lambda: find_order(np.zeros(100)), r"\(time, nodes\), .* got \(100,\)"),
-        (lambda: find_order("abc"), "a panel or an array of numbers, got str. Read a frame with read_panel"),
+        (lambda: find_order("abc"), "a panel, a frame or an array of numbers, got str. Read a file with read_panel"),
         (lambda: find_order(np.zeros((20, 3))), r"at least 52 steps \(4 pieces of 13.*got 20"),
         (lambda: find_order(np.zeros((100, 3)), Graph([[0], [1]])), "2 nodes, as in the graph, got 3"),
         (
-            lambda: find_order(np.zeros((100, 3)), "graph"),
-            "graph to be a tdegnn.Graph, got 'graph'. Make a Graph from it",
+            lambda: find_order(np.zeros((100, 3)), object()),
+            "edges as a file, a frame, a matrix, a networkx graph, PyG data or a Graph, got object. Make a",
+        ),
+        (lambda: find_order(np.zeros((100, 3)), "graph"), "a file at graph, got none"),
+        (
+            lambda: find_order(np.zeros((100, 4)), networkx.path_graph(["x", "y"])),
+            r"nodes \(such as '0'\), got 'x' in the networkx graph",
         ),
         (lambda: find_order(np.zeros((100, 3)), max_order=7), "max_order to be at most 6, got 7"),
         (lambda: find_order(np.zeros((100, 3)), max_order=0), "max_order to be at least 1, got 0"),
