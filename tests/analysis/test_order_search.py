@@ -467,6 +467,7 @@ def test_pictures_of_every_outcome_can_be_drawn(wave):
         (lambda: find_order(np.full((100, 3), np.nan)), "series that change"),
         (lambda: find_order([[1.0, np.inf]] * 100), "finite states, got an infinite one"),
         (lambda: find_order(np.zeros(100)), r"\(time, nodes\), .* got \(100,\)"),
+        (lambda: find_order([[1, 2], [3]]), "a panel, a frame or an array of numbers, got list"),
         (lambda: find_order("abc"), "a panel, a frame or an array of numbers, got str. Read a file with read_panel"),
         (lambda: find_order(np.zeros((20, 3))), r"at least 52 steps \(4 pieces of 13.*got 20"),
         (lambda: find_order(np.zeros((100, 3)), Graph([[0], [1]])), "2 nodes, as in the graph, got 3"),

@@ -40,10 +40,18 @@ def test_a_training_that_was_still_improving_says_so(tmp_path):
     model = fit(num_steps=9)
     (note,) = (note for note in model.notes_ if "might still improve" in note)
     assert note.startswith("The training ended after 9 steps while it might still improve: its best step was ")
+    assert "without improvement" not in note
     assert note.endswith("Pass num_steps= for more steps.")
     assert note.as_options().endswith("Pass --steps for more steps.")
     model.save(tmp_path / "run")
     assert NodeClassifier.load(tmp_path / "run").notes_ == model.notes_
+
+
+@pytest.mark.slow
+def test_a_training_that_was_not_patient_to_the_end_says_for_how_long_it_waits():
+    still = dict.fromkeys(("embedding_learning_rate", "spatial_learning_rate", "temporal_learning_rate"), 0.0)
+    (note,) = (note for note in fit(num_steps=12, operator="diffusion", **still).notes_ if "improve" in note)
+    assert "its best step was 3, and it waits for 200 steps without improvement. Pass num_steps= for" in note
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from math import ceil, comb, sqrt
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from numpy.typing import ArrayLike
 from scipy.interpolate import Akima1DInterpolator
 
@@ -162,14 +162,7 @@ def _take_apart(states: ArrayLike | HasSeries, graph: Any, notes: list[str]) -> 
         if states.num_targets < all_values.shape[-1]:
             notes.append("Only the channels to forecast belong to the state: the other channels were not used.")
         states = all_values[..., : states.num_targets]
-    if np.iscomplexobj(states):
-        raise InputError("Expected real states, got complex ones. Pass the real and imaginary parts as two channels.")
-    try:
-        values = as_array(states)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"Expected a panel, a frame or an array of numbers, got {name_kind(states)}. Read a file with read_panel."
-        ) from error
+    values = _as_numbers(states)
     if values.ndim == 2:
         values = values[..., None]
     if values.ndim == 3:
@@ -192,6 +185,21 @@ def _take_apart(states: ArrayLike | HasSeries, graph: Any, notes: list[str]) -> 
             hint = " Trajectories need channels as their last axis: pass states[..., None]."
         raise InputError(f"Expected states of {graph.num_nodes} nodes, as in the graph, got {values.shape[2]}.{hint}")
     return values, graph
+
+
+def _as_numbers(states: Any) -> Shaped[np.ndarray, "..."]:
+    try:
+        if np.iscomplexobj(states):
+            raise InputError(
+                "Expected real states, got complex ones. Pass the real and imaginary parts as two channels."
+            )
+        return as_array(states)
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"Expected a panel, a frame or an array of numbers, got {name_kind(states)}. Read a file with read_panel."
+        ) from error
 
 
 def _read_graph(graph: Any, nodes: Sequence[str]) -> tuple[HasLaplacian, tuple[str, ...]]:

@@ -573,8 +573,9 @@ def _notes_of_end(result: FitResult, start: int, settings: NodeConfig) -> Iterat
     is_late = best > (1 - LAST_SHARE) * settings.num_steps
     has_patience_left = patience is not None and last - best < patience
     if last == settings.num_steps and not bool(result.is_diverged[start]) and (is_late or has_patience_left):
-        text = f"The training ended after {last} steps while it might still improve: its best step was {best}. Pass "
-        yield Message(text, Argument("num_steps", option="steps"), " for more steps.")
+        text = f"The training ended after {last} steps while it might still improve: its best step was {best}"
+        waited = "" if is_late else f", and it waits for {patience} steps without improvement"
+        yield Message(f"{text}{waited}. Pass ", Argument("num_steps", option="steps"), " for more steps.")
 
 
 def _outputs_of(network: StationaryNetwork, nodes: NodeDataset, placement: Placement, batches: PartLike) -> Outputs:
