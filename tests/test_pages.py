@@ -7,6 +7,7 @@ import shutil
 from contextlib import redirect_stdout
 
 import matplotlib.pyplot as plt
+import networkx
 import pytest
 
 from tdegnn.cli import main
@@ -74,6 +75,20 @@ def test_blocks_of_a_page_run(page, folder, as_a_user):
     with redirect_stdout(io.StringIO()):
         run_blocks(page)
     plt.close("all")
+
+
+def test_test_nodes_of_the_karate_club_are_of_both_groups():
+    """On nodes of one group there is no ROC-AUC, and a reader who copies the block is shown None."""
+    club = networkx.karate_club_graph()
+    found = [
+        range(int(first), int(end))
+        for page in PAGES
+        for block in blocks_of(page)
+        if "karate_club_graph" in block.text
+        for first, end in re.findall(r"(?:test|nodes)=range\((\d+), (\d+)\)", block.text)
+    ]
+    assert len(found) >= 3
+    assert all({club.nodes[member]["club"] for member in members} == {"Mr. Hi", "Officer"} for members in found)
 
 
 def test_there_is_something_to_run():

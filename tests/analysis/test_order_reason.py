@@ -3,7 +3,7 @@
 import pytest
 
 from tdegnn.analysis.order_reason import find_reason
-from tdegnn.analysis.order_trials import OrderTrial, lacks_a_term
+from tdegnn.analysis.order_trials import OrderTrial, lacks_a_term, percent_reached
 
 
 def trial(order, share, chosen=0.0, *, visible=None, high=None):
@@ -83,3 +83,19 @@ def test_a_low_order_that_explains_much_may_lack_a_term():
     """Smoothness alone explains as much of the third difference."""
     assert [lacks_a_term(trial(order, 0.85)) for order in (1, 2, 3)] == [True, True, False]
     assert not lacks_a_term(trial(1, 0.79))
+    # What explains enough does not explain nearly enough.
+    assert [lacks_a_term(trial(2, share)) for share in (0.9499, 0.95, 0.96)] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("share", "whole", "tenths"),
+    [
+        (0.9496, "94 %", "94.9 %"),
+        (0.95, "95 %", "95.0 %"),
+        (0.29, "29 %", "29.0 %"),  # 100 * 0.29 is less than 29 in numbers of 64 bits
+        (1.0, "100 %", "100.0 %"),
+        (0.0, "0 %", "0.0 %"),
+    ],
+)
+def test_a_share_below_a_threshold_never_appears_to_reach_it(share, whole, tenths):
+    assert (percent_reached(share), percent_reached(share, 1)) == (whole, tenths)

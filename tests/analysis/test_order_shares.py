@@ -99,4 +99,4 @@ def test_shares_are_between_nothing_and_everything():
     assert found.trials[0].explained_share == 0.0
     for trial in found.trials:
         assert 0 <= trial.low <= trial.explained_share <= trial.visible_share <= trial.high <= 1
-    assert "order 1 0.0%" in str(found)
+    assert "order 1 0.0 %" in str(found)

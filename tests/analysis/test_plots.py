@@ -30,8 +30,13 @@ def test_pictures_of_a_vector_say_what_they_show():
     regions = plot_stability_regions({"c = 1": [1.0]}, num_points=11)
     consistency = plot_consistency({"c = 2, -1": [2, -1]})
     assert " ".join(regions.get_suptitle().split()) == (
-        "Shaded: how strongly neighbors may act (hλ) before states grow without bound, for these weights c"
+        "How strongly neighbors may act before states grow without bound, for these weights c (hλ: step size times the "
+        "rate at which neighbors change states)"
     )
+    assert [text.get_text() for text in regions.legends[0].get_texts()] == [
+        "states stay bounded",
+        "one part of a state neither grows nor decays",
+    ]
     assert consistency.get_suptitle().startswith("Which derivative the weights c measure: a sine goes in")
     assert regions.axes[0].get_title("left") == "c = 1"
     assert consistency.axes[0].get_title("left") == "c = 2, -1\n100.0% second derivative"

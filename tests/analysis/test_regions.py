@@ -147,6 +147,23 @@ def test_each_vector_has_a_panel_with_its_region_and_curve(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("vector", "words", "is_shaded"),
+    [
+        ([1.0], "shaded, with all real hλ from -2 to 0", True),
+        ([2.4, -0.5, -0.9], "shaded, but no real hλ just below 0", True),
+        ([2.0, -1.0], "nothing is shaded: only real hλ from -4 to 0", False),
+        ([0.0, 1.0], "nothing is shaded: only a line or a speck", False),
+        ([3.0, -2.0], "nothing is shaded: states grow for every hλ", False),
+        ([3.0, -3.0, 1.0], "nothing is shaded: states grow for every hλ", False),
+    ],
+)
+def test_a_panel_says_shaded_where_something_is(vector, words, is_shaded):
+    (panel,) = plot_stability_regions({"c": vector}).axes
+    assert panel.texts[0].get_text() == words
+    assert panel.images[0].get_array().any() == is_shaded
+
+
+@pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: stability_region([2.0, -0.5], [0.0], [0.0]), "sum to 1"),

@@ -859,6 +859,7 @@ def test_a_newcomer_reads_the_order_of_a_wave_off_two_files(run, tmp_path, monke
         ([SERIES, "--edges", "nowhere.csv"], "Expected a file at nowhere.csv"),
         ([SERIES, *EDGES, "--coordinates", SERIES], "Expected --edges or --coordinates, got both"),
         ([SERIES, "--time", "day"], "Expected a column called 'day'"),
+        ([SERIES, "--time", "wek"], "Did you mean 'week'?"),
         ([SERIES, "--value", "cases"], "Expected a column of nodes to go with the values 'cases'"),
         ([SERIES, "--known", "rain"], "known ahead among channels that are not forecast (there are none), got 'rain'"),
         ([SERIES, "--season", "2"], "Expected a season of more than two steps, got 2"),

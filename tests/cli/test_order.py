@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from tdegnn import Panel, cli, simulate_wave, write_edges, write_series
+from tdegnn.analysis.order_trials import OrderTrial
+from tdegnn.cli.order import _trial_row
 from tdegnn.data.simulators.physics import random_graph
 
 FAST = ("--resamples", "40")
@@ -49,6 +51,11 @@ def test_the_order_of_a_table_is_said_in_words(run, tables):
     assert "D_1 = 0.02 (" in out
     assert "takes part" in out
     assert "were filled." in out
+
+
+def test_a_share_just_below_the_threshold_is_not_printed_as_if_it_reached_it():
+    trial = OrderTrial(1, 0.9496, 0.9296, 0.9999, 0.9496, 0.12, 0.0312, (3, 6))
+    assert _trial_row(trial) == ["1", "94.9 %", "92.9 % to 99.9 %", "3.1 %", "12 %"]
 
 
 def test_each_order_that_is_tried_is_shown(monkeypatch, run, tables):

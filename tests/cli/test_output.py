@@ -7,7 +7,7 @@ import time
 import pytest
 from rich.console import Console
 
-from tdegnn.cli.output import progress_bar, progress_stages
+from tdegnn.cli.output import compare_errors, progress_bar, progress_stages
 
 
 @pytest.fixture
@@ -59,3 +59,16 @@ def test_nothing_is_said_quietly_or_of_what_takes_no_time(capsys, monkeypatch):
     with progress_bar(3, "orders", is_quiet=False) as tick:
         tick()
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("own", "naive", "words"),
+    [
+        (0.0, 0.0, "the forecaster is as good as the mean: MSE 0"),
+        (2.0001, 2.0, "the forecaster is as good as the mean: MSE 2"),
+        (3.0, 2.0, "the forecaster is no better than the mean: MSE 3, not 2"),
+        (1.0, 2.0, "the forecaster is 50% better than the mean: MSE 1, not 2"),
+    ],
+)
+def test_the_forecaster_is_compared_in_one_sentence(own, naive, words):
+    assert compare_errors({"forecaster": {"mse": own}, "the mean": {"mse": naive}}) == words

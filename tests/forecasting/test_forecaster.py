@@ -642,6 +642,8 @@ def test_the_picture_has_a_panel_a_node(fitted):
     whole = fitted.plot(panel=PANEL[:40]).axes
     assert len(whole) == NODES
     assert len(whole[0].get_lines()[0].get_ydata()) == 40
+    with pytest.raises(InputError, match=r"got 'cats'\. Did you mean 'cat'\?"):
+        fitted.plot(nodes=["cats"])
     with pytest.raises(InputError, match="nodes of the forecast, such as 'ant', got 'eel'"):
         fitted.plot(nodes=["eel"])
 

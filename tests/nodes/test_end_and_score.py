@@ -40,10 +40,18 @@ def test_a_training_that_was_still_improving_says_so(tmp_path):
     model = fit(num_steps=9)
     (note,) = (note for note in model.notes_ if "might still improve" in note)
     assert note.startswith("The training ended after 9 steps while it might still improve: its best step was ")
+    assert "without improvement" not in note
     assert note.endswith("Pass num_steps= for more steps.")
     assert note.as_options().endswith("Pass --steps for more steps.")
     model.save(tmp_path / "run")
     assert NodeClassifier.load(tmp_path / "run").notes_ == model.notes_
+
+
+@pytest.mark.slow
+def test_a_training_that_was_not_patient_to_the_end_says_for_how_long_it_waits():
+    still = dict.fromkeys(("embedding_learning_rate", "spatial_learning_rate", "temporal_learning_rate"), 0.0)
+    (note,) = (note for note in fit(num_steps=12, operator="diffusion", **still).notes_ if "improve" in note)
+    assert "its best step was 3, and it waits for 200 steps without improvement. Pass num_steps= for" in note
 
 
 @pytest.mark.slow
@@ -73,15 +81,35 @@ def test_one_class_on_validation_leaves_the_accuracy():
     model = NodeClassifier(**SMALL, num_steps=3)
     model.fit(FEATURES, CODES, graph=EDGES, validation=np.arange(0, 10, 2), test=[1, 3])
     assert model.summary_["score"] == "accuracy"
+    assert model.notes_[0] == (
+        "All validation nodes are of class '0', so the score is the accuracy, not ROC-AUC. Choose validation nodes of "
+        "both classes."
+    )
+
+
+@pytest.mark.slow
+def test_test_nodes_of_one_class_have_no_area_and_a_note_says_so():
+    model = NodeClassifier(**SMALL, num_steps=3)
     model.fit(FEATURES, CODES, graph=EDGES, validation=np.arange(10), test=[11, 13])
     assert (model.summary_["score"], model.summary_["test_score"]) == ("roc-auc", None)
+    note = model.notes_[0]
+    assert note == (
+        "All test nodes are of class '1', so there is no ROC-AUC on them. Choose test nodes of both classes, or pass "
+        "select_by='accuracy'."
+    )
+    assert note.as_options().endswith("or pass --select-by accuracy.")
+    # Neither both classes, nor the accuracy, nor no test nodes at all are worth a note.
+    for settings, test in (({}, [11, 12]), ({"select_by": "accuracy"}, [11, 13]), ({}, None)):
+        model = NodeClassifier(**SMALL, **settings, num_steps=3)
+        model.fit(FEATURES, CODES, graph=EDGES, validation=np.arange(10), test=test)
+        assert not any("ROC-AUC" in note for note in model.notes_)
 
 
 @pytest.mark.parametrize(
     ("kind", "y", "validation", "message"),
     [
         (NodeClassifier, np.arange(NODES) % 3, None, "two classes, both on validation, for ROC-AUC, got 3 classes"),
-        (NodeClassifier, CODES, [0, 2], "for ROC-AUC, got one class on validation. Use 'accuracy'."),
+        (NodeClassifier, CODES, [0, 2], "for ROC-AUC, got one class on validation. Use select_by='accuracy'."),
         (NodeRegressor, FEATURES[:, 0], None, "'auto' or 'loss' for numbers, got 'roc-auc'"),
     ],
 )

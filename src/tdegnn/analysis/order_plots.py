@@ -53,7 +53,7 @@ def _draw_trial(panel: Axes, trial: OrderTrial, color: str) -> None:
         return
     panel.bar(trial.order, trial.explained_share, width=0.6, color=color)
     panel.vlines(trial.order, trial.low, trial.high, color=INK, linewidth=1.5)
-    panel.text(trial.order, LABEL_HEIGHT, f"{trial.explained_share:.1%}", ha="center", fontsize=9)
+    panel.text(trial.order, LABEL_HEIGHT, percent_reached(trial.explained_share, 1), ha="center", fontsize=9)
 
 
 def _draw_derivatives(panel: Axes, found: OrderFound) -> None:

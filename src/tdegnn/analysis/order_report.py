@@ -79,7 +79,7 @@ class OrderFound:
 
     def __str__(self) -> str:
         shares = ", ".join(
-            f"order {order} {'hidden by noise' if share is None else f'{share:.1%}'}"
+            f"order {order} {'hidden by noise' if share is None else percent_reached(share, 1)}"
             for order, share in self.shares.items()
         )
         equation = [] if self.order is None else [f"Equation: {self.equation}"]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import ceil
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -29,7 +30,7 @@ from tdegnn.analysis.order_limits import (
 )
 from tdegnn.analysis.order_notes import notes_on
 from tdegnn.analysis.order_report import OrderFound
-from tdegnn.analysis.order_states import HasColumns, HasLaplacian, HasSeries, make_ready, read_frame, step_of
+from tdegnn.analysis.order_states import HasColumns, HasSeries, make_ready, read_frame, step_of
 from tdegnn.analysis.order_trials import is_ruled_out, may_be_smoothness
 from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH
 from tdegnn.analysis.weak_form import difference_kernels
@@ -41,7 +42,7 @@ NO_ORDER, UNABLE = 0, -1
 
 def find_order(
     states: ArrayLike | HasSeries | HasColumns,
-    graph: HasLaplacian | None = None,
+    graph: Any = None,
     *,
     step_size: float | None = None,
     max_order: int = USUAL_MAX_ORDER,
@@ -55,7 +56,9 @@ def find_order(
         states: A panel, a frame that `read_panel` reads, or an array of shape (time, nodes), (time, nodes, channels) or
             (trajectories, time, nodes, channels), with NaN for missing values. Several trajectories from different
             initial states are more informative than one.
-        graph: The graph of the nodes. Default: the graph of the panel, if there is one.
+        graph: The graph of the nodes: a `Graph`, or anything else that `read_graph` takes, such as a networkx graph.
+            Its nodes have the names of the panel's, or for an array their numbers. Default: the graph of the panel, if
+            there is one.
         step_size: Time between two observations. It only scales the reported equation. Default: the step of a panel
             whose times are numbers, else 1.
         max_order: Largest order to try, at most 6.

@@ -7,13 +7,14 @@ smooth signal vanishes. Only white noise is recognized as noise.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from itertools import pairwise
 from math import ceil, comb, sqrt
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from numpy.typing import ArrayLike
 from scipy.interpolate import Akima1DInterpolator
 
@@ -59,6 +60,10 @@ def step_of(states: Any) -> float:
 @runtime_checkable
 class HasSeries(Protocol):
     """A panel of series (time, nodes, channels), with or without a graph. The first channels form the state."""
+
+    @property
+    def nodes(self) -> Any:
+        """The names of the nodes."""
 
     @property
     def values(self) -> Any:
@@ -110,13 +115,14 @@ class ReadyStates(NamedTuple):
     notes: tuple[str, ...]
 
 
-def make_ready(states: ArrayLike | HasSeries, graph: HasLaplacian | None, shortest_piece: int) -> ReadyStates:
+def make_ready(states: ArrayLike | HasSeries, graph: Any, shortest_piece: int) -> ReadyStates:
     """Fill, center, scale and cut the series.
 
     Args:
         states: A panel, or an array of shape (time, nodes), (time, nodes, channels) or (trajectories, time, nodes,
             channels), with NaN for missing values.
-        graph: The graph of the nodes. If `None`, the graph of the panel, if there is one.
+        graph: The graph of the nodes: a `Graph`, or anything else that `read_graph` takes. Nodes of an array have their
+            numbers as names. If `None`, the graph of the panel, if there is one.
         shortest_piece: Smallest number of steps per piece.
     """
     notes: list[str] = []
@@ -145,10 +151,10 @@ def make_ready(states: ArrayLike | HasSeries, graph: HasLaplacian | None, shorte
     return ReadyStates(pieces, num_channels, has_graph, noise_share, tuple(notes))
 
 
-def _take_apart(
-    states: ArrayLike | HasSeries, graph: HasLaplacian | None, notes: list[str]
-) -> tuple[Values, HasLaplacian | None]:
+def _take_apart(states: ArrayLike | HasSeries, graph: Any, notes: list[str]) -> tuple[Values, HasLaplacian | None]:
+    names: Sequence[str] = ()
     if isinstance(states, HasSeries):
+        names = states.nodes
         if graph is None and getattr(states, "graph_steps", None) is not None:
             raise InputError("Expected series on one graph, got edges that change. Leave the times of edges out.")
         graph = states.graph if graph is None else graph
@@ -156,14 +162,7 @@ def _take_apart(
         if states.num_targets < all_values.shape[-1]:
             notes.append("Only the channels to forecast belong to the state: the other channels were not used.")
         states = all_values[..., : states.num_targets]
-    if np.iscomplexobj(states):
-        raise InputError("Expected real states, got complex ones. Pass the real and imaginary parts as two channels.")
-    try:
-        values = as_array(states)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"Expected a panel or an array of numbers, got {name_kind(states)}. Read a frame with read_panel."
-        ) from error
+    values = _as_numbers(states)
     if values.ndim == 2:
         values = values[..., None]
     if values.ndim == 3:
@@ -178,13 +177,36 @@ def _take_apart(
     # Squares of very large or very small numbers would overflow or underflow. The unit of the states does not matter.
     values = values / (np.max(np.abs(values), initial=0.0, where=~np.isnan(values)) or 1.0)
     if graph is not None and not isinstance(graph, HasLaplacian):
-        raise InputError(f"Expected graph to be a tdegnn.Graph, got {graph!r}. Make a Graph from it.")
+        graph, found = _read_graph(graph, names or [str(node) for node in range(values.shape[2])])
+        notes.extend(found)
     if graph is not None and graph.num_nodes != values.shape[2]:
         hint = ""
         if graph.num_nodes == values.shape[-1]:
             hint = " Trajectories need channels as their last axis: pass states[..., None]."
         raise InputError(f"Expected states of {graph.num_nodes} nodes, as in the graph, got {values.shape[2]}.{hint}")
     return values, graph
+
+
+def _as_numbers(states: Any) -> Shaped[np.ndarray, "..."]:
+    try:
+        if np.iscomplexobj(states):
+            raise InputError(
+                "Expected real states, got complex ones. Pass the real and imaginary parts as two channels."
+            )
+        return as_array(states)
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"Expected a panel, a frame or an array of numbers, got {name_kind(states)}. Read a file with read_panel."
+        ) from error
+
+
+def _read_graph(graph: Any, nodes: Sequence[str]) -> tuple[HasLaplacian, tuple[str, ...]]:
+    """Return a networkx graph, a matrix, a table of edges, ... as a graph of these nodes, with notes."""
+    # By name, as for frames.
+    made: tuple[HasLaplacian, tuple[str, ...]] = import_module("tdegnn.data.graphs.edges").read_graph(graph, nodes)
+    return made
 
 
 class _CutPlan(NamedTuple):

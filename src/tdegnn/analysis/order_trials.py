@@ -9,9 +9,15 @@ from tdegnn.analysis.order_limits import CLEARLY_LOWER, LACKS_A_TERM, NEARLY_ALL
 from tdegnn.analysis.tolerances import EXPLAINED_ENOUGH
 
 
-def percent_reached(share: float) -> str:
-    """Return a share in percent, rounded down so that a share below a threshold never appears to reach it."""
-    return f"{floor(100 * share + 1e-9)} %"
+def percent_reached(share: float, num_digits: int = 0) -> str:
+    """Return a share in percent, rounded down so that a share below a threshold never appears to reach it.
+
+    Args:
+        share: The share.
+        num_digits: Number of digits behind the point.
+    """
+    unit = 10**num_digits
+    return f"{floor(100 * unit * share + 1e-9) / unit:.{num_digits}f} %"
 
 
 @dataclass(frozen=True)
@@ -61,8 +67,8 @@ def is_ruled_out(trial: OrderTrial) -> bool:
 
 
 def lacks_a_term(trial: OrderTrial) -> bool:
-    """Return whether a low order that was not found explains so much that a term is likely to be missing."""
-    return trial.order < SMOOTH_FROM and (trial.explained_share or 0.0) >= LACKS_A_TERM
+    """Return whether a low order explains nearly enough: so much that a term is likely to be missing."""
+    return trial.order < SMOOTH_FROM and (trial.explained_share or 0.0) >= LACKS_A_TERM and not is_enough(trial)
 
 
 def is_left_unexplained(trial: OrderTrial) -> bool:

@@ -17,7 +17,8 @@ import matplotlib
 import numpy as np
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle
+from matplotlib.lines import Line2D
+from matplotlib.patches import Circle, Patch
 from numpy.typing import ArrayLike
 
 from tdegnn.analysis.report import CoefficientReport
@@ -31,10 +32,13 @@ if TYPE_CHECKING:
 Arguments = ParamSpec("Arguments")
 
 BLUE, ORANGE, GREEN, RED, PURPLE, GRAY = "#2563eb", "#f59e0b", "#059669", "#dc2626", "#7c3aed", "#94a3b8"
-INK = "#1e293b"
+INK, SHADE = "#1e293b", "#dbeafe"
 # Letters of a headline per inch of the figure.
 LETTERS_PER_INCH = 11
-REGION_HEADLINE = "Shaded: how strongly neighbors may act (hλ) before states grow without bound, for these weights c"
+REGION_HEADLINE = (
+    "How strongly neighbors may act before states grow without bound, for these weights c (hλ: step size times the "
+    "rate at which neighbors change states)"
+)
 CONSISTENCY_HEADLINE = (
     "Which derivative the weights c measure: a sine goes in, and a c of second order gives its second derivative"
 )
@@ -142,9 +146,12 @@ def plot_stability_regions(
         reach = 0.62 * max(np.ptp(curve.real), np.ptp(curve.imag), 1.0)
         axis = np.linspace(-reach, reach, num_points)
         real = axis + (curve.real.max() + curve.real.min()) / 2
+        region = stability_region(vector, real, axis, tolerance)
+        # A single row or column of pixels is a line, which has no area: it hides under the curve.
+        has_area = bool((region[1:, 1:] & region[1:, :-1] & region[:-1, 1:] & region[:-1, :-1]).any())
         panel.imshow(
-            stability_region(vector, real, axis, tolerance),
-            cmap=ListedColormap(["white", "#dbeafe"]),
+            region & has_area,
+            cmap=ListedColormap(["white", SHADE]),
             vmin=0,
             vmax=1,
             extent=(real[0], real[-1], -reach, reach),
@@ -152,11 +159,30 @@ def plot_stability_regions(
         )
         panel.plot(curve.real, curve.imag, color=BLUE, linewidth=1.5)
         panel.set(title=name, xlabel="real part of hλ (below 0: decay)")
-        limit = real_limit(vector, tolerance)
-        interval = f"all real hλ from {limit:.3g} to 0" if limit else "no real hλ below 0"
-        panel.text(0.03, 0.99, interval, transform=panel.transAxes, va="top", fontsize=9)
+        words = _say_region(real_limit(vector, tolerance), has_area=has_area, is_empty=not region.any())
+        panel.text(0.03, 0.99, words, transform=panel.transAxes, va="top", fontsize=9)
     panels[0].set_ylabel("imaginary part of hλ (oscillation)")
+    keys = [
+        Patch(color=SHADE, label="states stay bounded"),
+        Line2D([], [], color=BLUE, label="one part of a state neither grows nor decays"),
+    ]
+    figure.legend(handles=keys, loc="outside lower center", ncols=1 if len(panels) == 1 else 2)
     return figure
+
+
+def _say_region(limit: float, *, has_area: bool, is_empty: bool) -> str:
+    """Say what a region contains.
+
+    Args:
+        limit: The smallest real hλ from which on all are in the region. 0 if there is none.
+        has_area: Whether there is an area to shade.
+        is_empty: Whether nothing that is drawn is in the region.
+    """
+    if has_area:
+        return f"shaded, with all real hλ from {limit:.3g} to 0" if limit else "shaded, but no real hλ just below 0"
+    if limit:
+        return f"nothing is shaded: only real hλ from {limit:.3g} to 0"
+    return f"nothing is shaded: {'states grow for every hλ' if is_empty else 'only a line or a speck'}"
 
 
 @styled

@@ -115,10 +115,11 @@ def _print_trials(found: OrderFound) -> None:
 def _trial_row(trial: OrderTrial) -> list[str]:
     from tdegnn.analysis.order_trials import percent_reached
 
-    noise, chosen = f"{min(trial.noise, 1.0):.1%}", percent_reached(trial.chosen)
+    noise, chosen = f"{100 * min(trial.noise, 1.0):.1f} %", percent_reached(trial.chosen)
     if trial.explained_share is None or trial.low is None or trial.high is None:
         return [str(trial.order), "hidden by noise", "-", noise, chosen]
-    return [str(trial.order), f"{trial.explained_share:.1%}", f"{trial.low:.1%} to {trial.high:.1%}", noise, chosen]
+    explained, low, high = (percent_reached(share, 1) for share in (trial.explained_share, trial.low, trial.high))
+    return [str(trial.order), explained, f"{low} to {high}", noise, chosen]
 
 
 def _print_equation(found: OrderFound) -> None:

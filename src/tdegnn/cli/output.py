@@ -263,6 +263,8 @@ def compare_errors(errors: Errors) -> str:
     if own is None or not finite:
         return "there is nothing to compare"
     best = min(finite, key=lambda name: finite[name])
+    if number(own) == number(finite[best]):
+        return f"the forecaster is as good as {best}: MSE {number(own)}"
     compared = f"{best}: MSE {number(own)}, not {number(finite[best])}"
     if own >= finite[best]:
         return f"the forecaster is no better than {compared}"

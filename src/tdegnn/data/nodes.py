@@ -183,7 +183,9 @@ def _check_features(features: Any, num_nodes: int) -> None:
     for entries in features.chunks() if isinstance(features, MappedFeatures) else (features,):
         numbers: Any = entries.data if is_sparse else entries
         if not np.isfinite(numbers).all():
-            raise InputError("Expected finite features, got some that are infinite or not a number.")
+            first = np.argwhere(~np.isfinite(numbers))[0]
+            where = "" if is_sparse else f" for node {num_before + first[0]}, feature {first[1]}"
+            raise InputError(f"Expected finite features, got {numbers[tuple(first)]}{where}. Fill in what is missing.")
         place = find_too_large(numbers)
         if place is not None:
             where = "" if is_sparse else f" for node {num_before + place[0]}, feature {place[1]}"

@@ -143,8 +143,8 @@ class Comparison(NamedTuple):
         return f"{self.gain:+.1f}{error} ({self.num_seeds})"
 
 
-def compare(lines: Sequence[Mapping[str, Any]], name: str, other: str) -> Comparison | None:
-    """Return how far the default is ahead of another system on a graph. None if no seed has both.
+def gains_by_seed(lines: Sequence[Mapping[str, Any]], name: str, other: str) -> dict[int, float]:
+    """Return how many points the default is ahead of another system on a graph, for each seed that has both.
 
     Args:
         lines: The lines of this experiment. If a seed has several, the last one counts.
@@ -155,7 +155,18 @@ def compare(lines: Sequence[Mapping[str, Any]], name: str, other: str) -> Compar
         {line["seed"]: 100 * line["test_score"] for line in lines if (line["graph"], line["system"]) == (name, system)}
         for system in (DEFAULT, other)
     )
-    gains = [own[seed] - others[seed] for seed in own.keys() & others.keys()]
+    return {seed: own[seed] - others[seed] for seed in sorted(own.keys() & others.keys())}
+
+
+def compare(lines: Sequence[Mapping[str, Any]], name: str, other: str) -> Comparison | None:
+    """Return how far the default is ahead of another system on a graph. None if no seed has both.
+
+    Args:
+        lines: The lines of this experiment. If a seed has several, the last one counts.
+        name: The graph.
+        other: The other system.
+    """
+    gains = [*gains_by_seed(lines, name, other).values()]
     if not gains:
         return None
     error = stdev(gains) / len(gains) ** 0.5 if len(gains) > 1 else nan

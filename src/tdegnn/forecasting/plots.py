@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from tdegnn.analysis.plots import BLUE, INK, new_figure, styled
 from tdegnn.data.panel import Panel
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, suggest
 from tdegnn.forecasting.forecast import Forecast
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def plot_forecast(seen: Panel, forecast: Forecast, nodes: Sequence[str] | None =
     chosen = [nodes] if isinstance(nodes, str) else list(forecast.nodes[:MOST_PANELS] if nodes is None else nodes)
     unknown = [node for node in chosen if node not in forecast.nodes]
     if unknown:
-        raise InputError(f"Expected nodes of the forecast, such as {forecast.nodes[0]!r}, got {unknown[0]!r}.")
+        near = suggest(str(unknown[0]), forecast.nodes)
+        raise InputError(f"Expected nodes of the forecast, such as {forecast.nodes[0]!r}, got {unknown[0]!r}.{near}")
     figure, panels = new_figure(len(chosen), PANEL_SIZE)
     seen = seen[-max(FEWEST_SEEN, SEEN_FOR_EACH * len(forecast.times)) :]
     points_per_step = 72 * PANEL_SIZE[0] / (len(seen.times) + len(forecast.times))

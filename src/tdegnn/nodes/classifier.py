@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -12,7 +12,7 @@ from jaxtyping import Float, Int64, Shaped
 from sklearn.base import ClassifierMixin
 from torch import Tensor
 
-from tdegnn.errors import InputError
+from tdegnn.errors import Argument, InputError, Message
 from tdegnn.nodes.baselines import Outputs
 from tdegnn.nodes.estimator import NodeEstimator
 from tdegnn.nodes.fitted import Question
@@ -110,15 +110,40 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # sc
         weights = self._class_weights(classes, codes[masks[0]])
         score = self._score_of(len(classes), len(np.unique(codes[masks[1]])))
         task = Classification(torch.as_tensor(codes), weights, score)
-        return Question(task, score, len(classes), masks, codes, {"classes": classes.tolist()})
+        names = classes.tolist()
+        notes = tuple(self._notes_of_score([str(name) for name in names], *(codes[mask] for mask in masks[1:])))
+        return Question(task, score, len(classes), masks, codes, {"classes": names}, notes)
 
     def _score_of(self, num_classes: int, num_validated: int) -> ClassScore:
         """Return by what the network is judged, given the number of classes, and of those on validation."""
         can_be_area = num_classes == num_validated == 2
         if self.select_by == "roc-auc" and not can_be_area:
             came = f"{num_classes} classes" if num_classes > 2 else "one class on validation"
-            raise InputError(f"Expected two classes, both on validation, for ROC-AUC, got {came}. Use 'accuracy'.")
+            expected = f"Expected two classes, both on validation, for ROC-AUC, got {came}. Use "
+            raise InputError(expected, Argument("select_by", "accuracy"), ".")
         return "roc-auc" if can_be_area and self.select_by != "accuracy" else "accuracy"
+
+    def _notes_of_score(
+        self,
+        names: Sequence[str],
+        validated: Int64[np.ndarray, " validation"],
+        tested: Int64[np.ndarray, " test"],
+    ) -> Iterator[str]:
+        """Yield why there is no ROC-AUC, if there are two classes and all nodes of validation or test are of one."""
+        if len(names) != 2 or self.select_by == "accuracy":
+            return
+        if len(np.unique(validated)) == 1:
+            yield (
+                f"All validation nodes are of class {names[validated[0]]!r}, so the score is the accuracy, not "
+                "ROC-AUC. Choose validation nodes of both classes."
+            )
+        elif len(np.unique(tested)) == 1:
+            yield Message(
+                f"All test nodes are of class {names[tested[0]]!r}, so there is no ROC-AUC on them. Choose test "
+                "nodes of both classes, or pass ",
+                Argument("select_by", "accuracy"),
+                ".",
+            )
 
     def _class_weights(
         self, classes: Shaped[np.ndarray, " classes"], codes: Int64[np.ndarray, " training"]

@@ -80,6 +80,7 @@ class Question(NamedTuple):
         subsets: Masks of the training, validation and test nodes.
         answers: The known labels or numbers of the nodes, for the checksum.
         learned: Values found before training that predictions need, in types that JSON supports.
+        notes: What a reader of the score should know about the nodes that it is measured on.
     """
 
     task: NodeTask
@@ -88,6 +89,7 @@ class Question(NamedTuple):
     subsets: tuple[Bool[np.ndarray, " nodes"], ...]
     answers: Shaped[np.ndarray, "nodes ..."]
     learned: dict[str, Any]
+    notes: tuple[str, ...] = ()
 
     @property
     def classes(self) -> Int64[np.ndarray, " nodes"] | None:
@@ -489,6 +491,7 @@ class NodeTrainer:
                 "start": best,
                 "baselines": measured.scores,
                 "notes": [
+                    *self.prepared.question.notes,
                     *_notes_of_network(config, has_edges=self.prepared.nodes.graph.num_edges > 0),
                     *_notes_of_end(result, best, settings),
                     *measured.notes,
@@ -570,8 +573,9 @@ def _notes_of_end(result: FitResult, start: int, settings: NodeConfig) -> Iterat
     is_late = best > (1 - LAST_SHARE) * settings.num_steps
     has_patience_left = patience is not None and last - best < patience
     if last == settings.num_steps and not bool(result.is_diverged[start]) and (is_late or has_patience_left):
-        text = f"The training ended after {last} steps while it might still improve: its best step was {best}. Pass "
-        yield Message(text, Argument("num_steps", option="steps"), " for more steps.")
+        text = f"The training ended after {last} steps while it might still improve: its best step was {best}"
+        waited = "" if is_late else f", and it waits for {patience} steps without improvement"
+        yield Message(f"{text}{waited}. Pass ", Argument("num_steps", option="steps"), " for more steps.")
 
 
 def _outputs_of(network: StationaryNetwork, nodes: NodeDataset, placement: Placement, batches: PartLike) -> Outputs:

@@ -160,10 +160,11 @@ def as_mask(subset: Any, num_nodes: int, name: str) -> Bool[np.ndarray, " nodes"
     if values.dtype == bool and values.shape == (num_nodes,):
         return values
     is_numbers = values.ndim == 1 and np.issubdtype(values.dtype, np.integer)
-    if not is_numbers or (values.size and not (values.min() >= 0 and values.max() < num_nodes)):
+    outside = values[(values < 0) | (values >= num_nodes)] if is_numbers else values
+    if not is_numbers or outside.size:
+        came = f"{outside[0]}" if is_numbers else f"{values.dtype} of shape {values.shape}"
         raise InputError(
-            f"Expected {name} to be a mask of {num_nodes} nodes or their numbers from 0 to {num_nodes - 1}, got "
-            f"{values.dtype} of shape {values.shape}."
+            f"Expected {name} to be a mask of {num_nodes} nodes or their numbers from 0 to {num_nodes - 1}, got {came}."
         )
     mask = np.zeros(num_nodes, dtype=bool)
     mask[values] = True
@@ -182,8 +183,8 @@ def hold_out(
         nodes, strata = nodes[is_shared], strata[is_shared]
     if len(nodes) < 2:
         raise InputError(
-            "Expected enough nodes with a label to hold a fifth of them out, got too few. Label more nodes, or "
-            "choose those to validate on."
+            "Expected enough nodes with a label, besides test nodes, to hold a fifth of them out, got too few. Label "
+            "more nodes, test on fewer, or choose those to validate on."
         )
     smallest = 1 if strata is None else len(np.unique(strata))
     size = max(int(np.ceil(VALIDATION_SHARE * len(nodes))), smallest)
@@ -253,6 +254,7 @@ def _as_features(source: Any) -> Any:
     except (TypeError, ValueError) as error:
         texts = source.select_dtypes(exclude="number").columns.tolist() if isinstance(source, pd.DataFrame) else []
         what = f"a column {texts[0]!r} that has none. Drop it or encode it" if texts else type(source).__name__
+        what = "an array that holds text. Encode it" if isinstance(source, np.ndarray) else what
         raise InputError(f"Expected a NodeDataset, PyG data or a matrix of numbers, got {what}.") from error
     if features.ndim != 2 or 0 in features.shape:
         raise InputError(f"Expected features of shape (nodes, features), got {features.shape}. Reshape your data.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int64
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from tdegnn.analysis.plots import BLUE, GRAY, INK, new_figure, styled
 
@@ -35,6 +36,12 @@ def plot_classes(
     figure, panels = new_figure(2, (size, size))
     _draw_confusion(panels[0], names, truth, probabilities.argmax(axis=1))
     _draw_reliability(panels[1], truth, probabilities)
+    keys = [
+        Line2D([], [], color=GRAY, label="as sure as it is right"),
+        Line2D([], [], color=BLUE, marker="o", label="what was reached (area of a dot: share of the nodes)"),
+    ]
+    # Dots and lines may be anywhere in their panel, so what they are stands below it.
+    figure.legend(handles=keys, loc="outside lower right", fontsize=9, ncols=2)
     return figure
 
 
@@ -70,11 +77,9 @@ def _draw_reliability(
     given, reached = (np.array([values[each].mean() for each in in_bins]) for values in (sure, is_right))
     areas = [LARGEST_DOT * each.mean() for each in in_bins]
     lowest = 1 / probabilities.shape[1]
-    panel.plot([lowest, 1], [lowest, 1], color=GRAY, linewidth=1.5, label="as sure as it is right")
+    panel.plot([lowest, 1], [lowest, 1], color=GRAY, linewidth=1.5)
     panel.plot(given, reached, color=BLUE, linewidth=1.5)
     panel.scatter(given, reached, s=areas, color=BLUE, alpha=0.6, linewidth=0)
     panel.set(xlim=(min(lowest, given.min()) - 0.03, 1.05), ylim=(-0.05, 1.08))
     panel.set(xlabel="probability of the predicted class", ylabel="share that is right")
     panel.set_title("Below the line: too sure")
-    panel.text(0.03, 0.97, "area of a dot: share of the nodes", transform=panel.transAxes, va="top", fontsize=9)
-    panel.legend(*panel.get_legend_handles_labels(), loc="lower right")

@@ -26,7 +26,7 @@ from tdegnn.data.tables.table import NODE_NAMES, PLAIN_CSV, Table, find_named, r
 from tdegnn.data.tables.written_tables import to_csv, to_parquet
 from tdegnn.data.times.time_texts import in_zone, read_times
 from tdegnn.data.times.times import SORTED, Place, regularize, repeated_time_hint, show_time
-from tdegnn.errors import Argument, InputError, Message, list_some
+from tdegnn.errors import Argument, InputError, Message, list_some, suggest
 from tdegnn.files import check_memory, write_whole
 
 if TYPE_CHECKING:
@@ -280,7 +280,9 @@ def _is_count(name: str) -> bool:
 
 def _position(name: str, names: Sequence[str]) -> int:
     if name not in names:
-        raise InputError(f"Expected a column called {name!r}, got the columns {list_some(names)}.")
+        raise InputError(
+            f"Expected a column called {name!r}, got the columns {list_some(names)}.{suggest(name, names)}"
+        )
     return names.index(name)
 
 
