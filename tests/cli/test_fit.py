@@ -709,6 +709,10 @@ def test_what_is_known_ahead_is_asked_for_and_used(run, long_table, tmp_path):
 # Backtests.
 
 
+# What a small forecaster chose, in the words of a backtest.
+CHOSEN = r"{}: the network of its settings, window 4, order 4, best step \d+\."
+
+
 @pytest.mark.slow
 def test_a_backtest_compares_with_naive_forecasts(run, tmp_path):
     out, picture = tmp_path / "forecasts.csv", tmp_path / "errors.png"
@@ -721,6 +725,8 @@ def test_a_backtest_compares_with_naive_forecasts(run, tmp_path):
     for name in ("the forecaster", "mean", "last", "season"):
         assert sum(line.startswith(f"{name} ") for line in lines) == 2
     assert "Note: 2 origins are too few for intervals of differences. Take more." in lines
+    assert any(re.fullmatch(CHOSEN.format("The forecaster"), line) for line in lines)
+    assert any(line.startswith("Note: All values are counts") for line in lines)
     assert lines[-1].startswith("From 2 origins the forecaster is ")
     assert lines[-1].endswith(f" Forecasts: {out} Errors: {tmp_path / 'errors.parquet'} Picture: {picture}")
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -768,6 +774,11 @@ def test_a_backtest_names_its_rivals(run):
     assert found["low"] <= found["difference"] <= found["high"]
     assert (len(facts["by_step"]), len(facts["by_node"]), len(facts["lines"])) == (4 * 2, 4 * 8, 4 * 31)
     assert (facts["lines"][0]["order"], facts["lines"][-1]["order"]) == (4, None)
+    assert (facts["settings"]["num_steps"], facts["settings"]["hidden_channels"]) == (12, 4)
+    (training,) = facts["trainings"]
+    assert (training["network"], training["window"], training["order"]) == (None, 4, 4)
+    assert 1 <= training["best_step"] <= 12
+    assert any("counts" in note for note in training["notes"])
 
 
 @pytest.mark.slow
@@ -784,7 +795,10 @@ def test_a_backtest_says_which_orders_were_taken(run):
     options = ("--window", "4", "--horizon", "2", "--folds", "2", "--order", "auto")
     code, printed, _ = run("backtest", SERIES, *EDGES, *SMALL, *options)
     assert code == 0
-    assert re.search(r"Note: Orders that were chosen, one per training: [1-4]\.", printed)
+    assert re.search(
+        r"^The forecaster: the network of its settings, window 4, order [1-4], best step \d+\.$", printed, re.M
+    )
+    assert re.search(r"^Note: .* order", printed, re.M)
 
 
 @pytest.mark.slow

@@ -108,13 +108,12 @@ def _chose_nothing(model: Forecaster) -> bool:
 
 def _facts(model: Forecaster, out: Path, seconds: float) -> dict[str, Any]:
     network = model.network_choice_
-    chosen = None if network is None else {name: getattr(network, name) for name in ("name", "settings", "scores")}
     return {
         "run": str(out),
         "horizon": model.horizon,
         **model.summary_,
         "settings": model.to_record(),
-        "network": chosen,
+        "network": None if network is None else network.to_record(),
         "planned_steps": model.planned_steps_,
         "seconds": seconds,
         "coefficients": model.coefficients_.mean(axis=0).tolist(),
