@@ -323,10 +323,20 @@ def test_a_training_that_is_slower_than_planned_ends_early(tmp_path, monkeypatch
 
 @pytest.mark.slow
 def test_a_budget_is_planned_once_and_kept_for_a_resumed_training(tmp_path, monkeypatch):
-    settings = QUICK | dict(num_steps=None, hidden_channels=4, num_layers=1, time_budget=1.0)
-    model = Forecaster(**settings).fit(PANEL, run=tmp_path / "run")
-    planned = RunFolder.open(tmp_path / "run").config["planned_steps"]
-    assert 10 <= planned <= 300
+    settings = QUICK | dict(num_steps=None, hidden_channels=4, num_layers=1, time_budget=60.0)
+    monkeypatch.setattr(TimeBudget, "steps_of_training", lambda *_: 40)
+    whole = Forecaster(**settings).fit(PANEL, run=tmp_path / "whole")
+    assert whole.history_[-1]["step"] == whole.planned_steps_ == 40
+
+    def stop(progress):
+        if (progress.stage, progress.done) == ("training", 12):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Forecaster(**settings).fit(PANEL, run=tmp_path / "parts", on_progress=stop)
+    assert not RunFolder.open(tmp_path / "parts").is_finished
     monkeypatch.setattr(TimeBudget, "steps_of_training", lambda *_: 1)  # another machine
-    again = Forecaster(**settings).fit(PANEL, run=tmp_path / "run", resume=True)
-    np.testing.assert_array_equal(again.predict().values, model.predict().values)
+    parts = Forecaster(**settings).fit(PANEL, run=tmp_path / "parts", resume=True)
+    assert parts.planned_steps_ == 40
+    assert parts.history_ == whole.history_
+    np.testing.assert_array_equal(parts.predict().values, whole.predict().values)
