@@ -371,7 +371,7 @@ def test_fit_prints_errors_beside_naive_ones(run, tmp_path):
     code, out, err = run("fit", SERIES, *EDGES, *SMALL, "--window", "5", "--order", "3", "--out", tmp_path / "run")
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert lines[0].endswith(" held-out forecasts of 4 steps, by which the best step was chosen")
+    assert lines[0].endswith(" held-out forecasts of 4 steps, which also chose the step")
     for name in ("the forecaster", *NAIVE, "best step", "largest root", "intervals "):
         assert any(line.startswith(name) for line in lines)
     assert any(line.split() == ["window", "5"] for line in lines)
@@ -387,6 +387,24 @@ def hourly(tmp_path):
     counts = simulate_hourly_counts(num_nodes=4, num_weeks=3, seed=0).panel
     write_series(counts, tmp_path / "counts.csv")
     return tmp_path / "counts.csv"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "chosen"),
+    [
+        ((), "window, network and step"),
+        (("--window", "4"), "network and step"),
+        (("--network", "alone"), "window and step"),
+        (("--window", "4", "--network", "alone"), "the step"),
+    ],
+)
+def test_the_headline_says_what_the_held_out_steps_chose(run, tmp_path, options, chosen):
+    quick = ("--steps", "2", "--members", "1", "--horizon", "2", "--device", "cpu")
+    code, out, _ = run("fit", SERIES, *EDGES, *quick, *options, "--out", tmp_path / "run")
+    assert code == 0
+    headline = rf"Errors of \d+ held-out forecasts of 2 steps, which also chose {chosen}"
+    assert re.fullmatch(headline, out.splitlines()[0])
 
 
 @pytest.mark.slow
