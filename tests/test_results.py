@@ -292,6 +292,7 @@ def test_pages_say_what_learned_time_is_worth():
     from tdegnn.experiments.best_tables import summarize_best
     from tdegnn.experiments.series_search import SEARCHED_LINES, worth_of_rules
     from tdegnn.experiments.table1 import DATASETS
+    from tdegnn.experiments.traffic import TRAFFIC_LINES, paired_differences, summarize_traffic
 
     known = read_lines(RESULTS / "best.jsonl", BEST_LINES)
     gains = {name: summarize_best(known, name).nested.gain for name in DATASETS}
@@ -304,8 +305,22 @@ def test_pages_say_what_learned_time_is_worth():
     assert "told from zero on six of eight datasets" in honest
     assert f"costs {-lowest:.1f} points on Citeseer and adds {highest:.1f} on filtered Chameleon" in honest
     searched = read_lines(RESULTS / "table2_searched.jsonl", SEARCHED_LINES)
-    most = max(gain.mean for gain in worth_of_rules(searched).values())
-    assert f"the error of a forecast by at most {most:.3f}" in readme
+    worth = worth_of_rules(searched)
+    assert f"the error of a forecast by at most {max(gain.mean for gain in worth.values()):.3f}" in readme
+    # And the other side.
+    chickenpox, pedalme, wikipedia = (
+        min(gain.mean for key, gain in worth.items() if key[0] == name)
+        for name in ("chickenpox", "pedalme", "wikimath")
+    )
+    assert f"by up to {-chickenpox:.3f} on Chickenpox and {-pedalme:.3f} on PedalMe, which cannot be told" in readme
+    assert wikipedia > -0.0005
+    assert all(gain.high > 0 for gain in worth.values())
+    traffic = summarize_traffic(read_lines(RESULTS / "traffic.jsonl", TRAFFIC_LINES))
+    euler, rules = traffic["c = [1]"], [traffic[name] for name in ("default", "attention", "stable")]
+    costs = [paired_differences(euler, rule)["rmse"] for rule in rules]
+    assert all(cost.low > 0 for cost in costs)
+    found = [f"{cost.difference:.3f}" for cost in costs]
+    assert f"by {min(found)} to {max(found)} in RMSE on a week of traffic, which can." in readme
 
 
 def test_a_kernel_ridge_without_a_network_has_the_accuracy_that_was_known():
@@ -395,6 +410,7 @@ def test_forecasts_of_hourly_counts_are_near_the_true_rate_and_intervals_hold_am
 def test_searched_rows_of_table_two_are_as_its_readme_says():
     from tdegnn.experiments.series_search import (
         NUM_CONFIGS,
+        OURS,
         ROW,
         SEARCHED_LINES,
         SYSTEMS,
@@ -413,9 +429,21 @@ def test_searched_rows_of_table_two_are_as_its_readme_says():
     leads = leads_over_rivals(rows)
     assert {key[0] for key in leads} == {"chickenpox", "pedalme", "wikimath"}
     assert all(lead.gain.high > 0 for lead in leads.values())
+    ahead = {key[::2] for key, lead in leads.items() if lead.gain.mean < 0}
+    on_chickenpox = ("GC-LSTM", "MPNN-LSTM", "GConvGRU", "DyGrAE", "DCRNN")
+    on_pedalme = {key[::2] for key in leads if key[0] == "pedalme"} - {("pedalme", "DCRNN")}
+    assert ahead == {*(("chickenpox", name) for name in on_chickenpox), ("wikimath", "AGCRN"), *on_pedalme}
+    means = {key: f"{np.mean([line['test_mse'] for line in own]):.3f}" for key, own in rows.items()}
+    lstm, mpnn, dcrnn = (means["chickenpox", 4, name] for name in ("GC-LSTM", "MPNN-LSTM", "DCRNN"))
+    own = means["chickenpox", 4, leads["chickenpox", 4, "DCRNN"].ours]
+    named = f"GC-LSTM ({lstm}), MPNN-LSTM ({mpnn}), GConvGRU, DyGrAE and DCRNN ({dcrnn}, ours {own}), on Wikipedia"
+    (wikipedia,) = {means["wikimath", 4, name] for name in OURS}
+    page = (RESULTS / "README.md").read_text()
+    assert f"{named} AGCRN" in page
+    assert f"On Wikipedia all of ours have {wikipedia} with 4 lags" in page
     pedalme = [own for key, own in rows.items() if key[0] == "pedalme"]
     errors = [[np.mean([line[name] for line in own]) for own in pedalme] for name in ("validation_mse", "test_mse")]
-    assert f"errors is {np.corrcoef(*errors)[0, 1]:.2f}:" in (RESULTS / "README.md").read_text()
+    assert f"errors is {np.corrcoef(*errors)[0, 1]:.2f}:" in page
 
 
 def test_tables_without_lines_name_the_command(tmp_path):

@@ -143,14 +143,19 @@ def test_the_commands_have_the_defaults_of_the_forecaster(monkeypatch, run, comm
     monkeypatch.setattr(Forecaster, command, stop)
     assert run(command, SERIES, *EDGES)[0] == 0
     assert run(command, SERIES, *EDGES, "--states", "physical")[0] == 0
-    assert made == [Forecaster().get_params(), Forecaster.physical().get_params()]
+    assert run(command, SERIES, *EDGES, "--network", "paper")[0] == 0
+    # Values that are defaults elsewhere are given settings here.
+    assert run(command, SERIES, *EDGES, "--network", "paper", "--hidden-channels", "64", "--weight-decay", "0")[0] == 0
+    expected = [Forecaster(), Forecaster.physical(), Forecaster.paper()]
+    expected.append(Forecaster.paper(hidden_channels=64, weight_decay=0.0))
+    assert made == [model.get_params() for model in expected]
 
 
 def test_the_help_shows_defaults_that_depend_on_the_states():
     kinds = Forecaster(), Forecaster.physical()
     hints = get_type_hints(ForecasterOptions, include_extras=True)
     shown = {field.name: get_args(hints[field.name])[1].show_default for field in fields(ForecasterOptions)}
-    for name in ("order", "learning_rate", "members", "hidden_channels", "optimizer", "schedule"):
+    for name in ("order", "learning_rate", "weight_decay", "members", "hidden_channels", "optimizer", "schedule"):
         usual, physical = (getattr(kind, ARGUMENTS.get(name, name)) for kind in kinds)
         assert shown[name] == f"{usual}, on physical states {physical}"
     for name in ("horizon", "layers", "dropout", "identity_channels", "state_norm", "readout", "step_size"):
@@ -162,7 +167,7 @@ def test_the_help_shows_defaults_that_depend_on_the_states():
 
 def test_the_names_of_options_are_those_of_the_forecaster():
     assert tuple(StatesOption) == get_args(States)
-    assert tuple(SeriesNetworkOption) == get_args(NetworkName)
+    assert tuple(SeriesNetworkOption) == (*get_args(NetworkName), "paper")
     assert tuple(SeriesSkipOption) == SKIPS.names
     assert tuple(ScheduleOption) == get_args(ScheduleName)
     assert set(LOSS_NAMES) == set(LOSSES.names)
@@ -366,7 +371,7 @@ def test_fit_prints_errors_beside_naive_ones(run, tmp_path):
     code, out, err = run("fit", SERIES, *EDGES, *SMALL, "--window", "5", "--order", "3", "--out", tmp_path / "run")
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert lines[0].endswith(" held-out forecasts of 4 steps, by which the best step was chosen")
+    assert lines[0].endswith(" held-out forecasts of 4 steps, which also chose the step")
     for name in ("the forecaster", *NAIVE, "best step", "largest root", "intervals "):
         assert any(line.startswith(name) for line in lines)
     assert any(line.split() == ["window", "5"] for line in lines)
@@ -382,6 +387,24 @@ def hourly(tmp_path):
     counts = simulate_hourly_counts(num_nodes=4, num_weeks=3, seed=0).panel
     write_series(counts, tmp_path / "counts.csv")
     return tmp_path / "counts.csv"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "chosen"),
+    [
+        ((), "window, network and step"),
+        (("--window", "4"), "network and step"),
+        (("--network", "alone"), "window and step"),
+        (("--window", "4", "--network", "alone"), "the step"),
+    ],
+)
+def test_the_headline_says_what_the_held_out_steps_chose(run, tmp_path, options, chosen):
+    quick = ("--steps", "2", "--members", "1", "--horizon", "2", "--device", "cpu")
+    code, out, _ = run("fit", SERIES, *EDGES, *quick, *options, "--out", tmp_path / "run")
+    assert code == 0
+    headline = rf"Errors of \d+ held-out forecasts of 2 steps, which also chose {chosen}"
+    assert re.fullmatch(headline, out.splitlines()[0])
 
 
 @pytest.mark.slow
@@ -709,6 +732,10 @@ def test_what_is_known_ahead_is_asked_for_and_used(run, long_table, tmp_path):
 # Backtests.
 
 
+# What a small forecaster chose, in the words of a backtest.
+CHOSEN = r"The forecaster: the network of its settings, window 4, order [1-4], best step \d+\."
+
+
 @pytest.mark.slow
 def test_a_backtest_compares_with_naive_forecasts(run, tmp_path):
     out, picture = tmp_path / "forecasts.csv", tmp_path / "errors.png"
@@ -721,6 +748,8 @@ def test_a_backtest_compares_with_naive_forecasts(run, tmp_path):
     for name in ("the forecaster", "mean", "last", "season"):
         assert sum(line.startswith(f"{name} ") for line in lines) == 2
     assert "Note: 2 origins are too few for intervals of differences. Take more." in lines
+    assert any(re.fullmatch(CHOSEN, line) for line in lines)
+    assert any(line.startswith("Note: All values are counts") for line in lines)
     assert lines[-1].startswith("From 2 origins the forecaster is ")
     assert lines[-1].endswith(f" Forecasts: {out} Errors: {tmp_path / 'errors.parquet'} Picture: {picture}")
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -768,6 +797,11 @@ def test_a_backtest_names_its_rivals(run):
     assert found["low"] <= found["difference"] <= found["high"]
     assert (len(facts["by_step"]), len(facts["by_node"]), len(facts["lines"])) == (4 * 2, 4 * 8, 4 * 31)
     assert (facts["lines"][0]["order"], facts["lines"][-1]["order"]) == (4, None)
+    assert (facts["settings"]["num_steps"], facts["settings"]["hidden_channels"]) == (12, 4)
+    (training,) = facts["trainings"]
+    assert (training["network"], training["window"], training["order"]) == (None, 4, 4)
+    assert 1 <= training["best_step"] <= 12
+    assert any("counts" in note for note in training["notes"])
 
 
 @pytest.mark.slow
@@ -784,7 +818,8 @@ def test_a_backtest_says_which_orders_were_taken(run):
     options = ("--window", "4", "--horizon", "2", "--folds", "2", "--order", "auto")
     code, printed, _ = run("backtest", SERIES, *EDGES, *SMALL, *options)
     assert code == 0
-    assert re.search(r"Note: Orders that were chosen, one per training: [1-4]\.", printed)
+    assert any(re.fullmatch(CHOSEN, line) for line in printed.splitlines())
+    assert re.search(r"^Note: .* order", printed, re.M)
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Origins, errors and paired differences of a backtest, and its tables."""
 
+import json
 import re
 from pathlib import Path
 
@@ -11,12 +12,15 @@ from tdegnn import Graph, InputError, TrainingError
 from tdegnn.data.panel import Panel
 from tdegnn.forecasting.backtests.errors import ERRORS, Judge
 from tdegnn.forecasting.backtests.origins import MOST_ORIGINS, choose_origins
+from tdegnn.forecasting.backtests.own_training import shared_notes
 from tdegnn.forecasting.backtests.paired import OriginErrors, block_length, compare, draw_origins
 from tdegnn.forecasting.contenders.contender import Contender
 from tdegnn.forecasting.contenders.registry import CONTENDERS, GROUPS
 from tdegnn.forecasting.forecaster import Forecaster
 from tdegnn.forecasting.intervals import INTERVALS
+from tdegnn.forecasting.usual_networks import USUAL_NETWORKS
 from tdegnn.training.devices import single_thread
+from tdegnn.training.network_choice import ChosenNetwork
 
 ROOT = Path(__file__).parent.parent.parent
 NAMES = ("ant", "bee", "cat")
@@ -195,6 +199,38 @@ def test_tables_name_their_rows(backtest):
     found = by_both[(by_both["method"] == "ridge") & (by_both["node"] == "cat") & (by_both["step"] == 1)]
     assert found["mae"].item() == pytest.approx(rows["error"].abs().mean())
     assert backtest.by_node().shape == (12, 2 + len(ERRORS))
+
+
+@pytest.mark.slow
+def test_a_backtest_says_what_the_forecaster_chose_in_each_training(monkeypatch):
+    networks = iter(["walks", "alone"])
+
+    def choose(*_):
+        name = next(networks)
+        return ChosenNetwork(name, USUAL_NETWORKS[name], reason=f"{name} was better.", scores={name: -1.0})
+
+    monkeypatch.setattr(Forecaster, "_choose_network", choose)
+    quick = dict(window=3, num_members=1, num_steps=2, horizon=2, device="cpu")
+    found = Forecaster(**quick).backtest(make_panel(), against=["last"], num_folds=2, refit=True)
+    assert [training.network.name for training in found.trainings] == ["walks", "alone"]
+    assert found.orders == (3, 3)  # a window has no more
+    lines = str(found).splitlines()[-2:]
+    assert re.fullmatch(r"The forecaster, training 1 of 2: network walks, window 3, order 3, best step \d\.", lines[0])
+    assert re.fullmatch(r"The forecaster, training 2 of 2: network alone, window 3, order 3, best step \d\.", lines[1])
+    record = json.loads(json.dumps(found.to_record()))
+    assert record["settings"] == json.loads(json.dumps(Forecaster(**quick).to_record()))
+    assert [training["network"] for training in record["trainings"]] == [
+        {"name": "walks", "settings": {}, "scores": {"walks": -1.0}},
+        {"name": "alone", "settings": {"operator": "alone"}, "scores": {"alone": -1.0}},
+    ]
+    of_each = [training["notes"] for training in record["trainings"]]
+    for notes, name, other in zip(of_each, ("walks", "alone"), ("alone", "walks"), strict=True):
+        assert f"{name} was better." in notes
+        assert f"{other} was better." not in notes
+    shared = shared_notes(found.trainings)
+    assert shared
+    assert shared == [note for note in of_each[0] if note in of_each[1]]
+    assert shared_notes(found.trainings[:1]) == of_each[0]
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ def test_each_step_has_a_bar_of_its_own_and_the_last_observation_has_none():
     segments = np.array(bars.get_segments())
     assert len(segments) == HORIZON
     np.testing.assert_allclose(segments[:, :, 1], VALUES[SEEN:, 0] + [[-0.5, 0.5]])
+    assert bars.get_capstyle() == "butt"  # a bar ends where its interval ends
     # The first bar stands at the first forecast, one day after the last observation.
     last_seen = panel.lines[0].get_xdata(orig=False)[-1]
     np.testing.assert_allclose(segments[:, 0, 0], last_seen + 1 + np.arange(HORIZON))

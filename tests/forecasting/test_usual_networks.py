@@ -89,6 +89,33 @@ def test_no_trial_is_longer_than_the_training():
     assert not trials.longer
 
 
+@pytest.mark.slow
+def test_a_longer_trial_of_a_short_series_makes_the_steps_of_the_training(monkeypatch):
+    monkeypatch.setattr(
+        ForecasterTraining, "try_out", lambda training, stage, **_: asked.update({stage: training}) or -1.0
+    )
+    asked, planned = {}, {}
+
+    def see(progress):
+        planned[progress.stage] = progress.total
+        if progress.stage == "training":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Forecaster(horizon=2, device="cpu").fit(PANEL, on_progress=see)
+    steps = {stage: training.num_steps for stage, training in asked.items()}
+    assert steps["trying walks"] == steps["trying alone"] == TRIAL_STEPS
+    assert steps["trying walks for longer"] == steps["trying alone for longer"] == planned["training"] == 300
+
+
+@pytest.mark.slow
+def test_the_score_of_a_trial_is_that_of_its_best_step():
+    """With few steps a trial is the training itself."""
+    model = Forecaster(**QUICK | dict(num_steps=60, validate_every=5)).fit(PANEL)
+    scores = [look["score"] for look in model.history_]
+    assert model.network_choice_.scores[model.network_choice_.name] == max(scores) > scores[-1]
+
+
 def test_a_network_whose_longer_trial_fails_is_left_out():
     trials = Trials({"walks": -1.0, "alone": -1.0, "alone-unnamed": -1.1}, {"walks": math.nan, "alone": -0.9})
     assert choose_tried(USUAL_NETWORKS, trials).name == "alone"
@@ -281,7 +308,7 @@ def test_a_budget_that_is_too_small_says_what_it_would_take():
 @pytest.mark.slow
 def test_a_training_that_is_slower_than_planned_ends_early(tmp_path, monkeypatch):
     """The plan is made as if all were quick; then each step takes a tenth of a second."""
-    monkeypatch.setattr(ForecasterTraining, "time_step", lambda *_: StepTime(1e-4, 1e-4, 3e-4))
+    monkeypatch.setattr(ForecasterTraining, "time_step", lambda *_: StepTime(1e-4, 1e-4, 2e-4))
     settings = dict(horizon=2, network="alone", num_members=1, time_budget=3.0, device="cpu")
     began = time.monotonic()
     slow = lambda progress: time.sleep(0.1 * (progress.stage == "training"))  # noqa: E731
@@ -296,10 +323,20 @@ def test_a_training_that_is_slower_than_planned_ends_early(tmp_path, monkeypatch
 
 @pytest.mark.slow
 def test_a_budget_is_planned_once_and_kept_for_a_resumed_training(tmp_path, monkeypatch):
-    settings = QUICK | dict(num_steps=None, hidden_channels=4, num_layers=1, time_budget=1.0)
-    model = Forecaster(**settings).fit(PANEL, run=tmp_path / "run")
-    planned = RunFolder.open(tmp_path / "run").config["planned_steps"]
-    assert 10 <= planned <= 300
+    settings = QUICK | dict(num_steps=None, hidden_channels=4, num_layers=1, time_budget=60.0)
+    monkeypatch.setattr(TimeBudget, "steps_of_training", lambda *_: 40)
+    whole = Forecaster(**settings).fit(PANEL, run=tmp_path / "whole")
+    assert whole.history_[-1]["step"] == whole.planned_steps_ == 40
+
+    def stop(progress):
+        if (progress.stage, progress.done) == ("training", 12):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Forecaster(**settings).fit(PANEL, run=tmp_path / "parts", on_progress=stop)
+    assert not RunFolder.open(tmp_path / "parts").is_finished
     monkeypatch.setattr(TimeBudget, "steps_of_training", lambda *_: 1)  # another machine
-    again = Forecaster(**settings).fit(PANEL, run=tmp_path / "run", resume=True)
-    np.testing.assert_array_equal(again.predict().values, model.predict().values)
+    parts = Forecaster(**settings).fit(PANEL, run=tmp_path / "parts", resume=True)
+    assert parts.planned_steps_ == 40
+    assert parts.history_ == whole.history_
+    np.testing.assert_array_equal(parts.predict().values, whole.predict().values)

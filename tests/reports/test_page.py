@@ -1,5 +1,6 @@
 """Pages as text: what they say, how large they are, and what a user has to give."""
 
+import json
 import re
 from dataclasses import replace
 
@@ -33,6 +34,44 @@ def test_a_page_says_what_was_fitted_on_what(runs):
     ):
         assert text in page, text
     assert len(page.encode()) < 1.5e6
+
+
+def picture_of(page, title):
+    """What a picture of a page shows, and its table of numbers as text. Empty if it has none."""
+    found = re.search(rf"<h4>{title}</h4>.*?<script[^>]*>(.*?)</script>(.*?)</figure>", page, re.DOTALL)
+    values = [layer["data"]["values"] for layer in json.loads(found[1])["layer"]]
+    return values, re.sub(r"<[^>]+>", " ", found[2]).split()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("by", "entry"), [("steps ahead", "by_step"), ("hour", "by_hour")])
+def test_coverage_by_step_and_by_hour_is_that_of_the_intervals(runs, fitted, by, entry):
+    coverage = fitted.summary["intervals"]["coverage"]
+    by_place = coverage[entry] if entry == "by_hour" else dict(enumerate(coverage[entry], start=1))
+    shares = {int(place): share for place, share in by_place.items()}
+    # The last third of the held-out steps ends at midnight, and is half a day long.
+    assert [*shares] == ([1, 2, 3] if entry == "by_step" else [*range(11, 24)])
+    assert all(0 < share <= 1 for share in shares.values())
+    (aim, points), numbers = picture_of(render(runs[:1]).html, f"Coverage by {by}")
+    assert aim == [{"aimed": 0.9}]
+    assert {point["place"]: point["share"] for point in points} == pytest.approx(shares)
+    printed = [word for place, share in shares.items() for word in (str(place), f"{100 * share:.1f}", "%")]
+    assert numbers[-len(printed) :] == printed
+
+
+@pytest.mark.slow
+def test_coverage_by_node_is_that_of_the_intervals(runs, fitted):
+    coverage = fitted.summary["intervals"]["coverage"]
+    shares = [*coverage["by_node"].values()]
+    assert len(shares) == 6
+    # Each node and each step has as many observations.
+    for each in (shares, coverage["by_step"]):
+        assert np.mean(each) == pytest.approx(coverage["reached"], abs=5e-4)  # a summary has three digits
+    page = render(runs[:1]).html
+    (bars, aim), _ = picture_of(page, "Coverage by node")
+    assert [bar["share"] for bar in bars] == pytest.approx(shares, abs=5e-4)  # with three digits
+    assert aim == [{"aimed": 0.9}]
+    assert f"How many nodes have which coverage, from {100 * min(shares):.0f} to {100 * max(shares):.0f} %." in page
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from tdegnn.cli.output import OURS, number, print_json, print_notes, print_table
 from tdegnn.cli.series import NodeFeaturesFile, SeriesFile, TableOptions, read_features, read_series
 from tdegnn.cli.tables import check_picture, check_table, write_table
 from tdegnn.errors import InputError
+from tdegnn.forecasting.backtests.own_training import describe_trainings, shared_notes
 from tdegnn.forecasting.contenders.registry import CONTENDERS, GROUPS, expand_name
 
 if TYPE_CHECKING:
@@ -122,8 +123,6 @@ def backtest(
             on_progress=lambda moment: show(*moment),
         )
     notes = [*panel.notes, *(() if features is None else features.notes), *result.notes]
-    if model.order == "auto":
-        notes.append(f"Orders that were chosen, one per training: {', '.join(map(str, result.orders))}.")
     # Print first, so that nothing is lost if the disk is full.
     if as_json:
         print_json(result.to_record() | {"notes": notes})
@@ -131,7 +130,8 @@ def backtest(
         if not quiet:
             _print_errors(result)
             _print_steps(result)
-            print_notes(notes)
+            typer.echo("\n".join(describe_trainings(result.trainings)))
+            print_notes(dict.fromkeys([*notes, *shared_notes(result.trainings)]))
         files = {"Forecasts": out, "Errors": errors, "Picture": plot}
         places = [f" {what}: {path}" for what, path in files.items() if path is not None]
         typer.echo(f"{_verdict(result)}{''.join(places)}")

@@ -106,15 +106,25 @@ def _chose_nothing(model: Forecaster) -> bool:
     return bool(model.summary_["held_out"]["chose_nothing"])
 
 
+def _role(model: Forecaster) -> str:
+    """Return what the held-out steps chose whose errors are printed."""
+    if _chose_nothing(model):
+        return "which chose nothing"
+    network = model.network_choice_
+    chosen = ["window"] if model.window is None else []
+    # Without scores it was named, or taken without a trial.
+    chosen += ["network"] if network is not None and network.scores else []
+    return f"which also chose {', '.join(chosen)} and step" if chosen else "which also chose the step"
+
+
 def _facts(model: Forecaster, out: Path, seconds: float) -> dict[str, Any]:
     network = model.network_choice_
-    chosen = None if network is None else {name: getattr(network, name) for name in ("name", "settings", "scores")}
     return {
         "run": str(out),
         "horizon": model.horizon,
         **model.summary_,
         "settings": model.to_record(),
-        "network": chosen,
+        "network": None if network is None else network.to_record(),
         "planned_steps": model.planned_steps_,
         "seconds": seconds,
         "coefficients": model.coefficients_.mean(axis=0).tolist(),
@@ -125,8 +135,7 @@ def _facts(model: Forecaster, out: Path, seconds: float) -> dict[str, Any]:
 def _print_result(model: Forecaster, rule: str) -> None:
     summary = model.summary_
     held_out = f"{summary['held_out']['steps']} held-out forecasts of {model.horizon} steps"
-    role = "which chose nothing" if _chose_nothing(model) else "by which the best step was chosen"
-    print_errors(f"Errors of {held_out}, {role}", _errors(model))
+    print_errors(f"Errors of {held_out}, {_role(model)}", _errors(model))
     facts = [
         ["window", str(summary["window"])],
         ["order", str(model.order_)],

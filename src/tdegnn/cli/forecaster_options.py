@@ -47,7 +47,7 @@ class StatesOption(StrEnum):
 
 
 class SeriesNetworkOption(StrEnum):
-    """The usual networks."""
+    """The usual networks, and the paper's, which is `Forecaster.paper()` in Python."""
 
     AUTO = "auto"
     WALKS = "walks"
@@ -55,6 +55,7 @@ class SeriesNetworkOption(StrEnum):
     WALKS_UNNAMED = "walks-unnamed"
     ALONE_UNNAMED = "alone-unnamed"
     FRAMES = "frames"
+    PAPER = "paper"
 
 
 class SeriesSkipOption(StrEnum):
@@ -108,7 +109,8 @@ class ForecasterOptions:
         typer.Option(
             help="[bold]auto[/bold] tries a few usual networks on held-out steps, unless other options describe one. "
             "[bold]walks[/bold] go along the edges; [bold]alone[/bold] does not use them; [bold]unnamed[/bold] ones "
-            "have no vector of each node; [bold]frames[/bold] is the paper's network and a linear forecast.",
+            "have no vector of each node; [bold]frames[/bold] is the paper's network and a linear forecast; "
+            "[bold]paper[/bold] is its Algorithm 2, of which other options change single settings.",
             show_default="auto",
         ),
     ] = None
@@ -221,6 +223,14 @@ class ForecasterOptions:
             help="Learning rate of all weights but those of c.", min=0, show_default="0.006, on physical states 0.01"
         ),
     ] = None
+    weight_decay: Annotated[
+        float | None,
+        typer.Option(
+            help="How strongly all weights but those of c are pulled to zero.",
+            min=0,
+            show_default="0.01, on physical states 0.0",
+        ),
+    ] = None
     members: Annotated[
         int | None,
         typer.Option(
@@ -294,8 +304,11 @@ class ForecasterOptions:
         from tdegnn.forecasting.forecaster import Forecaster
 
         settings: dict[str, Any] = {"seed": seed, "device": device.value, **self.arguments()}
-        is_physical = self.states is StatesOption.PHYSICAL
-        return Forecaster.physical(**settings) if is_physical else Forecaster(**settings)
+        if self.states is StatesOption.PHYSICAL:
+            return Forecaster.physical(**settings)
+        if self.network is SeriesNetworkOption.PAPER:
+            return Forecaster.paper(**{name: value for name, value in settings.items() if name != "network"})
+        return Forecaster(**settings)
 
     def arguments(self) -> dict[str, Any]:
         """Return the given options as arguments of `Forecaster`."""

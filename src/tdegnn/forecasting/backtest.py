@@ -21,6 +21,7 @@ from tdegnn.data.times.seasons import Season
 from tdegnn.errors import Argument, InputError, Message, TrainingError
 from tdegnn.forecasting.backtests.errors import Judge
 from tdegnn.forecasting.backtests.origins import choose_origins
+from tdegnn.forecasting.backtests.own_training import OwnTraining
 from tdegnn.forecasting.backtests.paired import FEWEST_BLOCKS, block_length
 from tdegnn.forecasting.backtests.result import Backtest, MethodForecasts
 from tdegnn.forecasting.backtests.rival_intervals import IntervalRules, intervals_around
@@ -87,7 +88,7 @@ def run_backtest(
     cells = calendar_cells(before.times) if forecaster.calendar else None
     contenders = _make_contenders(against, seasons, panel, has_calendar=cells is not None)
     blocks: dict[str, list[_Block]] = {name: [] for name in (OURS, *contenders)}
-    orders, failures = [], {}
+    trainings, failures = [], {}
     for place, firsts in enumerate(origins.trainings, start=1):
         which = f" ({place} of {len(origins.trainings)})" if refit else ""
         seen = panel[: firsts.start]
@@ -96,7 +97,7 @@ def run_backtest(
         own = _prefixed(on_progress, f"{OURS}{which}")
         trained: Forecaster = clone(forecaster).fit(seen, node_features=features, on_progress=own)
         blocks[OURS].append(_forecast(trained, panel, firsts, perf_counter() - started, own))
-        orders.append(trained.order_)
+        trainings.append(OwnTraining.of(trained))
         task = ContenderTask(
             seen,
             horizon,
@@ -128,8 +129,9 @@ def run_backtest(
         panel.nodes,
         panel.channels[: panel.num_targets],
         period,
-        tuple(orders),
+        tuple(trainings),
         refit,
+        forecaster.to_record(),
         (*failures.values(), *_notes(judge, origins.firsts.step)),
     )
 

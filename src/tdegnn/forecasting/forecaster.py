@@ -48,10 +48,10 @@ from tdegnn.forecasting.training import (
     TriedOut,
     train_further,
     try_network,
+    wanted_steps,
 )
 from tdegnn.forecasting.usual_networks import (
     FOR_LONGER,
-    LONGER_STEPS,
     NETWORK_SETTINGS,
     SCORES_KEPT,
     TRIAL_STEPS,
@@ -180,7 +180,7 @@ class Forecaster(ForecasterSettings):
             task = self._prepare(panel, features, {"data": {}}, None, ignore, ALONE)
             task = self._with_usual_network(task, None, None, ignore, ALONE)
             training = ForecasterTraining(self.with_network(task.network), task)
-            return TriedOut(-training.try_out(TRAINING, self.validate_every), task.maker.window)
+            return TriedOut(-training.try_out(TRAINING), task.maker.window)
 
     def predict(
         self,
@@ -619,7 +619,7 @@ class Forecaster(ForecasterSettings):
             trial = f"{name}{FOR_LONGER if is_longer else ''}"
             return try_network(tried, task, trial, record, times, on_progress, processes, fewest)
 
-        most = self.num_steps or LONGER_STEPS
+        most = wanted_steps(self, task)
         trials = try_networks(score_of, has_edges=has_edges, num_nodes=num_nodes, num_steps=most)
         return choose_tried(networks, trials)
 

@@ -85,7 +85,8 @@ def _draw_intervals(panel: Axes, forecast: Forecast, place: int, width: float) -
     if len(low):
         label = f"{100 * forecast.coverage:g}% interval of each step"
         bars = panel.vlines(forecast.times[has_interval], low, high, color=BLUE, alpha=0.3, label=label)
-        bars.set(linewidth=width, capstyle="round")
+        # Round ends would go beyond those of the interval: counts seem to fall below zero.
+        bars.set(linewidth=width, capstyle="butt")
 
 
 def _has_interval(forecast: Forecast, place: int) -> Bool[np.ndarray, " horizon"]:

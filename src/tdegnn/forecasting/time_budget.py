@@ -1,8 +1,9 @@
 """A time budget of a training: how many steps fit into it, measured before the first step counts.
 
-What is planned is kept in the run folder. So a training that is killed and resumed makes the same steps, and ends with
-the same forecast, however fast the machine is by then. Trials and trainings that turn out to be slower than planned
-end early. The clock begins anew when a training is resumed.
+What is planned is kept in the run folder. So a training that is killed and resumed makes the planned steps, and ends
+with the same forecast, however fast the machine is by then. Trials and trainings that turn out to be slower than
+planned end early, at a step that the clock decides: it is kept from then on, and decided anew if the process was killed
+before. The clock begins anew when a training is resumed.
 """
 
 from __future__ import annotations

@@ -97,12 +97,17 @@ class StepTime(NamedTuple):
     Attributes:
         alone: The step itself.
         look: A validation.
-        in_all: A step with its share of the validations, and the step of the second training that it brings with it.
+        looked_at: A step with its share of the validations.
     """
 
     alone: float
     look: float
-    in_all: float
+    looked_at: float
+
+    @property
+    def in_all(self) -> float:
+        """A step with its share of the validations, and the step of the second training that it brings with it."""
+        return self.looked_at + self.alone
 
 
 class TriedOut(NamedTuple):
@@ -147,7 +152,7 @@ class ForecasterTraining:
         self._looked_at = self._choosing.every(-(-len(self._choosing) * task.graph.num_nodes // MOST_LOOKED_AT))
         self._learned = learned = self._windows.predicting(task.split.training)
         planned: int | None = task.config.get(PLANNED_STEPS)
-        self._wanted_steps = settings.num_steps or usual_steps(len(learned), self._batch_size)
+        self._wanted_steps = wanted_steps(settings, task)
         self._num_steps = planned or self._wanted_steps
         began = time.perf_counter()
         self._penalties = self._solve_skips(learned)
@@ -191,7 +196,7 @@ class ForecasterTraining:
             each.append(time.perf_counter() - at)
         of_step = fmean(each[max(1, len(each) - STEPS_TO_TIME) :])
         of_look = max(1.0, FORECAST_SHARE * len(self._looked_at) / min(self._batch_size, len(self._learned))) * of_step
-        return StepTime(of_step, of_look, 2 * of_step + of_look / self._settings.validate_every)
+        return StepTime(of_step, of_look, of_step + of_look / self._settings.validate_every)
 
     def plan_in(self, budget: TimeBudget) -> None:
         """Plan as many steps as fit into what is left of a time budget, and keep that in the run folder's settings."""
@@ -218,15 +223,13 @@ class ForecasterTraining:
         self._num_steps = num_steps
         self._training = self._start(self._learned, num_steps)
 
-    def try_out(
-        self, stage: str, validate_every: int | None = None, is_late: Callable[[int], bool] | None = None
-    ) -> float:
+    def try_out(self, stage: str, is_late: Callable[[int], bool] | None = None) -> float:
         """Train for all steps and return minus the loss on the held-out steps, the mean over the networks.
+
+        The best step counts, as it does in `run`: of short series, the last one has often learned too much.
 
         Args:
             stage: Name of this stage of the work.
-            validate_every: Steps between two validations, of which the best one counts. If None, there is one, at the
-                end.
             is_late: Whether the training must end after a step, because no time is left. If None, never.
         """
         num_steps = self._num_steps
@@ -234,8 +237,8 @@ class ForecasterTraining:
         result = fit(
             self._training,
             num_steps=num_steps,
-            validate_every=validate_every or num_steps,
-            patience=None if validate_every is None else self._settings.patience,
+            validate_every=self._settings.validate_every,
+            patience=self._settings.patience,
             on_step=lambda step: self._on_progress(Progress(stage, step, num_steps)),
             is_late=is_late,
         )
@@ -422,8 +425,8 @@ def try_network(
         if planned is None:
             step = training.time_step(times.budget.timed)
             most = training.num_steps
-            planned = processes.agree(times.steps(step.alone, step.look, most, max(fewest, FEWEST_PLANNED)))
-            late = times.lateness(planned * step.alone + step.look)
+            planned = processes.agree(times.steps(step.looked_at, step.look, most, max(fewest, FEWEST_PLANNED)))
+            late = times.lateness(planned * step.looked_at + step.look)
         if planned:
             training.plan(planned)
     if times is not None and planned is not None:
@@ -533,9 +536,14 @@ def windows_per_step(settings: ForecasterSettings, num_nodes: int) -> int:
     return settings.batch_size or max(1, min(WINDOWS_PER_STEP, ROWS_PER_STEP // num_nodes))
 
 
-def usual_steps(num_windows: int, batch_size: int) -> int:
-    """Return the number of steps in which each window is seen a usual number of times, within limits."""
-    return min(MOST_STEPS, max(FEWEST_STEPS, NUM_EPOCHS * max(1, num_windows // batch_size)))
+def wanted_steps(settings: ForecasterSettings, task: ForecastTask) -> int:
+    """Return the number of steps of a whole training without a time budget, given or usual.
+
+    The usual ones show each window a usual number of times, within limits.
+    """
+    num_windows = len(task.split.training) - task.maker.horizon + 1
+    num_batches = max(1, num_windows // windows_per_step(settings, task.graph.num_nodes))
+    return settings.num_steps or min(MOST_STEPS, max(FEWEST_STEPS, NUM_EPOCHS * num_batches))
 
 
 def _windows_of(ensemble: Ensemble, panel: Panel, placement: Placement) -> WindowSet:

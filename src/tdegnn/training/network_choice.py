@@ -40,6 +40,10 @@ class ChosenNetwork:
         """Return the choice in the settings of a run folder. None if the settings of the network were given."""
         return ChosenNetwork(**config[CHOSEN]) if config.get(CHOSEN) is not None else None
 
+    def to_record(self) -> dict[str, Any]:
+        """Return name, settings and scores, for JSON. The reason is among the notes."""
+        return {"name": self.name, "settings": self.settings, "scores": self.scores}
+
     def to_config(self) -> dict[str, Any]:
         """Return the choice as an entry of the settings of a run folder."""
         return {CHOSEN: asdict(self)}

@@ -11,6 +11,7 @@ import pandas as pd
 
 from tdegnn.data.times.times import show_time
 from tdegnn.forecasting.backtests.errors import Judge, Measured
+from tdegnn.forecasting.backtests.own_training import OwnTraining, describe_trainings
 from tdegnn.forecasting.backtests.paired import Difference, OriginErrors, block_length, compare
 from tdegnn.forecasting.baselines.naive import Predictions
 from tdegnn.forecasting.held_out import OURS
@@ -51,8 +52,9 @@ class Backtest:
         nodes: Names of the nodes.
         channels: Names of the channels that are forecast.
         period: Steps of the season by whose naive forecast MASE is scaled. 1 stands for the last value.
-        orders: Length of the history of the forecaster, given or found, per training.
+        trainings: What the forecaster chose, per training.
         refit: Whether everything was trained anew for each origin.
+        settings: The settings of the forecaster, as a run folder keeps them.
         notes: Remarks for the user.
     """
 
@@ -63,13 +65,15 @@ class Backtest:
     nodes: tuple[str, ...]
     channels: tuple[str, ...]
     period: int
-    orders: tuple[int, ...]
+    trainings: tuple[OwnTraining, ...]
     refit: bool
+    settings: dict[str, Any]
     notes: tuple[str, ...] = field(default=())
 
     def __str__(self) -> str:
         title = f"Errors from {self.num_origins} origins; intervals aim at {100 * self.aimed_coverage:g}%"
-        return f"{title}\n{pd.DataFrame(self.means()).T.to_string(float_format='{:.4g}'.format)}"
+        table = pd.DataFrame(self.means()).T.to_string(float_format="{:.4g}".format)
+        return "\n".join([title, table, *describe_trainings(self.trainings)])
 
     @property
     def num_origins(self) -> int:
@@ -90,6 +94,11 @@ class Backtest:
     def origins(self) -> pd.Index:
         """The time of the first step that is forecast, per origin."""
         return self.times[: self.num_origins * self.stride : self.stride]
+
+    @property
+    def orders(self) -> tuple[int, ...]:
+        """Length of the history of the forecaster, given or found, per training."""
+        return tuple(training.order for training in self.trainings)
 
     def means(self) -> dict[str, dict[str, float]]:
         """Return the errors of each method over all origins, steps and nodes, lowest mean absolute error first."""
@@ -191,6 +200,8 @@ class Backtest:
             "aimed_coverage": self.aimed_coverage,
             "mase_period": self.period,
             "orders": list(self.orders),
+            "settings": self.settings,
+            "trainings": [training.to_record() for training in self.trainings],
             "means": self.means(),
             "differences": differences,
             "seconds": seconds,
