@@ -31,21 +31,18 @@ QUICK = dict(window=3, order=2, horizon=1, num_members=1, num_steps=4, validate_
 @pytest.mark.parametrize(
     ("scores", "num_nodes", "expected"),
     [
-        ({"walks": 2.0, "alone": 1.0, "walks-unnamed": 0.0, "frames": 0.0}, 4, ["walks", "alone", "walks-unnamed"]),
-        ({"walks": 1.0, "alone": 2.0, "alone-unnamed": 0.0, "frames": 0.0}, 4, ["walks", "alone", "alone-unnamed"]),
-        (
-            {"walks": math.nan, "alone": 1, "alone-unnamed": 0, "frames": 0},
-            4,
-            ["walks", "alone", "alone-unnamed"],
-        ),
-        ({"alone": 1.0, "alone-unnamed": 0.0, "frames": 0.0}, 4, ["alone", "alone-unnamed"]),
-        ({"alone-unnamed": 0.0, "frames": 0.0}, 1, ["alone-unnamed"]),
+        ({"walks": 2.0, "alone": 1.0}, 4, ["walks", "alone", "walks-unnamed", "walks-levels"]),
+        ({"walks": 1.0, "alone": 2.0}, 4, ["walks", "alone", "alone-unnamed", "alone-levels"]),
+        ({"walks": math.nan, "alone": 1}, 4, ["walks", "alone", "alone-unnamed", "alone-levels"]),
+        ({"alone": 1.0}, 4, ["alone", "alone-unnamed", "alone-levels"]),
+        ({}, 1, ["alone-unnamed"]),
     ],
 )
-def test_vectors_of_nodes_are_left_out_of_the_better_one(scores, num_nodes, expected):
+def test_vectors_of_nodes_and_the_last_value_are_left_out_of_the_better_one(scores, num_nodes, expected):
     trials = try_networks(
-        lambda name, _: scores[name], has_edges="walks" in scores, num_nodes=num_nodes, num_steps=1000
+        lambda name, _: scores.get(name, 0.0), has_edges="walks" in scores, num_nodes=num_nodes, num_steps=1000
     )
+    assert len(trials.scores) <= count_trials(has_edges="walks" in scores, num_nodes=num_nodes)
     assert list(trials.scores) == [*expected, "frames"]
     assert trials.candidates == trials.scores
 
@@ -64,7 +61,9 @@ def test_a_longer_trial_decides_on_edges_that_make_little_difference(longer, cho
 
     trials = try_networks(score_of, has_edges=True, num_nodes=4, num_steps=1000)
     short, long = ([(name, steps) for name in ("walks", "alone")] for steps in (TRIAL_STEPS, LONGER_STEPS))
-    assert asked == [*short, ("frames", TRIAL_STEPS), *long, (f"{chosen}-unnamed", TRIAL_STEPS)]
+    smaller = [(f"{chosen}-{left_out}", TRIAL_STEPS) for left_out in ("unnamed", "levels")]
+    assert asked == [*short, ("frames", TRIAL_STEPS), *long, *smaller]
+    assert len(asked) == count_trials(has_edges=True, num_nodes=4)
     choice = choose_tried(USUAL_NETWORKS, trials)
     assert choice.name == chosen
     assert left not in trials.candidates
@@ -135,6 +134,10 @@ def test_the_reason_and_the_notes_say_what_is_left_out():
         "Learned vectors of nodes do not help on the held-out steps: they are left out.",
     ]
     assert len(notes_of_choice(chosen, has_edges=False)) == 2
+    levels = choose_tried(USUAL_NETWORKS, Trials({"walks": -0.3, "walks-levels": -0.2}))
+    assert notes_of_choice(levels, has_edges=True)[1:] == [
+        "Changes from the last value are harder to forecast on the held-out steps: values are forecast."
+    ]
     assert notes_of_choice(ChosenNetwork("walks", {}), has_edges=True) == []
     assert (
         "A linear forecast and small layers"
@@ -271,10 +274,10 @@ def test_trials_without_time_are_named():
         return {"walks": -1.0, "alone": -2.0}.get(name)
 
     trials = try_networks(score_of, has_edges=True, num_nodes=4, num_steps=1000)
-    assert asked == ["walks", "alone", "frames", "walks-unnamed"]
+    assert asked == ["walks", "alone", "frames", "walks-unnamed", "walks-levels"]
     assert choose_tried(USUAL_NETWORKS, trials).name == "walks"
     assert choose_tried(USUAL_NETWORKS, trials).reason.endswith(
-        "alone: 2). The time budget left no time to try frames, walks-unnamed."
+        "alone: 2). The time budget left no time to try frames, walks-unnamed, walks-levels."
     )
     for num_nodes, has_edges, usual in ((4, True, "walks"), (4, False, "alone"), (1, False, "alone-unnamed")):
         nothing = try_networks(lambda *_: None, has_edges=has_edges, num_nodes=num_nodes, num_steps=1000)
@@ -291,8 +294,7 @@ def test_a_longer_trial_without_the_other_one_decides_nothing():
         lambda name, num_steps: scores.get((name, num_steps)), has_edges=True, num_nodes=4, num_steps=1000
     )
     assert not trials.longer
-    assert trials.untried == ("frames", "alone for longer", "walks-unnamed")
-    assert count_trials(has_edges=True, num_nodes=4) == 6
+    assert trials.untried == ("frames", "alone for longer", "walks-unnamed", "walks-levels")
 
 
 @pytest.mark.slow

@@ -18,6 +18,8 @@ from tdegnn.forecasting.settings import PLAIN
 from tdegnn.training.network_choice import ChosenNetwork, choose_network
 
 NO_IDENTITY = {"identity_channels": 0}
+# Values are forecast, not changes from the last one: for series that return to a level, such as cases per week.
+NO_SKIP = {"skip": "none"}
 # Settings as JSON keeps them.
 USUAL_NETWORKS: dict[str, dict[str, Any]] = {
     # The defaults of the estimator: windows, random walks along the edges, a vector of each node.
@@ -25,6 +27,8 @@ USUAL_NETWORKS: dict[str, dict[str, Any]] = {
     "alone": {"operator": "alone"},
     "walks-unnamed": NO_IDENTITY,
     "alone-unnamed": {"operator": "alone", **NO_IDENTITY},
+    "walks-levels": NO_SKIP,
+    "alone-levels": {"operator": "alone", **NO_SKIP},
     # The paper's states, and a linear forecast that is solved: for short series.
     "frames": {
         **{setting: value for setting, value in PLAIN.items() if setting not in ("network", "loss")},
@@ -50,7 +54,7 @@ NETWORK_SETTINGS = (
     "weight_decay",
 )
 # Steps after which a trial ends, and a longer one; the number of trials at most.
-TRIAL_STEPS, LONGER_STEPS, MOST_TRIALS = 100, 400, 6
+TRIAL_STEPS, LONGER_STEPS, MOST_TRIALS = 100, 400, 7
 # Longer trials decide on edges if the losses of the networks with and without them differ by a smaller share. On a week
 # of traffic they are equal after 100 steps; after 400, edges lower the loss by 0.8 %, after 600 by 1.1 %.
 NEAR = 0.02
@@ -123,7 +127,7 @@ def count_trials(*, has_edges: bool, num_nodes: int) -> int:
     """Return how many trials there are at most."""
     if num_nodes == 1:
         return 2
-    return MOST_TRIALS if has_edges else 3
+    return MOST_TRIALS if has_edges else 4
 
 
 def try_networks(
@@ -131,7 +135,8 @@ def try_networks(
 ) -> Trials:
     """Train networks for some steps.
 
-    Vectors of nodes are left out of the better one of those with and without edges, to see whether they help.
+    Vectors of nodes, and the last value that is added, are left out of the better one of those with and without edges,
+    one at a time, to see whether they help.
 
     Args:
         score_of: Trains the network of a name for a number of steps and returns its score. None if there is no time.
@@ -159,9 +164,9 @@ def try_networks(
     if len(longer) == 1:  # it is compared with nothing
         longer = {}
     decisive = longer or scores
-    better = [f"{name}-unnamed" for name in sorted(decisive, key=lambda name: -_as_number(decisive[name]))[:1]]
-    unnamed = try_each(better, short)
-    return Trials({**scores, **unnamed, **frames}, longer, tuple(untried))
+    better = sorted(decisive, key=lambda name: -_as_number(decisive[name]))[:1]
+    smaller = try_each((f"{name}-{left_out}" for name in better for left_out in ("unnamed", "levels")), short)
+    return Trials({**scores, **smaller, **frames}, longer, tuple(untried))
 
 
 def choose_tried(networks: Mapping[str, dict[str, Any]], trials: Trials) -> ChosenNetwork:
@@ -208,4 +213,6 @@ def notes_of_choice(choice: ChosenNetwork | None, *, has_edges: bool) -> list[st
         notes.append("Edges do not help on the held-out steps: they are left out.")
     if choice.settings.get("identity_channels") == 0:
         notes.append("Learned vectors of nodes do not help on the held-out steps: they are left out.")
+    if choice.settings.get("skip") == "none":
+        notes.append("Changes from the last value are harder to forecast on the held-out steps: values are forecast.")
     return notes
