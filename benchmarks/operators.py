@@ -4,7 +4,8 @@ A step is the rates of one layer, or of four layers one after the other, and the
 ten members at the size of Cora, trained together, as a training makes it: recorded as a CUDA graph if there is a CUDA
 device. Some operators compute attention in the first layer only. The goal is three times plain diffusion. Memory is
 what a step of one layer allocates at its peak on a graph of a million edges, in copies of one state (nodes x channels);
-a copy of the channels on every edge would be twenty of them.
+a copy of the channels on every edge would be twenty of them. `operators.memory` measures only this. `operators.work`
+counts operations and bytes of the first layer, which say what bounds a step.
 """
 
 from __future__ import annotations
@@ -19,31 +20,41 @@ from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
 
 from benchmarks.memory import peak_bytes
+from benchmarks.operator_work import DENSE, count_work
 from benchmarks.timing import interleaved_medians
 from tdegnn.core.operator import SpatialOperator
 from tdegnn.errors import InputError
 from tdegnn.graph import Direction, Graph
+from tdegnn.operators.past_diffusion import PastFeatures
 from tdegnn.operators.registry import OPERATORS
 from tdegnn.training.replay import Replayed
 
 NODES, EDGES, CHANNELS, MEMBERS = 2708, 5278, 64, 10
 LARGE_NODES, LARGE_EDGES = 50_000, 500_000  # each edge counts both ways
 DIFFUSION, GOAL = "diffusion", 3.0
+Numbers = tuple[str, float, str] | tuple[str, float, str, float]
 # Only on a graph whose edges do not go both ways do its channels come to the edges.
 ONE_WAY = ("pde-gcn",)
 
 
-def measure() -> Iterator[tuple[str, float, str] | tuple[str, float, str, float]]:
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    names = [name for name in OPERATORS.names if not _takes_past(name)]
+def measure() -> Iterator[Numbers]:
+    yield from _measure_speed()
+    yield from measure_memory()
+
+
+def _measure_speed() -> Iterator[Numbers]:
+    device, names = _device(), OPERATORS.names
     for words, num_layers in {"first layer": 1, "four layers": 4}.items():
-        seconds = interleaved_medians({name: _Step(name, device, num_layers) for name in names}, repetitions=30)
+        seconds = interleaved_medians({name: Step(name, device, num_layers).record() for name in names}, repetitions=30)
         for name in names:
             yield f"{words}, {name}", 1e3 * seconds[name], "ms"
         for name in names:
             yield f"{words}, {name} / {DIFFUSION}", seconds[name] / seconds[DIFFUSION], "x", GOAL
-    state_bytes = LARGE_NODES * CHANNELS * 4
-    for name in names:
+
+
+def measure_memory() -> Iterator[Numbers]:
+    device, state_bytes = _device(), LARGE_NODES * CHANNELS * 4
+    for name in OPERATORS.names:
         refusal = why_not_large(name)
         if refusal is not None:
             print(f"left out: memory of {name}: {refusal}")
@@ -52,6 +63,22 @@ def measure() -> Iterator[tuple[str, float, str] | tuple[str, float, str, float]
             words = name if direction == "both" else f"{name}, one way"
             peak = _peak_bytes(name, device, direction) / state_bytes
             yield f"peak memory of a step at a million edges, {words}", peak, "states"
+
+
+def measure_work() -> Iterator[Numbers]:
+    """Yield what the first layer does: operations of each kind, and the megabytes of their tensors."""
+    for name in OPERATORS.names:
+        step = Step(name, torch.device("cpu"), num_layers=1)
+        step.run()  # what is kept for the graph does not count
+        for kind, work in count_work(step.run).items():
+            yield f"{kind}, {name}", work.operations, "times"
+            yield f"bytes of {kind}, {name}", work.num_bytes / 1e6, "MB"
+            if kind == DENSE:
+                yield f"arithmetic of {kind}, {name}", work.arithmetic / 1e9, "GFLOP"
+
+
+def _device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def why_not_large(name: str) -> str | None:
@@ -63,9 +90,9 @@ def why_not_large(name: str) -> str | None:
     return None
 
 
-def _takes_past(name: str) -> bool:
-    kind = OPERATORS.resolve(name).kind
-    return bool(getattr(kind, "takes_past_features", False))
+def _first_context(operator: SpatialOperator, state: Tensor) -> PastFeatures | None:
+    """Return what a network passes to the first layer."""
+    return PastFeatures(state.detach(), state.detach()) if operator.takes_past_features else None
 
 
 def _make(name: str, num_nodes: int, device: torch.device) -> SpatialOperator:
@@ -81,7 +108,7 @@ def _random_graph(num_nodes: int, num_edges: int, direction: Direction = "both")
     return Graph(np.random.default_rng(0).integers(0, num_nodes, (2, num_drawn)), num_nodes, direction=direction)
 
 
-class _Step:
+class Step:
     """The rates of some layers and their gradients for all members, recorded."""
 
     def __init__(self, name: str, device: torch.device, num_layers: int) -> None:
@@ -91,18 +118,25 @@ class _Step:
         self._operator, self._graph = operators[0], _random_graph(NODES, EDGES)
         self._state = torch.randn(MEMBERS, NODES, CHANNELS, device=device, requires_grad=True)
         self._device, self._num_layers = device, num_layers
-        self._replayed = Replayed(self._run, device)
-        for _ in range(6):  # record it
+        self._replayed = Replayed(self.run, device)
+
+    def record(self) -> Step:
+        """Record the step, and return it."""
+        for _ in range(6):
             self()
+        return self
 
     def __call__(self) -> None:
+        """Make a step, and wait for it."""
         self._replayed()
         if self._device.type == "cuda":
             torch.cuda.synchronize()
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Make a step that is not recorded."""
+
         def run_layers(parameters: dict[str, Tensor], buffers: dict[str, Tensor], state: Tensor) -> Tensor:
-            context: Any = None
+            context: Any = _first_context(self._operator, state)
             for layer in range(self._num_layers):
                 given = (state, self._graph, layer, context)
                 rate, context = functional_call(self._operator, (parameters, buffers), given)
@@ -126,7 +160,7 @@ def _large_step(name: str, device: torch.device, direction: Direction) -> Callab
     state = torch.randn(LARGE_NODES, CHANNELS, device=device, requires_grad=True)
 
     def run() -> None:
-        rate = operator(state, graph, 0, None)[0]
+        rate = operator(state, graph, 0, _first_context(operator, state))[0]
         torch.autograd.grad(rate.square().sum(), [state, *operator.parameters()], allow_unused=True)
 
     return run

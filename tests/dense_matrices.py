@@ -1,4 +1,4 @@
-"""The matrices of `tdegnn.adjacency`, dense and as their equations are written, for transcriptions of operators."""
+"""The matrices of `tdegnn.adjacency`, and batch norm, dense and as written, for transcriptions of operators."""
 
 import torch
 
@@ -27,3 +27,12 @@ def scaled_by_rows(received: torch.Tensor) -> torch.Tensor:
 def convolution(received: torch.Tensor) -> torch.Tensor:
     """`P = D^-1/2 (A' + I) D^-1/2`."""
     return scaled_by_rows(with_loops(received))
+
+
+def batch_norm(norm: torch.nn.BatchNorm1d, values: torch.Tensor) -> torch.Tensor:
+    """Each channel with the mean and variance of the nodes in training, and those that the norm keeps in use."""
+    mean, variance = norm.running_mean, norm.running_var
+    if norm.training:
+        mean = values.mean(dim=0)
+        variance = (values - mean).square().mean(dim=0)
+    return (values - mean) / torch.sqrt(variance + norm.eps) * norm.weight + norm.bias

@@ -1,15 +1,82 @@
-"""The table of results/README.md about the speed and memory of operators: see `results_page.py`."""
+"""The tables of results/README.md about the speed, memory and work of operators: see `results_page.py`."""
 
 import json
 
+from benchmarks.operator_work import DENSE, KINDS
+from benchmarks.operators import DIFFUSION, GOAL, why_not_large
+
+from tdegnn.operators.registry import OPERATORS
 from tests.markdown import as_table, put_into_page
 
 FIRST, FOUR, MEMORY = "first layer, ", "four layers, ", "peak memory of a step at a million edges, "
+# A copy of all channels on the entries of the graph is this many states.
+MANY_STATES = 20
+WHY_MANY = {
+    "cde": "the relu of a difference has all channels on the entries, once; the gradient keeps a byte for each",
+    "pde-gcn, one way": "as `cde`; on edges that go both ways the relu drops out, and nothing is on the entries",
+    "sheaf-bundle": "two orthogonal maps per entry, products of reflections; the gradient keeps every factor",
+}
+# Operators without a row of their own in the table of operators by rules, and why. Those with a row are skipped.
+_VARIANT = "a variant of the row {}, which has `{}` in all its recipes"
+_SEARCHED = "a variant of the row {}, whose search has `{}`"
+_FOR_SERIES = "for forecasts"
+WHY_NO_ROW = {
+    "hidden-diffusion": "for forecasts of physical states",
+    "past-diffusion": "for forecasts: it needs the features of past frames",
+    "grand-nonlinear": _VARIANT.format("GRAND", "grand"),
+    **dict.fromkeys(
+        (f"gread-{reaction}" for reaction in ("f", "ac", "z", "st", "fb")), _VARIANT.format("GREAD", "gread-bs")
+    ),
+    "learned-adjacency": "a number for each pair of nodes, at most 5,000: PubMed, Squirrel and Film have more",
+    "gcn": "Table 1 has the network, in the row GCN; recipes of the row tuned GCN also leave out norm and residual",
+    "gat": "Table 1 has the network, in the row GAT",
+    "gcnii*": _VARIANT.format("GCNII rate", "gcnii"),
+    "acm": _VARIANT.format("ACMII rate", "acmii` or `acmii+"),
+    "acm+": _VARIANT.format("ACMII rate", "acmii` or `acmii+"),
+    "walks": f"{_FOR_SERIES}: `directed-diffusion` with settings, which is a row",
+    "alone": f"{_FOR_SERIES}: it uses no edges; Table 1 has MLP",
+    "together": f"{_FOR_SERIES}, and a learned adjacency is in it",
+    "graff-diagonal": "`graff` with `mixing=diagonal`, which recipes of the row GRAFF have",
+    "sheaf-general": _SEARCHED.format("NSD", "sheaf-diagonal` and `sheaf-bundle"),
+}
 
 
-def renew_operators(page, path):
-    """Return the page with what `python -m benchmarks operators` has measured. What misses its goal is bold."""
-    lines = {line["name"]: line for line in json.loads(path.read_text())["lines"]}
+def render_without_row(lines):
+    """Return the operators that no recipe in the table of operators by rules has, by reason.
+
+    Args:
+        lines: The result lines of the table.
+    """
+    records = [line["configuration"]["operator"] for line in lines]
+    trained = {record if isinstance(record, str) else record["name"] for record in records}
+    by_reason = {}
+    for name in OPERATORS.names:
+        if name not in trained:
+            by_reason.setdefault(WHY_NO_ROW.get(name, "not trained yet"), []).append(f"`{name}`")
+    rows = [[", ".join(names), reason] for reason, names in by_reason.items()]
+    return as_table([["operators without a row of their own", "why"], *rows])
+
+
+def read_lines(path):
+    """Return the numbers of a benchmark by name."""
+    return {line["name"]: line for line in json.loads(path.read_text())["lines"]}
+
+
+def renew_operators(page, results):
+    """Return the page with what `python -m benchmarks operators` has measured. What misses its goal is bold.
+
+    Args:
+        page: The page.
+        results: The folder of results.
+    """
+    times, memory, work = (read_lines(results / f"operators_{name}.json") for name in ("h200", "memory", "work"))
+    page = put_into_page(page, "speeds of operator", render_speeds(times))
+    page = put_into_page(page, "memory of operator", render_memory(memory))
+    return put_into_page(page, "work of operator", render_work(times, work))
+
+
+def render_speeds(lines):
+    """Return times and memory on an H200."""
 
     def ratio(name):
         line = lines[name]
@@ -30,10 +97,47 @@ def renew_operators(page, path):
         [
             f"`{name}`",
             f"{lines[FIRST + name]['value']:.2f}",
-            ratio(f"{FIRST}{name} / diffusion"),
-            ratio(f"{FOUR}{name} / diffusion"),
+            ratio(f"{FIRST}{name} / {DIFFUSION}"),
+            ratio(f"{FOUR}{name} / {DIFFUSION}"),
             memory(MEMORY + name),
         ]
         for name in names
     ]
-    return put_into_page(page, "speeds of operator", as_table([header, *rows]))
+    return as_table([header, *rows])
+
+
+def render_memory(lines):
+    """Return peaks on a CPU, why those of many states need them, and which operators are left out."""
+    peaks = {name.removeprefix(MEMORY): line["value"] for name, line in lines.items()}
+    rows = [[f"`{name}`", f"{peak:.1f}", WHY_MANY[name] if peak > MANY_STATES else ""] for name, peak in peaks.items()]
+    left_out = [f"- `{name}` is left out: {reason}" for name in OPERATORS.names if (reason := why_not_large(name))]
+    return "\n".join([as_table([["operator", "peak, in states", "why more than 20"], *rows]), "", *left_out])
+
+
+def render_work(times, work):
+    """Return what a step of the operators beyond the goal does, over what diffusion does, beside their time."""
+
+    def total(name, what=""):
+        return sum(work[f"{what}{kind}, {name}"]["value"] for kind in KINDS)
+
+    def over_diffusion(name):
+        arithmetic = f"arithmetic of {DENSE}, "
+        return {
+            "operations": total(name) / total(DIFFUSION),
+            "bytes": total(name, "bytes of ") / total(DIFFUSION, "bytes of "),
+            "arithmetic": work[arithmetic + name]["value"] / work[arithmetic + DIFFUSION]["value"],
+        }
+
+    rows = []
+    for name in OPERATORS.names:
+        ratios = [times.get(f"{words}{name} / {DIFFUSION}") for words in (FIRST, FOUR)]
+        is_timed = None not in ratios
+        if is_timed and max(each["value"] for each in ratios) <= GOAL:
+            continue
+        compared = over_diffusion(name)
+        counts = [f"{work[f'{kind}, {name}']['value']:.0f}" for kind in KINDS]
+        shown = [f"{value:.1f}" for value in compared.values()]
+        time = f"{ratios[0]['value']:.1f}" if is_timed else "not timed yet"
+        rows.append([f"`{name}`", time, *counts, *shown, max(compared, key=compared.get)])
+    header = ["operator", "time on an H200", *KINDS, "operations", "bytes", "arithmetic of dense products", "most"]
+    return as_table([header, *rows])

@@ -27,7 +27,7 @@ from tests.best_page import renew_searched
 from tests.defaults_page import renew_generated
 from tests.gaps_page import CLOSE, renew_gaps
 from tests.markdown import as_table, heading, put_into_page
-from tests.operators_page import renew_operators
+from tests.operators_page import render_without_row, renew_operators
 from tests.series_page import renew_series_search
 from tests.traffic_page import renew_traffic
 from tests.zoo import LINES, ROOT, RULES_LINES
@@ -216,12 +216,13 @@ def renew(page):
     page = renew_generated(page, LINES.parent)
     page = renew_traffic(page, LINES.parent / "traffic.jsonl")
     page = renew_series_search(page, LINES.parent / "table2_searched.jsonl")
-    page = renew_operators(page, LINES.parent / "operators_h200.json")
+    page = renew_operators(page, LINES.parent)
     page = renew_batches(page, LINES.parent / "mini_batches.jsonl")
     rule_lines = read_lines(RULES_LINES, RULE_LINES)
     rules = summarize_rules(rule_lines)
     page = put_into_page(page, "operators by rule", render_rules(rules))
     page = put_into_page(page, "rule count", render_rule_counts(rules))
+    page = put_into_page(page, "row-less operator", render_without_row(rule_lines))
     return put_into_page(page, "older recipe", render_older(rule_lines, rules, cells))
 
 

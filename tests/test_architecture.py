@@ -59,7 +59,7 @@ ALLOWED = {
     "runs": BASE,
     "training": BASE
     | {"torch_internals", "torchrun", "sparse", "graph", "subgraph", "training_nodes", "data", "runs", "analysis"}
-    | {"core"},
+    | {"core", "parts"},
 }
 PRODUCT = {*ALLOWED} - {"torch_internals"}
 ALLOWED |= {

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from benchmarks import against_pyg, roofline
+from benchmarks import against_pyg, operators, roofline
 from benchmarks.byte_counts import (
     Sizes,
     attention_bytes,
@@ -26,6 +26,7 @@ from benchmarks.node_steps import (
     pyg_step,
     rows_of,
 )
+from benchmarks.operator_work import DENSE, OTHER, SPARSE, Work, count_work
 from torch import nn
 
 from tdegnn import Graph
@@ -139,3 +140,26 @@ def test_both_benchmarks_run_on_a_tiny_graph(monkeypatch, capsys):
     measured = {name: numbers for name, *numbers in roofline.measure()}
     assert all(value > 0 and not goal for value, _, *goal in measured.values())
     assert sum("sum of terms / measured peak" in name for name in measured) == len(SYSTEMS)
+
+
+def test_the_work_of_a_step_is_counted_by_kind():
+    left, right = torch.zeros(3, 5), torch.zeros(5, 7)
+    matrix = torch.eye(3).to_sparse_csr()
+
+    def run():
+        torch.relu(left @ right).view(7, 3)  # a view is no work
+        torch.addmm(left.new_zeros(1), matrix, left, beta=0.0)
+
+    work = count_work(run)
+    assert work[DENSE] == Work(1, 4 * (15 + 35 + 21), 2 * 21 * 5)
+    # Three entries: their values, their columns and four starts of rows.
+    assert work[SPARSE] == Work(1, 3 * 4 + (3 + 4) * 8 + 4 * (1 + 15 + 15))
+    assert work[OTHER].operations == 2  # relu, and the zero
+    assert work[OTHER].num_bytes == 4 * (21 + 21 + 1)
+
+
+def test_a_step_is_counted_as_many_times_however_often_it_was_made():
+    step = operators.Step("diffusion", CPU, num_layers=1)
+    step.run()
+    assert count_work(step.run) == count_work(step.run)
+    assert count_work(step.run)[SPARSE].operations == 2  # forward and backward

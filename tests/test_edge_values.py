@@ -4,8 +4,17 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from benchmarks.memory import saved_bytes
 
-from tdegnn.edge_values import edge_scores, edge_sums, row_softmax, row_sums, spread_rows, weighted_product
+from tdegnn.edge_values import (
+    edge_scores,
+    edge_sums,
+    rectified_sums,
+    row_softmax,
+    row_sums,
+    spread_rows,
+    weighted_product,
+)
 from tdegnn.sparse import SparseMatrix
 
 ROWS, COLUMNS, CHANNELS = 7, 6, 3
@@ -17,6 +26,11 @@ def make_pattern(device="cpu"):
         (ROWS, COLUMNS), density=0.5, format="lil", random_state=np.random.default_rng(0)
     )
     matrix[[3, 6], :] = 0
+    return SparseMatrix.from_scipy(matrix.tocsr()).to(torch.device(device), torch.float64)
+
+
+def make_sums(device="cpu"):
+    matrix = scipy.sparse.random_array((4, ROWS), density=0.6, random_state=np.random.default_rng(1))
     return SparseMatrix.from_scipy(matrix.tocsr()).to(torch.device(device), torch.float64)
 
 
@@ -41,6 +55,9 @@ def test_products_equal_those_of_dense_matrices(batch, device):
         expected = torch.softmax(torch.where(dense != 0, dense, -torch.inf), dim=-1)[..., rows, columns]
         torch.testing.assert_close(row_softmax(pattern, each), expected)
     torch.testing.assert_close(spread_rows(pattern, left[..., 0]), left[..., rows, 0])
+    sums = make_sums(device)
+    expected = sums.to_dense() @ torch.relu(pattern.to_dense() @ right)
+    torch.testing.assert_close(rectified_sums(pattern, sums, right), expected)
 
 
 @pytest.mark.slow
@@ -54,6 +71,7 @@ def test_gradients_are_those_of_small_differences(batch):
         assert check(lambda a, b: weighted_product(pattern, a, b), (values, right))
         assert check(lambda a, b: weighted_product(pattern, a, b), (shared, right))
         assert check(lambda a: row_softmax(pattern, a), (values,))
+        assert check(lambda a: rectified_sums(pattern, make_sums(), a), (right,))
 
 
 def test_members_under_vmap_answer_as_alone(device):
@@ -68,7 +86,13 @@ def test_members_under_vmap_answer_as_alone(device):
 
     maps = draw(4, CHANNELS, CHANNELS, device=device), draw(4, CHANNELS, CHANNELS, device=device)
     values, states = draw(len(pattern.columns), device=device), draw(4, 2, COLUMNS, CHANNELS, device=device)
+
+    def rectify(state):
+        return rectified_sums(pattern, make_sums(device), state).square().sum()
+
     for function, inputs, axes in (
+        (rectify, (states,), (0,)),
+        (rectify, (states[:, 0],), (0,)),
         (attend, (*maps, draw(ROWS, CHANNELS, device=device)), (0, 0, None)),
         (multiply, (values, states), (None, 0)),
         (multiply, (values, states[:, 0]), (None, 0)),
@@ -86,3 +110,8 @@ def test_large_scores_give_finite_weights():
     weights = row_softmax(pattern, torch.linspace(-1e4, 1e4, len(pattern.columns), dtype=torch.float64))
     assert weights.isfinite().all()
     assert set(row_sums(pattern, weights).round(decimals=9).tolist()) == {0.0, 1.0}
+
+
+def test_a_rectified_sum_keeps_one_byte_per_edge_and_channel():
+    pattern, sums, state = make_pattern(), make_sums(), draw(COLUMNS, CHANNELS)
+    assert saved_bytes(lambda: rectified_sums(pattern, sums, state), kept=[state]) == ROWS * CHANNELS

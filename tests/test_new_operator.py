@@ -13,7 +13,6 @@ from benchmarks.operators import why_not_large
 
 from tdegnn import Forecaster, NodeClassifier, cli, operators, read_panel
 from tdegnn.experiments.recipe_files import read_recipes, write_recipe
-from tdegnn.experiments.search_space import SweepSettings
 from tdegnn.experiments.zoo import collect_zoo
 from tdegnn.nodes.settings import NodeConfig
 from tdegnn.operators.registry import OPERATORS
@@ -21,6 +20,7 @@ from tdegnn.parts import Part
 from tests import test_subgraph, zoo
 from tests.core.checkers import CHANNELS, check_members, check_operator, check_relabeling, small_graph
 from tests.experiments.test_zoo import check_entry
+from tests.experiments.tiny_nodes import make_tiny_nodes
 from tests.pages import ROOT
 
 NODES = 12
@@ -90,12 +90,21 @@ def test_commands_take_it_by_name(repulsion, tmp_path, capsys):
     assert '"repulsion"' in tell(capsys, "zoo", "--json")
 
 
-def test_recipes_and_sweeps_take_it_by_name(repulsion, tmp_path):
+def test_recipes_take_it_by_name(repulsion, tmp_path):
     write_recipe(tmp_path / "own.toml", NodeConfig(operator=Part("repulsion", num_layers=3)))
     recipe = read_recipes("own", tmp_path / "own.toml")["TDE-GNN_D"]
     assert recipe.operator == Part("repulsion", num_layers=3)
     assert isinstance(recipe.build_network(4, 2, seed=0).operator, repulsion)
-    assert SweepSettings(operator="repulsion").to_record()["operator"] == "repulsion"
+
+
+@pytest.mark.slow
+def test_a_sweep_takes_it_by_name(repulsion, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("tdegnn.data.benchmarks.load.load_nodes", lambda _: make_tiny_nodes())
+    best = tmp_path / "best.toml"
+    few = ("--trials", "2", "--batch", "2", "--finalists", "1", "--splits", "1", "--steps", "3", "--device", "cpu")
+    kept = ("--storage", tmp_path / "study.journal", "--recipe", best)
+    tell(capsys, "sweep", "cora", "--system", "TDE-GNN_S", "--operator", "repulsion", *few, *kept, "--quiet")
+    assert read_recipes("own", best)["TDE-GNN_S"].operator == "repulsion"
 
 
 def test_it_keeps_the_contract_of_all_operators(repulsion):

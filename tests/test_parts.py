@@ -368,6 +368,18 @@ def test_a_mistake_with_parts_is_one_line_and_leaves_no_folder(fit, parts, messa
 
 
 @pytest.mark.parametrize(("fit", "kind"), [(fit_nodes, NodeClassifier), (fit_series, Forecaster)])
+def test_weights_of_another_operator_are_told_from_those_that_the_settings_name(fit, kind, monkeypatch, tmp_path):
+    fit(tmp_path / "run", operator="diffusion")
+    monkeypatch.setitem(OPERATORS._members, "diffusion", OPERATORS.resolve("hidden-diffusion"))
+    wrong = (
+        r"weights of the operator diffusion, as config.json of .*run says, with operator.difference_map.weight .*; got "
+        r"weights.safetensors with .*operator.weight \(.*\) instead. Restore both files from one copy, or train again.$"
+    )
+    with pytest.raises(InputError, match=wrong):
+        kind.load(tmp_path / "run")
+
+
+@pytest.mark.parametrize(("fit", "kind"), [(fit_nodes, NodeClassifier), (fit_series, Forecaster)])
 def test_a_class_that_changed_since_the_training_is_noticed(fit, kind, tmp_path):
     fit(tmp_path / "run", operator=Repulsion)
 
@@ -378,9 +390,11 @@ def test_a_class_that_changed_since_the_training_is_noticed(fit, kind, tmp_path)
 
     Changed.__name__ = "Repulsion"
     assert isinstance(kind.load(tmp_path / "run", operator=Repulsion), kind)
-    with pytest.raises(
-        InputError, match="got others .operator.*more.bias is missing, .* Pass the classes of the training"
-    ):
+    wrong = (
+        r"weights of the operator Repulsion, as config.json of .*run says, with operator.more.bias \(2,\), .*; got "
+        r"weights.safetensors with none of them instead. Pass Repulsion as it was in the training, or train again.$"
+    )
+    with pytest.raises(InputError, match=wrong):
         kind.load(tmp_path / "run", operator=Changed)
     with pytest.raises(InputError, match="got diffusion. In Python: load.path, operator=Repulsion"):
         kind.load(tmp_path / "run", operator=DiffusionOperator)

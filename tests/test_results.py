@@ -5,9 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.operators import why_not_large
 
 from tdegnn.experiments.records import read_lines
-from tests import best_page, results_page
+from tdegnn.operators.registry import OPERATORS
+from tests import best_page, operators_page, results_page
 from tests.cli.test_commands import run
 
 RESULTS = Path(__file__).parent.parent / "results"
@@ -112,7 +114,8 @@ def test_the_page_has_the_tables_of_the_result_lines():
     assert results_page.renew_honest(honest) == honest, "run `make results`"
 
 
-def test_every_operator_is_trained_with_every_rule_on_every_dataset():
+def test_every_row_with_an_operator_is_trained_with_every_rule_on_every_dataset():
+    """Operators without a row are listed with their reason, on the page: see `WHY_NO_ROW`."""
     from tdegnn.experiments.operator_rules import RULE_LINES, complete_datasets, operator_rows, summarize_rules
     from tdegnn.experiments.table1 import DATASETS
 
@@ -120,6 +123,31 @@ def test_every_operator_is_trained_with_every_rule_on_every_dataset():
     assert set(cells) == {(dataset, row) for dataset in DATASETS for row in operator_rows()}
     assert complete_datasets(cells, DATASETS) == list(DATASETS)
     assert all(sorted(cell.test_accuracies) == list(range(10)) for own in cells.values() for cell in own.cells.values())
+
+
+def test_every_operator_has_a_row_or_a_reason():
+    page = (RESULTS / "README.md").read_text()
+    _, _, after = page.partition("<!-- row-less operators -->")
+    listed = after.partition("<!-- end of")[0]
+    assert "not trained yet" not in listed
+    assert {*OPERATORS.names} >= {*operators_page.WHY_NO_ROW}
+    assert all(f"`{name}`" in listed for name in ("gread-f", "alone", "together", "walks", "learned-adjacency"))
+    assert "`dir-gnn`" not in listed
+
+
+def test_the_memory_and_the_work_of_every_operator_are_measured():
+    memory, work = (operators_page.read_lines(RESULTS / f"operators_{what}.json") for what in ("memory", "work"))
+    left_out = {name for name in OPERATORS.names if why_not_large(name) is not None}
+    measured = {name.removeprefix(operators_page.MEMORY).removesuffix(", one way") for name in memory}
+    assert measured | left_out == {*OPERATORS.names}, "run `python -m benchmarks operators.memory`"
+    assert measured & left_out == set()
+    assert {name.partition(", ")[2] for name in work} == {*OPERATORS.names}, "run `python -m benchmarks operators.work`"
+    many = {name.removeprefix(operators_page.MEMORY) for name, line in memory.items() if line["value"] > 20}
+    assert many == {*operators_page.WHY_MANY}
+    for what in ("memory", "work"):
+        written = json.loads((RESULTS / f"operators_{what}.json").read_text())
+        assert written["device"].startswith("cpu")
+        assert "torch" in written["versions"]
 
 
 def test_fits_keep_their_time_budget():

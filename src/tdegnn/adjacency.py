@@ -94,23 +94,23 @@ def pattern_of(graph: Graph, like: Tensor, *, self_loops: bool = False) -> Spars
     return scaled_matrix(graph, like, 0.0, 0.0, self_loops=self_loops)
 
 
-def edge_ends(graph: Graph, like: Tensor, *, self_loops: bool = False) -> tuple[SparseMatrix, SparseMatrix]:
-    """Return two matrices (entries, nodes) that copy the state of the receiver, and of the sender, to each entry of A'.
+def edge_differences(graph: Graph, like: Tensor) -> tuple[SparseMatrix, SparseMatrix]:
+    """Return a matrix (entries, nodes) of the differences `F_j - F_i` for each entry (i, j) of A', and one of sums.
 
-    Their transposes add up what is on the edges of each node. For equations that need all channels on the edges.
+    The second one (nodes, entries) adds up what is on the entries of each row. For equations that need all channels on
+    the edges.
     """
 
     def build() -> tuple[SparseMatrix, SparseMatrix]:
-        received = _with_self_loops(graph) if self_loops else graph.received.tocsr()
-        entries = received.tocoo()
+        entries = graph.received.tocoo()
         ones, numbers = np.ones(entries.nnz), np.arange(entries.nnz)
         shape = (entries.nnz, graph.num_nodes)
-        rows, columns = (
+        receivers, senders = (
             scipy.sparse.csr_array((ones, (numbers, nodes)), shape=shape) for nodes in (entries.row, entries.col)
         )
-        return _matrix_like(rows, like), _matrix_like(columns, like)
+        return _matrix_like(senders - receivers, like), _matrix_like(receivers.T, like)
 
-    return keep(graph, ("ends", self_loops), like, build)
+    return keep(graph, "edge differences", like, build)
 
 
 def convolution_matrix(graph: Graph, like: Tensor) -> SparseMatrix:

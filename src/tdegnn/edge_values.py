@@ -2,8 +2,9 @@
 
 A pattern is a `SparseMatrix` whose row i has an entry for each node that node i receives from. Values have one number
 per entry, in the order of its compressed rows, and any batch axes in front. All functions can be differentiated through
-(twice), and `torch.func.vmap` makes one product of all members: their patterns are the blocks of one large matrix. None
-of them copies the channels of a state to the edges, and all add in an order that does not change from run to run.
+(twice), and `torch.func.vmap` makes one product of all members: their patterns are the blocks of one large matrix. Only
+`rectified_sums` copies the channels of a state to the edges, since it needs them. All add in an order that does not
+change from run to run.
 """
 
 from __future__ import annotations
@@ -75,6 +76,22 @@ def row_softmax(pattern: SparseMatrix, scores: Float[Tensor, "*batch entries"]) 
     """Return weights that are positive and sum to one in each row that is not empty."""
     weights: Tensor = _RowSoftmax.apply(pattern, _as_rows(scores))  # type: ignore[no-untyped-call]
     return weights.reshape(scores.shape)
+
+
+def rectified_sums(
+    differences: SparseMatrix, sums: SparseMatrix, state: Float[Tensor, "*batch columns channels"]
+) -> Float[Tensor, "*batch rows channels"]:
+    """Return `S relu(D F)`, where D has a row and S a column for each edge.
+
+    All channels are on the edges once, and the backward pass keeps one byte for each: whether it is positive.
+
+    Args:
+        differences: D, which takes states to edges.
+        sums: S, which adds up what is on edges.
+        state: F.
+    """
+    product: Tensor = _RectifiedSums.apply(differences, sums, state)[0]  # type: ignore[no-untyped-call]
+    return product
 
 
 class _OfTwo(torch.autograd.Function):
@@ -225,6 +242,65 @@ class _RowSoftmax(_OfEntries):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> Any:
         return _RowSoftmax._fold(info, in_dims, *inputs)
+
+
+@quick_to_call
+class _RectifiedSums(torch.autograd.Function):
+    """`S relu(D X)` and where `D X` is positive, given D, S and X."""
+
+    @staticmethod
+    def forward(*inputs: Any) -> tuple[Tensor, Tensor]:
+        differences, sums, dense = inputs
+        on_edges = differences @ dense
+        is_positive = on_edges > 0
+        return sums @ on_edges.relu_(), is_positive
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        ctx.differences, ctx.sums, ctx.message_type = *inputs[:2], message_type()
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(output[1])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        (is_positive,) = ctx.saved_tensors
+        turned = ctx.sums.transposed, ctx.differences.transposed
+        with messages_in(ctx.message_type):
+            return None, None, _MaskedSums.apply(*turned, is_positive, gradient)  # type: ignore[no-untyped-call]
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> Any:
+        members_first = _members_first(info, inputs[2], in_dims[2])
+        return _RectifiedSums.apply(*inputs[:2], members_first), (0, 0)  # type: ignore[no-untyped-call]
+
+
+@quick_to_call
+class _MaskedSums(torch.autograd.Function):
+    """`S (m * (D X))`, given D, S, the mask m on edges, and X. Only X has a gradient."""
+
+    @staticmethod
+    def forward(*inputs: Any) -> Tensor:
+        differences, sums, mask, dense = inputs
+        product: Tensor = sums @ (differences @ dense).mul_(mask)
+        return product
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
+        ctx.differences, ctx.sums, ctx.message_type = *inputs[:2], message_type()
+        ctx.save_for_backward(inputs[2])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        (mask,) = ctx.saved_tensors
+        turned = ctx.sums.transposed, ctx.differences.transposed
+        with messages_in(ctx.message_type):
+            return None, None, None, _MaskedSums.apply(*turned, mask, gradient)  # type: ignore[no-untyped-call]
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
+        mask, dense = (_members_first(info, *each) for each in zip(inputs[2:], in_dims[2:], strict=True))
+        product: Tensor = _MaskedSums.apply(*inputs[:2], mask, dense)  # type: ignore[no-untyped-call]
+        return product, 0
 
 
 def _as_rows(numbers: Float[Tensor, "*batch entries"]) -> Float[Tensor, "rows entries"]:

@@ -131,6 +131,16 @@ class Family:
         if any(known.kind == made_by for known in self._members.values()):
             check_types(part.kind if isinstance(part.kind, str) else _name_of(made_by), made_by, part.settings)
 
+    def check_makes(self, given: PartLike, **sizes: Any) -> None:
+        """Raise an `InputError` for a part that refuses its settings when it is made, here to some sizes.
+
+        Args:
+            given: What the user gave.
+            sizes: As in `make`. Those that are not known yet may be any that usually fit.
+        """
+        with drawing_weights(0):
+            self.make(given, **sizes)
+
     def takes(self, given: PartLike, size: str) -> bool:
         """Whether a network decides this size of the part: an object, or a part with a setting for it, has its own."""
         if isinstance(given, nn.Module):
@@ -206,8 +216,8 @@ class Family:
         if came != record:
             hint = " Make it as it was made then: a record does not keep what is in an object." if is_object else ""
             raise InputError(
-                f"Expected {self.noun} to be a {_describe(record)}, as in the training, got {_describe(came)}. "
-                f"{advice}{hint}"
+                f"Expected {self.noun} to be a {describe_record(record)}, as in the training, got "
+                f"{describe_record(came)}. {advice}{hint}"
             )
         return given
 
@@ -351,8 +361,8 @@ def _name_of(kind: object) -> str:
     return getattr(kind, "__name__", type(kind).__name__)
 
 
-def _describe(record: PartRecord) -> str:
-    """Return a record for a message."""
+def describe_record(record: PartRecord) -> str:
+    """Return the record of a part for a message: its name or class, and its settings."""
     if isinstance(record, str):
         return record
     settings = f" with {', '.join(_shown(record['settings']))}" if "settings" in record else ""

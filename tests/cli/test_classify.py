@@ -456,9 +456,10 @@ def test_weights_of_another_operator_are_one_line(run, files, tmp_path):
         return complains(run, "predict", path, "--out", tmp_path / "predictions.csv")
 
     complaint = predict_with({"name": "hidden-diffusion", "settings": {"hidden_channels": 4}})
-    assert "Expected weights of the settings in" in complaint
-    assert "got others (operator.difference_map.weight is missing, operator.norms.0.bias is not needed, " in complaint
-    assert "norms" in predict_with("diffusion")
+    named = r"of the operator hidden-diffusion with hidden_channels=4, as config.json of \S+ says, with operator"
+    came = r"; got weights.safetensors with operator.norms.0.bias \(8,\), .*, \.\.\. instead. Restore both files"
+    assert re.search(f"{named}.difference_map.weight .*{came} from one copy, or train again.$", complaint), complaint
+    assert re.search(r"of the operator diffusion, .* with none of them; got .*norms.0.bias", predict_with("diffusion"))
     assert "Did you mean 'diffusion'?" in predict_with("difusion")
 
 

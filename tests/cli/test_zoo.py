@@ -1,5 +1,7 @@
 import json
+import re
 
+from tdegnn.experiments.zoo import collect_zoo
 from tests.cli.test_commands import run
 
 
@@ -8,6 +10,19 @@ def test_the_zoo_lists_operators_and_systems(capsys):
     assert (code, err) == (0, "")
     for said in ("relu((F - h L F) W_l)", "Eliasof et al., 2024", "GCNII", "(88.5)", "tdegnn zoo NAME"):
         assert said in out
+
+
+def test_the_list_has_our_numbers_with_operators_and_names_those_without(capsys):
+    _, out, _ = run(capsys, "zoo")
+    entries = [entry for entry in collect_zoo() if entry.kind == "operator"]
+    dir_gnn = next(entry for entry in entries if entry.name == "dir-gnn").by_rule["squirrel"]
+    assert re.search(rf"^dir-gnn +{dir_gnn.fixed.mean:.1f} / {dir_gnn.learned.mean:.1f} ", out, flags=re.MULTILINE)
+    said = re.search(r"^Not trained .* by a recipe of their own, so without numbers: (.*)\.$", out, flags=re.MULTILINE)
+    assert said[1].split(", ") == [entry.name for entry in entries if not entry.by_rule]
+    assert {"hidden-diffusion", "learned-adjacency", "together"} <= {*said[1].split(", ")}
+    (other,) = (line for line in run(capsys, "zoo", "learned-adjacency")[1].splitlines() if "benchmarks" in line)
+    assert other == "Not trained on the benchmarks by a recipe of its own: we have no numbers with this operator."
+    assert "Not trained" not in run(capsys, "zoo", "dir-gnn")[1]
 
 
 def test_one_entry_is_shown_in_detail(capsys):

@@ -191,33 +191,41 @@ def draw_statistics(module: torch.nn.Module) -> None:
 
 
 def check_equation(make: Callable[[], SpatialOperator], dense: Transcription, directions=("out", "in", "both")) -> None:
-    """Rates of two layers, and their gradients, must equal those of a dense and slow transcription of the equation."""
-    operator = make().double().eval()
+    """Rates of two layers, and their gradients, must equal those of a dense and slow transcription of the equation.
+
+    With batch norm they must do so in training too, where statistics are those of the nodes.
+    """
+    operator = make().double()
     with torch.no_grad():  # some weights start at zero, where a wrong term would not be seen
         for parameter in operator.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
     draw_statistics(operator)
+    has_norm = any(isinstance(module, torch.nn.BatchNorm1d) for module in operator.modules())
     for direction in directions:
-        graph = weighted_graph(direction)
-        received = torch.as_tensor(graph.received.toarray())
-        states = [state.requires_grad_() for state in random_history(2)]
-        context, layers = context_like(operator, states[0]), []
-        for number, state in enumerate(states):
-            rate, context = operator(state, graph, number, context)
-            layers.append((rate, dense(operator, received, states[0], state, number)))
-        weights = [parameter for parameter in operator.parameters() if parameter.requires_grad]
-        for rate, expected in layers:
-            torch.testing.assert_close(rate, expected, atol=1e-9, rtol=1e-9)
-        came, wanted = (
-            torch.autograd.grad(
-                sum((column.sin() * column).sum() for column in columns), [*states, *weights], allow_unused=True
-            )
-            for columns in zip(*layers, strict=True)
+        for is_training in (False, True) if has_norm else (False,):
+            _check_equation(operator.train(is_training), dense, weighted_graph(direction))
+
+
+def _check_equation(operator: SpatialOperator, dense: Transcription, graph: Graph) -> None:
+    received = torch.as_tensor(graph.received.toarray())
+    states = [state.requires_grad_() for state in random_history(2)]
+    context, layers = context_like(operator, states[0]), []
+    for number, state in enumerate(states):
+        rate, context = operator(state, graph, number, context)
+        layers.append((rate, dense(operator, received, states[0], state, number)))
+    weights = [parameter for parameter in operator.parameters() if parameter.requires_grad]
+    for rate, expected in layers:
+        torch.testing.assert_close(rate, expected, atol=1e-9, rtol=1e-9)
+    came, wanted = (
+        torch.autograd.grad(
+            sum((column.sin() * column).sum() for column in columns), [*states, *weights], allow_unused=True
         )
-        for gradient, expected in zip(came, wanted, strict=True):
-            assert (gradient is None) == (expected is None)
-            if gradient is not None:
-                torch.testing.assert_close(gradient, expected, atol=1e-9, rtol=1e-9)
+        for columns in zip(*layers, strict=True)
+    )
+    for gradient, expected in zip(came, wanted, strict=True):
+        assert (gradient is None) == (expected is None)
+        if gradient is not None:
+            torch.testing.assert_close(gradient, expected, atol=1e-9, rtol=1e-9)
 
 
 def check_members(make: Callable[[], SpatialOperator]) -> None:

@@ -19,7 +19,7 @@ from tests.core.checkers import (
     small_graph,
     weighted_graph,
 )
-from tests.dense_matrices import convolution, scaled
+from tests.dense_matrices import batch_norm, convolution, scaled
 
 SIZES = dict(channels=CHANNELS, num_layers=2)
 
@@ -42,8 +42,7 @@ def tuned_gcn(operator, received, first, state, layer):
     if backbone.residual_maps:
         mixed = mixed + affine(backbone.residual_maps[layer], state)
     if backbone.norms:
-        norm = backbone.norms[layer]  # as it is in use: with the statistics that it keeps
-        mixed = (mixed - norm.running_mean) / torch.sqrt(norm.running_var + norm.eps) * norm.weight + norm.bias
+        mixed = batch_norm(backbone.norms[layer], mixed)
     return torch.relu(mixed) - state
 
 

@@ -3,6 +3,7 @@ import torch
 from tdegnn import Graph
 from tdegnn.operators.cde import CdeOperator
 from tests.core.checkers import CHANNELS, NUM_NODES, check_equation, random_history, small_graph
+from tests.dense_matrices import batch_norm
 from tests.operators.test_grand import ATTENTION, dense_mixing
 
 
@@ -15,14 +16,9 @@ def dense_convection(operator, received, state):
     return torch.stack(rows)
 
 
-def dense_norm(norm, values):
-    scale = norm.weight / (norm.running_var + norm.eps).sqrt()
-    return (values - norm.running_mean) * scale + norm.bias
-
-
 def dense_cde(operator, received, first, state, layer):
-    convection = dense_norm(operator.convection_norm, dense_convection(operator, received, state))
-    diffusion = dense_norm(operator.diffusion_norm, dense_mixing(operator.mixing, received, state) @ state)
+    convection = batch_norm(operator.convection_norm, dense_convection(operator, received, state))
+    diffusion = batch_norm(operator.diffusion_norm, dense_mixing(operator.mixing, received, state) @ state)
     moved = convection @ operator.convection_map.weight.T + diffusion @ operator.diffusion_map.weight.T
     target = torch.cat([state, moved], dim=1) @ operator.joint_map.weight.T + operator.joint_map.bias
     return operator.raw_rate.sigmoid() * (target - state) + operator.source_scale * first.detach()

@@ -1,9 +1,12 @@
 """Diffusion, in all its forms, as its equation is written."""
 
+import pytest
 import torch
 
-from tests.core.checkers import CHANNELS
-from tests.dense_matrices import scaled
+from tdegnn.operators.registry import OPERATORS
+from tdegnn.parts import Part
+from tests.core.checkers import CHANNELS, check_equation
+from tests.dense_matrices import batch_norm, scaled
 
 STEP_SIZE = 0.3
 
@@ -14,13 +17,18 @@ def laplacian(received, state):
     return receives * state - scaled(received) @ state
 
 
+def activate(operator, mixed, layer):
+    return torch.relu(batch_norm(operator.norms[layer], mixed) if operator.norms else mixed)
+
+
 def diffusion(operator, received, first, state, layer):
-    return torch.relu((state - STEP_SIZE * laplacian(received, state)) @ operator.weight[layer])
+    mixed = (state - STEP_SIZE * laplacian(received, state)) @ operator.weight[layer]
+    return activate(operator, mixed, layer)
 
 
 def near_identity(operator, received, first, state, layer):
     map_of_layer = torch.eye(CHANNELS, dtype=torch.float64) + operator.weight[layer]
-    return torch.relu((state - STEP_SIZE * laplacian(received, state)) @ map_of_layer)
+    return activate(operator, (state - STEP_SIZE * laplacian(received, state)) @ map_of_layer, layer)
 
 
 def hidden_diffusion(operator, received, first, state, layer):
@@ -43,3 +51,22 @@ DENSE = {
     "hidden-diffusion": hidden_diffusion,
     "past-diffusion": past_diffusion,
 }
+
+
+@pytest.mark.parametrize("name", ["diffusion", "near-identity"])
+def test_with_batch_norm_it_is_its_equation_too(name):
+    """As in the recipes, and in training too: see `check_equation`."""
+    part = Part(name, batch_norm=True)
+    check_equation(lambda: OPERATORS.make(part, channels=CHANNELS, num_layers=2, step_size=STEP_SIZE), DENSE[name])
+
+
+def test_the_checker_sees_statistics_of_the_wrong_mode():
+    def as_in_use(operator, received, first, state, layer):
+        operator.norms.eval()
+        rate = diffusion(operator, received, first, state, layer)
+        operator.norms.train(operator.training)
+        return rate
+
+    part = Part("diffusion", batch_norm=True)
+    with pytest.raises(AssertionError, match="not close"):
+        check_equation(lambda: OPERATORS.make(part, channels=CHANNELS, num_layers=2, step_size=STEP_SIZE), as_in_use)

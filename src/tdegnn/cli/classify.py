@@ -54,6 +54,7 @@ from tdegnn.torchrun import read_launch
 if TYPE_CHECKING:
     from tdegnn.data.tables.csv_files import CsvFormat
     from tdegnn.nodes.classifier import NodeClassifier
+    from tdegnn.parts import PartLike
     from tdegnn.training.loop import Look
 
 
@@ -206,6 +207,20 @@ class ClassifierOptions:
     ] = None
     precision: Annotated[PrecisionOption, typer.Option(help=PRECISION_HELP)] = PrecisionOption.SINGLE
 
+    def check_parts(self) -> None:
+        """Raise an `InputError` for a name or a setting of a part, before a table is read. Parts import torch."""
+        self._batches_argument()
+        operator = self._operator_argument().get("operator")
+        if operator is not None:
+            from tdegnn.nodes.settings import NodeConfig
+
+            NodeConfig(
+                operator=operator,
+                hidden_channels=self.hidden_channels,
+                num_layers=self.layers,
+                step_size=self.step_size,
+            ).check_operator()
+
     def make(self, seed: int, device: DeviceOption, direction: DirectionOption | None) -> NodeClassifier:
         """Return a classifier with these settings, not trained yet.
 
@@ -246,13 +261,16 @@ class ClassifierOptions:
             num_steps=self.steps,
             patience=self.patience,
             baselines=self.baselines,
-            batches=batches_part(self.batches, self.batches_set) if self.batches or self.batches_set else None,
+            batches=self._batches_argument(),
             segment_length=self.segment_length,
             precision=self.precision.value,
             seed=seed,
             device=device.value,
             direction=None if direction is None else direction.value,
         )
+
+    def _batches_argument(self) -> PartLike:
+        return batches_part(self.batches, self.batches_set) if self.batches or self.batches_set else None
 
     def _operator_argument(self) -> dict[str, Any]:
         """Return the argument `operator`, or nothing for the default of `NodeClassifier`."""
@@ -316,6 +334,7 @@ def classify(
         )
     if (name is None) == (features is None and labels is None and edges is None):
         raise InputError("Expected the name of a benchmark, or --features, --labels and --edges, got both or neither.")
+    settings.check_parts()
     from tdegnn.runs.run_folder import reserved_folder
 
     # Of several processes, the first one writes.

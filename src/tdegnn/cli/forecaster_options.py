@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tdegnn.forecasting.forecaster import Forecaster
+    from tdegnn.parts import PartLike
 
 # Options that have another name in Python.
 ARGUMENTS = {"layers": "num_layers", "members": "num_members", "steps": "num_steps"}
@@ -284,17 +285,53 @@ class ForecasterOptions:
     ] = None
 
     def check(self, others: Mapping[str, object]) -> None:
-        """Raise an `InputError` for an option that does not apply to the chosen states.
+        """Raise an `InputError` for an option that does not apply to the chosen states, and for a wrong part.
 
         Args:
             others: The other options of the user, by name.
         """
+        self.check_parts()
         if self.states is not StatesOption.PHYSICAL:
             return
         for name, reason in NOT_PHYSICAL.items():
             if {**vars(self), **others}.get(name) is not None:
                 option = name.replace("_", "-")
                 raise InputError(f"Expected no --{option} with physical states, {reason}. Leave it out.")
+
+    def check_parts(self) -> None:
+        """Raise an `InputError` for a name or a setting of a part, before a table is read. Parts import torch."""
+        if self.operator is not None or self.operator_setting:
+            from tdegnn.operators.registry import OPERATORS
+
+            OPERATORS.check_makes(operator_part(self.operator, self.operator_setting), **self._some_sizes)
+        if self.loss is not None and self.loss[1] is not None:
+            from tdegnn.forecasting.losses import LOSSES
+
+            LOSSES.check_makes(self._loss)
+        if self.intervals is not None:
+            from tdegnn.forecasting.intervals import check_intervals
+
+            check_intervals(self.intervals)
+
+    @property
+    def _some_sizes(self) -> dict[str, Any]:
+        """The sizes of an operator. What only the tables say, such as the channels of physical states, usually fits."""
+        hidden = self.hidden_channels or 64
+        return {
+            "channels": 64 if self.states is StatesOption.PHYSICAL else hidden,
+            "hidden_channels": hidden,
+            "num_layers": self.layers or 3,
+            "step_size": 1.0 if self.step_size is None else self.step_size,
+            "order": self.order if isinstance(self.order, int) else 4,
+            "num_nodes": 2,
+        }
+
+    @property
+    def _loss(self) -> PartLike:
+        from tdegnn.parts import Part
+
+        name, number = self.loss
+        return name if number is None else Part(name, **{NUMBER_OF_LOSS[name]: number})
 
     def make(self, seed: int, device: DeviceOption) -> Forecaster:
         """Return a forecaster with these settings, not trained yet.
@@ -320,10 +357,7 @@ class ForecasterOptions:
             if value is not None
         }
         if self.loss is not None:
-            from tdegnn.parts import Part
-
-            name, number = self.loss
-            given["loss"] = name if number is None else Part(name, **{NUMBER_OF_LOSS[name]: number})
+            given["loss"] = self._loss
         rule = rule_argument(given.pop("coefficients", None))
         settings = given.pop("operator_setting", None)
         if self.operator is not None or settings:

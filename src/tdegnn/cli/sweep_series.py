@@ -56,6 +56,7 @@ def sweep_series(
         is_quiet: Whether to print only the verdict.
         as_json: Whether to print the result as JSON.
     """
+    settings.check_parts()
     is_first = read_launch().is_first
     with progress_stages(is_quiet=is_quiet or as_json or not is_first) as show:
         show("reading tables", 0, None)

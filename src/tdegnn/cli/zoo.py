@@ -14,6 +14,8 @@ from tdegnn.cli.output import print_json, print_table
 if TYPE_CHECKING:
     from tdegnn.experiments.zoo import Measured, Setting, ZooEntry
 
+NOT_TRAINED = "Not trained on the benchmarks by a recipe of"
+
 
 def zoo(
     name: Annotated[
@@ -38,11 +40,16 @@ def zoo(
 
 def _print_lists(entries: Sequence[ZooEntry]) -> None:
     from tdegnn.experiments.table1 import DATASETS
+    from tdegnn.experiments.zoo import tabulate_by_rule
 
     operators = [entry for entry in entries if entry.kind == "operator"]
     systems = [entry for entry in entries if entry.kind == "system"]
     rows = [[entry.name, entry.equation, entry.authors] for entry in operators]
     print_table("Spatial terms s, for --operator", ["name", "equation", "citation"], rows, num_texts=3)
+    (header, *rows), others = tabulate_by_rule(operators)
+    title = "Our test accuracy with an operator, in percent: c = [1] / the best learned rule by validation"
+    print_table(title, header, rows)
+    typer.echo(f"{NOT_TRAINED} their own, so without numbers: {', '.join(others)}.\n")
     datasets = [name for name in DATASETS if any(name in entry.datasets for entry in systems)]
     rows = [[entry.name, entry.authors, *(_numbers(entry, dataset) for dataset in datasets)] for entry in systems]
     title = "Systems: our test accuracy (the published one), in percent"
@@ -74,6 +81,8 @@ def _print_entry(entry: ZooEntry) -> None:
         ]
         header = ["dataset", "recipe of the row", "c = [1]", "best learned rule by validation", "splits"]
         print_table("Our test accuracy in percent", header, rows, num_texts=2)
+    elif entry.kind == "operator":
+        typer.echo(f"{NOT_TRAINED} its own: we have no numbers with this operator.\n")
     if entry.kind == "system" and entry.datasets:
         rows = []
         for dataset in entry.datasets:

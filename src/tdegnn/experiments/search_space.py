@@ -81,6 +81,8 @@ class SweepSettings:
         check_count(num_splits=self.num_splits, num_steps=self.num_steps)
         for name, given in self._parts.items():
             FAMILIES[name].check(given)
+        if self.operator is not None:
+            NodeConfig(operator=self.operator).check_operator()
         if self.space == "families" and self.operator is not None:
             raise InputError(
                 "Expected no operator with the space families, each of which has its own, got "

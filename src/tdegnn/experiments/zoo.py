@@ -102,6 +102,10 @@ class OperatorMeasured(NamedTuple):
     rule: str
     learned: Measured
 
+    def __str__(self) -> str:
+        """Return both means: `71.7 / 73.1`."""
+        return f"{self.fixed.mean:.1f} / {self.learned.mean:.1f}"
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -194,6 +198,21 @@ def collect_zoo() -> list[ZooEntry]:
         for system, names in operators_of.items()
     ]
     return [*operators, *systems]
+
+
+def tabulate_by_rule(entries: Sequence[ZooEntry]) -> tuple[list[list[str]], list[str]]:
+    """Return our accuracies with operators, and the operators that were not trained on the benchmarks.
+
+    Args:
+        entries: Operators.
+
+    Returns:
+        A table with its header, one row per trained operator and one column per dataset; names of the others.
+    """
+    trained = [entry for entry in entries if entry.by_rule]
+    datasets = [name for name in DATASETS if any(name in entry.by_rule for entry in trained)]
+    rows = [[entry.name, *(str(entry.by_rule.get(name, "-")) for name in datasets)] for entry in trained]
+    return [["operator", *datasets], *rows], [entry.name for entry in entries if not entry.by_rule]
 
 
 def find_entries(name: str, entries: Sequence[ZooEntry]) -> list[ZooEntry]:

@@ -86,7 +86,7 @@ def read_forecaster(folder: RunFolder, config: dict[str, Any], settings: Forecas
         networks = tuple(network_config.build(sizes, settings.seed + member) for member in range(settings.num_members))
     for member, network in enumerate(networks):
         place(network, choose_placement("cpu", settings.precision))
-        take_weights(network, stored, member, folder.path)
+        take_weights(network, stored, member, folder.path, network_config.part_records())
     return FittedForecaster(
         Ensemble(networks, maker, graph, features),
         tail,

@@ -18,7 +18,7 @@ from tdegnn.nets.state_norms import STATE_NORMS
 from tdegnn.nets.temporal import TemporalNetwork
 from tdegnn.nets.window_network import WindowNetwork
 from tdegnn.operators.registry import OPERATORS
-from tdegnn.parts import Family, PartLike, draw_network
+from tdegnn.parts import Family, PartLike, PartRecord, draw_network
 from tdegnn.training.members import OPTIMIZERS, GroupDescent, GroupedAdam, OptimizerName
 from tdegnn.training.schedules import ScheduleName
 
@@ -120,7 +120,7 @@ class SeriesConfig:
     def _make(self, sizes: SeriesSizes, seed: int) -> ForecastNetwork:
         known = self._sizes(sizes.num_targets, sizes.num_nodes)
         coefficients = COEFFICIENTS.make(self.rule, **known)
-        given = USUAL_OPERATORS.get(self.states) if self.operator is None else self.operator
+        given = self._operator
         operator = None if given is None else OPERATORS.make(given, **known)
         if self.states == "physical":
             return PhysicalSeriesNetwork(
@@ -143,6 +143,17 @@ class SeriesConfig:
             seed=seed,
         )
         return network
+
+    @property
+    def _operator(self) -> PartLike | None:
+        """The spatial term: the one given, or the usual one of the states. None if their network makes it."""
+        return USUAL_OPERATORS.get(self.states) if self.operator is None else self.operator
+
+    def part_records(self) -> dict[str, PartRecord | None]:
+        """Return the parts as a run folder keeps them, by the setting that takes them. None for no part."""
+        parts = {name: getattr(self, name) for name in NETWORK_PARTS}
+        parts |= {"coefficients": self.rule, "operator": self._operator}
+        return {name: None if part is None else NETWORK_PARTS[name].to_record(part) for name, part in parts.items()}
 
     def _sizes(self, num_targets: int, num_nodes: int) -> dict[str, Any]:
         """The sizes of parts. On physical states, a layer is an observed step, and there is one at a time."""

@@ -222,7 +222,7 @@ class FittedNodes:
                 num_features, config["num_outputs"], estimator["seed"], data["nodes"], estimator["segment_length"]
             )
         place(network, choose_placement("cpu", estimator["precision"]))
-        take_weights(network, weights, 0, folder.path)
+        take_weights(network, weights, 0, folder.path, settings.part_records())
         return cls(
             network.eval(),
             weights,

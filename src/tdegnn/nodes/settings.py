@@ -21,7 +21,7 @@ from tdegnn.nets.readouts import READOUTS
 from tdegnn.nets.state_norms import STATE_NORMS
 from tdegnn.nets.stationary import INITIAL_STATES, StationaryNetwork
 from tdegnn.operators.registry import OPERATORS
-from tdegnn.parts import Family, Part, PartLike, draw_network, parts_to_record
+from tdegnn.parts import Family, Part, PartLike, PartRecord, draw_network, drawing_weights, parts_to_record
 from tdegnn.training.members import GroupDescent, GroupedAdam
 from tdegnn.training.node_training import TrainingRegime
 
@@ -174,6 +174,12 @@ class NodeConfig(TrainingRegime):
 
         return draw_network(make, seed)
 
+    def check_operator(self) -> None:
+        """Raise an `InputError` for an operator that refuses its settings, or is not for nodes. Needs no data."""
+        some = {"num_features": 1, "num_outputs": 2, "num_nodes": 2, "order": self.order}
+        with drawing_weights(0):
+            _for_nodes(OPERATORS.make(self.operator, **self._sizes, **some))
+
     def only_order(self) -> int | None:
         """Return the order of a rule that has only one, such as c = [1]. None if the rule may have any."""
         order: int | None = COEFFICIENTS.own_size(self.rule, "order", **self._sizes)
@@ -195,6 +201,11 @@ class NodeConfig(TrainingRegime):
     def _sizes(self) -> dict[str, Any]:
         channels = {"channels": self.hidden_channels, "hidden_channels": self.hidden_channels}
         return {**channels, "num_layers": self.num_layers, "step_size": self.step_size}
+
+    def part_records(self) -> dict[str, PartRecord | None]:
+        """Return the parts as a run folder keeps them, by the setting that takes them. None for no part."""
+        parts = {"coefficients": self.rule, "operator": self.operator, **self._other_parts}
+        return {name: None if part is None else FAMILIES[name].to_record(part) for name, part in parts.items()}
 
     def to_record(self) -> dict[str, Any]:
         """Return the settings in types that JSON supports."""

@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from tdegnn.adjacency import edge_ends
+from tdegnn.adjacency import edge_differences
+from tdegnn.edge_values import rectified_sums
 from tdegnn.graph import Graph, State
 from tdegnn.operators.diffusion import normalize_nodes
 from tdegnn.operators.mixing_operator import FirstState, MixingOperator
@@ -76,8 +77,6 @@ class CdeOperator(MixingOperator):
     def _convection(self, state: State, graph: Graph) -> State:
         """Return `F_i * sum_j relu((F_j - F_i) W)`. The relu needs all channels on the edges."""
         graph.check_state(state)
-        receivers, senders = edge_ends(graph, state)
-        mapped = self.difference_map(state)
-        velocities = torch.relu(senders @ mapped - receivers @ mapped)
+        differences, sums = edge_differences(graph, state)
         # The own state is the same in all terms of the sum.
-        return state * (receivers.transposed @ velocities)
+        return state * rectified_sums(differences, sums, self.difference_map(state))

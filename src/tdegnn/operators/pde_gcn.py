@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from tdegnn.adjacency import convolution_array, keep
 from tdegnn.core.operator import SpatialOperator
+from tdegnn.edge_values import rectified_sums
 from tdegnn.errors import check_count, check_fits, check_layer
 from tdegnn.graph import Graph, State
 from tdegnn.sparse import SparseMatrix
@@ -70,8 +71,8 @@ class PDEGCNOperator(SpatialOperator):
         weight, (matrix, is_laplacian) = self.weight[layer], _differences(graph, state)
         if is_laplacian:
             return -(matrix @ state) @ (weight.mT @ weight), context
-        flows = torch.relu((matrix @ state) @ weight.mT)  # (*batch, entries, channels)
-        return -(matrix.transposed @ flows) @ weight, context
+        # K acts on nodes, which are fewer than edges: K G F = G (K F).
+        return -rectified_sums(matrix, matrix.transposed, state @ weight.mT) @ weight, context
 
     def extra_repr(self) -> str:
         """Return the sizes shown by `repr`."""

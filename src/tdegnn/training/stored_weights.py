@@ -7,17 +7,21 @@ the files are known, so nothing larger than them is made.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from tdegnn.errors import InputError, list_some
+from tdegnn.parts import PartRecord, describe_record
+from tdegnn.runs.run_folder import CONFIG, WEIGHTS
 
+# The shape of a tensor, and whether its numbers are floating-point.
+_Kind: TypeAlias = tuple[torch.Size, bool]
 # Functions that make a tensor of given sizes.
 _OF_SIZES: tuple[Callable[..., Any], ...] = (torch.empty, torch.zeros, torch.ones, torch.rand, torch.randn)
 # Tensors up to this many numbers are always made: parts may need some that are not stored.
@@ -86,25 +90,53 @@ def check_members(stored: Mapping[str, Tensor], num_members: int, path: Path) ->
             )
 
 
-def take_weights(network: nn.Module, stored: Mapping[str, Tensor], member: int, path: Path) -> None:
-    """Give a network the weights and buffers of one member. `stored` has one row per member, from the folder `path`."""
+def take_weights(
+    network: nn.Module, stored: Mapping[str, Tensor], member: int, path: Path, parts: Mapping[str, PartRecord | None]
+) -> None:
+    """Give a network the weights and buffers of one member.
+
+    Args:
+        network: The network.
+        stored: The weights, one row per member.
+        member: The number of the row.
+        path: The run folder.
+        parts: The parts of the network as the settings of the folder name them, by the attribute that holds them.
+    """
     own = dict([*network.named_parameters(), *network.named_buffers()])
     needed = {name: (tensor.shape, tensor.is_floating_point()) for name, tensor in own.items()}
     found = {name: (tensor.shape[1:], tensor.is_floating_point()) for name, tensor in stored.items()}
-    if needed != found:
-        others = [name for name in sorted(needed | found) if needed.get(name) != found.get(name)]
-        listed = list_some([f"{name} {_what_is_wrong(name in needed, name in found)}" for name in others], 4)
-        text = f"Expected weights of the settings in {path}, got others ({listed}). "
-        raise InputError(text + "Pass the classes of the training, unchanged, or train again.")
+    others = [name for name in sorted(needed | found) if needed.get(name) != found.get(name)]
+    if others:
+        raise _of_another_network(others, needed, found, path, parts)
     with torch.no_grad():
         for name, tensor in own.items():
             tensor.copy_(stored[name][member])
 
 
-def _what_is_wrong(is_needed: bool, is_found: bool) -> str:
-    if is_needed and is_found:
-        return "has another shape"
-    return "is missing" if is_needed else "is not needed"
+def _of_another_network(
+    others: Sequence[str],
+    needed: Mapping[str, _Kind],
+    found: Mapping[str, _Kind],
+    path: Path,
+    parts: Mapping[str, PartRecord | None],
+) -> InputError:
+    """Return the error about weights of another network: what the settings name, what it needs and what there is."""
+    wrong = {name.partition(".")[0] for name in others}
+    # The operator first: other parts may be made to fit it.
+    part = next((name for name in ("operator", *parts) if name in wrong and parts.get(name) is not None), None)
+    record = None if part is None else parts[part]
+    within = [name for name in others if part is None or name.startswith(f"{part}.")]
+    named = "the network" if record is None else f"the {(part or '').replace('_', ' ')} {describe_record(record)}"
+    needs, has = (_list_shapes([name for name in within if name in known], known) for known in (needed, found))
+    text = f"Expected weights of {named}, as {CONFIG} of {path} says, with {needs}; got {WEIGHTS} with {has} instead. "
+    if isinstance(record, dict) and "class" in record:
+        return InputError(f"{text}Pass {record['class']} as it was in the training, or train again.")
+    return InputError(f"{text}Restore both files from one copy, or train again.")
+
+
+def _list_shapes(names: Sequence[str], kinds: Mapping[str, _Kind]) -> str:
+    """Return names of weights with their shapes, for a message."""
+    return list_some([f"{name} {tuple(kinds[name][0])}" for name in names], 4) or "none of them"
 
 
 def check_coefficients(found: Any, num_layers: int, order: int, path: Path) -> None:
