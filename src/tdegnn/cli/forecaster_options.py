@@ -112,8 +112,9 @@ class ForecasterOptions:
         typer.Option(
             help="[bold]auto[/bold] tries a few usual networks on held-out steps, unless other options describe one. "
             "[bold]walks[/bold] go along the edges; [bold]alone[/bold] does not use them; [bold]unnamed[/bold] ones "
-            "have no vector of each node; [bold]levels[/bold] ones add no last value; [bold]frames[/bold] is the paper's network and a linear forecast; "
-            "[bold]paper[/bold] is its Algorithm 2, of which other options change single settings.",
+            "have no vector of each node; [bold]levels[/bold] ones add no last value; [bold]frames[/bold] is the "
+            "paper's network and a linear forecast; [bold]paper[/bold] is its Algorithm 2, of which other options "
+            "change single settings.",
             show_default="auto",
         ),
     ] = None

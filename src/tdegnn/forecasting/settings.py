@@ -79,8 +79,8 @@ class ForecasterSettings(BaseEstimator):  # type: ignore[misc] # scikit-learn ha
         network: `"auto"` tries a few usual networks for some steps, and trains the one that is best on the held-out
             steps (`network_choice_` says which and why). If any setting of the network is given, that is used instead.
             Or the name of one: `"walks"`, the defaults below; `"alone"`, the same without edges; `"walks-unnamed"` and
-            `"alone-unnamed"`, without vectors of nodes; `"walks-levels"` and `"alone-levels"`, without a skip; `"frames"`,
-            the paper's states with a linear skip. If None, the settings as they are.
+            `"alone-unnamed"`, without vectors of nodes; `"walks-levels"` and `"alone-levels"`, without a skip;
+            `"frames"`, the paper's states with a linear skip. If None, the settings as they are.
         operator: The spatial term s: a name such as `"walks"`, or your own `SpatialOperator`. If None, the usual one of
             the states: `"walks"` on windows, `"past-diffusion"` on latent states, `"hidden-diffusion"` on physical
             ones.
