@@ -25,20 +25,21 @@ from tdegnn.runs.run_folder import RunFolder
 from tdegnn.training.network_choice import ChosenNetwork
 from tests.forecasting.test_forecaster import PANEL, make_panel
 
+LEVELS = ("walks-levels", "alone-levels")
 QUICK = dict(window=3, order=2, horizon=1, num_members=1, num_steps=4, validate_every=2, device="cpu")
 
 
 @pytest.mark.parametrize(
     ("scores", "num_nodes", "expected"),
     [
-        ({"walks": 2.0, "alone": 1.0}, 4, ["walks", "alone", "walks-unnamed", "walks-levels"]),
-        ({"walks": 1.0, "alone": 2.0}, 4, ["walks", "alone", "alone-unnamed", "alone-levels"]),
-        ({"walks": math.nan, "alone": 1}, 4, ["walks", "alone", "alone-unnamed", "alone-levels"]),
+        ({"walks": 2.0, "alone": 1.0}, 4, ["walks", "alone", "walks-unnamed", *LEVELS]),
+        ({"walks": 1.0, "alone": 2.0}, 4, ["walks", "alone", "alone-unnamed", *LEVELS]),
+        ({"walks": math.nan, "alone": 1}, 4, ["walks", "alone", "alone-unnamed", *LEVELS]),
         ({"alone": 1.0}, 4, ["alone", "alone-unnamed", "alone-levels"]),
         ({}, 1, ["alone-unnamed"]),
     ],
 )
-def test_vectors_of_nodes_and_the_last_value_are_left_out_of_the_better_one(scores, num_nodes, expected):
+def test_vectors_of_nodes_are_left_out_of_the_better_one_and_the_last_value_of_both(scores, num_nodes, expected):
     trials = try_networks(
         lambda name, _: scores.get(name, 0.0), has_edges="walks" in scores, num_nodes=num_nodes, num_steps=1000
     )
@@ -61,7 +62,7 @@ def test_a_longer_trial_decides_on_edges_that_make_little_difference(longer, cho
 
     trials = try_networks(score_of, has_edges=True, num_nodes=4, num_steps=1000)
     short, long = ([(name, steps) for name in ("walks", "alone")] for steps in (TRIAL_STEPS, LONGER_STEPS))
-    smaller = [(f"{chosen}-{left_out}", TRIAL_STEPS) for left_out in ("unnamed", "levels")]
+    smaller = [(name, TRIAL_STEPS) for name in (f"{chosen}-unnamed", *LEVELS)]
     assert asked == [*short, ("frames", TRIAL_STEPS), *long, *smaller]
     assert len(asked) == count_trials(has_edges=True, num_nodes=4)
     choice = choose_tried(USUAL_NETWORKS, trials)
@@ -84,7 +85,7 @@ def test_no_trial_is_longer_than_the_training():
     trials = try_networks(
         lambda name, num_steps: asked.append(num_steps) or -1.0, has_edges=True, num_nodes=4, num_steps=20
     )
-    assert asked == [20] * 4
+    assert asked == [20] * 6
     assert not trials.longer
 
 
@@ -274,10 +275,10 @@ def test_trials_without_time_are_named():
         return {"walks": -1.0, "alone": -2.0}.get(name)
 
     trials = try_networks(score_of, has_edges=True, num_nodes=4, num_steps=1000)
-    assert asked == ["walks", "alone", "frames", "walks-unnamed", "walks-levels"]
+    assert asked == ["walks", "alone", "frames", "walks-unnamed", *LEVELS]
     assert choose_tried(USUAL_NETWORKS, trials).name == "walks"
     assert choose_tried(USUAL_NETWORKS, trials).reason.endswith(
-        "alone: 2). The time budget left no time to try frames, walks-unnamed, walks-levels."
+        "alone: 2). The time budget left no time to try frames, walks-unnamed, walks-levels, alone-levels."
     )
     for num_nodes, has_edges, usual in ((4, True, "walks"), (4, False, "alone"), (1, False, "alone-unnamed")):
         nothing = try_networks(lambda *_: None, has_edges=has_edges, num_nodes=num_nodes, num_steps=1000)
@@ -294,7 +295,7 @@ def test_a_longer_trial_without_the_other_one_decides_nothing():
         lambda name, num_steps: scores.get((name, num_steps)), has_edges=True, num_nodes=4, num_steps=1000
     )
     assert not trials.longer
-    assert trials.untried == ("frames", "alone for longer", "walks-unnamed", "walks-levels")
+    assert trials.untried == ("frames", "alone for longer", "walks-unnamed", *LEVELS)
 
 
 @pytest.mark.slow
