@@ -163,15 +163,30 @@ def check_alone(what: str) -> None:
 
 
 def _connect(launch: Launch, longest_wait: float) -> None:
+    wait = timedelta(seconds=longest_wait)
     # Processes that share a GPU cannot talk by NCCL.
     has_nccl = torch.cuda.device_count() >= launch.local_size and distributed.is_nccl_available()
     try:
-        distributed.init_process_group(
-            "cpu:gloo,cuda:nccl" if has_nccl else "gloo", timeout=timedelta(seconds=longest_wait)
-        )
+        store, rank, size = next(distributed.rendezvous("env://", timeout=wait))
+        store.set_timeout(wait)
+        backend = agree_on_backend(store, launch, has_nccl=has_nccl)
+        distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=wait)
     except (RuntimeError, ValueError) as error:
         raise _lost(launch.size) from error
     atexit.register(_leave)
+
+
+def agree_on_backend(store: distributed.Store, launch: Launch, *, has_nccl: bool) -> str:
+    """Return how the processes talk: by NCCL if all of them can, also those of other machines, else by gloo.
+
+    Args:
+        store: What all processes can read and write.
+        launch: The place of this process.
+        has_nccl: Whether this one can.
+    """
+    store.set(f"has_nccl_{launch.rank}", str(has_nccl))
+    answers = [store.get(f"has_nccl_{rank}").decode() for rank in range(launch.size)]
+    return "cpu:gloo,cuda:nccl" if set(answers) == {str(True)} else "gloo"
 
 
 def _leave() -> None:
