@@ -16,6 +16,7 @@ from tdegnn.errors import InputError
 if TYPE_CHECKING:
     from tdegnn.data.benchmarks.catalogue import Benchmark
     from tdegnn.data.benchmarks.fetch import DataFile
+    from tdegnn.graph import Direction
 
 data = typer.Typer(
     help="List, download and verify benchmarks; check your own tables; store a large graph.", no_args_is_help=True
@@ -132,7 +133,7 @@ def store(
     """Write the edges of a large graph, with numbers for nodes, to a folder from which `classify` maps them."""
     from tdegnn.data.graphs.stored_graph import FACTS, StoredGraph
 
-    received = "both" if direction is None else direction.value
+    received: Direction = "both" if direction is None else direction.value
     graph = StoredGraph.write(out, edges, nodes, weights, received, keep_self_loops=keep_self_loops)
     facts = {"nodes": graph.num_nodes, "edges": graph.num_edges, "is_weighted": graph.is_weighted}
     if as_json:

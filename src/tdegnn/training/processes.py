@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, distributed
@@ -163,11 +163,13 @@ def check_alone(what: str) -> None:
 
 
 def _connect(launch: Launch, longest_wait: float) -> None:
+    from torch.distributed.rendezvous import rendezvous
+
     wait = timedelta(seconds=longest_wait)
     # Processes that share a GPU cannot talk by NCCL.
     has_nccl = torch.cuda.device_count() >= launch.local_size and distributed.is_nccl_available()
     try:
-        store, rank, size = next(distributed.rendezvous("env://", timeout=wait))
+        store, rank, size = next(rendezvous("env://", timeout=wait))
         store.set_timeout(wait)
         backend = agree_on_backend(store, launch, has_nccl=has_nccl)
         distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=wait)
@@ -176,11 +178,22 @@ def _connect(launch: Launch, longest_wait: float) -> None:
     atexit.register(_leave)
 
 
-def agree_on_backend(store: distributed.Store, launch: Launch, *, has_nccl: bool) -> str:
+@runtime_checkable
+class SharedWords(Protocol):
+    """What all processes can read and write: a store of `torch.distributed`."""
+
+    def set(self, key: str, value: str, /) -> Any:
+        """Write a word."""
+
+    def get(self, key: str, /) -> bytes:
+        """Return a word, once a process has written it."""
+
+
+def agree_on_backend(store: SharedWords, launch: Launch, *, has_nccl: bool) -> str:
     """Return how the processes talk: by NCCL if all of them can, also those of other machines, else by gloo.
 
     Args:
-        store: What all processes can read and write.
+        store: A store of all processes.
         launch: The place of this process.
         has_nccl: Whether this one can.
     """
