@@ -8,8 +8,7 @@ from tests.markdown import as_table, put_into_page
 def renew_batches(page, path):
     """Return the page with the table of `tdegnn reproduce mini-batches`."""
     lines = read_lines(path, BATCH_LINES)
-    compared = "over the whole graph in as many steps"
-    rows = [["dataset", "training", "steps", "test accuracy (splits)", compared, "seconds"]]
+    rows = [["dataset", "training", "steps", "test accuracy (splits)", "over the whole graph", "seconds"]]
     for name in DATASETS:
         for system, way in compare_batches(lines, name).items():
             accuracy = f"{way.cell.mean:.2f} ± {way.cell.deviation:.2f} ({len(way.cell.test_accuracies)})"

@@ -59,4 +59,7 @@ def test_differences_are_those_of_splits_that_both_have():
     assert found[NEIGHBORHOODS].difference is None
     # Fewer steps are compared with as few.
     assert found[SHORT_MESSAGES].difference == pytest.approx(-10)
+    # Without a longer training, with the shorter one.
+    few = [line for line in lines if line["system"] != WHOLE_AS_LONG]
+    assert compare_batches(few, "a")[PARTITIONS].difference == pytest.approx(35)
     assert compare_batches(lines, "b") == {}

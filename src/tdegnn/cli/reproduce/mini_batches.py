@@ -65,6 +65,6 @@ def mini_batches(
         for name, systems in found.items()
         for system, each in systems.items()
     ]
-    header = ["dataset", "training", "steps", "test (splits)", "over the whole graph in as many steps"]
+    header = ["dataset", "training", "steps", "test (splits)", "over the whole graph"]
     header += ["within one deviation", "seconds"]
     run.show(record, [("Test accuracy in percent", header, rows)], f"{len(lines)} lines in {run.out}.")
