@@ -74,9 +74,15 @@ class Processes:
         """
         if self.are_several:
             with self._explained():
-                for rank, (first, end) in enumerate(pairwise((0, *ends))):
-                    if end > first:
-                        distributed.broadcast(tensor[first:end], src=rank)
+                # All at once: a process sends while it receives.
+                parts = enumerate(pairwise((0, *ends)))
+                sent = [
+                    distributed.broadcast(tensor[first:end], src=rank, async_op=True)
+                    for rank, (first, end) in parts
+                    if end > first
+                ]
+                for part in sent:
+                    part.wait()
 
     def copy_from_first(self, tensor: Tensor) -> None:
         """Give all processes the values of the first one, in place."""
