@@ -340,6 +340,20 @@ def test_two_processes_make_more_steps_than_one():
         gain = measured["throughput of two processes / one, partitions"]["value"]
         assert gain >= 1.6
         assert f"and {gain:.2f} times those on partitions" in page
+    epoch, validation, in_turns = (
+        measured[name]["value"]
+        for name in (
+            "throughput of two processes / one, an epoch with a validation, partitions",
+            "time of a validation by two processes / one, partitions",
+            "time of a shared validation / one of all nodes in each of two processes, in turns",
+        )
+    )
+    assert f"gains less: {epoch:.2f} times. A validation by two processes takes {validation:.2f} times as long" in page
+    assert f"a shared one takes {in_turns:.2f} of the time" in page
+    words = " ".join((RESULTS.parent / "docs" / "several_machines.md").read_text().split())
+    assert in_turns < 1
+    assert f"it takes {in_turns:.2f} of the time of one that each process computes for itself" in words
+    assert f"gains {epoch:.2f} by two processes" in words
 
 
 def test_pages_say_what_learned_time_is_worth():
