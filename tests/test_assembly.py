@@ -1,5 +1,7 @@
 """Large matrices are made by several threads, a range of rows at a time: as SciPy makes them at once, bit for bit."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -141,8 +143,49 @@ def test_edges_and_weights_may_have_any_type(small_is_large, kind, precision):
     edges, weights = draw_edges(0, 100, 300, "random")
     given_weights = (10 * weights).astype(precision)
     large = Graph(edges.astype(kind), 100, given_weights)
-    assert large.equals(Graph(edges, 100, given_weights.astype(np.float64)))
+    expected = Graph(edges, 100, given_weights.astype(np.float64))
+    assert torch.equal(large.edge_index, expected.edge_index)
+    # Weights in float32 stay so. Edges that are listed more than once are summed in float64, and rounded once.
+    is_short = precision is np.float32
+    assert large._adjacency.dtype == (np.float32 if is_short else np.float64)
+    weights = expected.edge_weight.float().double() if is_short else expected.edge_weight
+    assert torch.equal(large.edge_weight, weights)
     assert Graph(np.asfortranarray(edges.astype(kind)), 100, given_weights).equals(large)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_a_large_graph_of_weights_in_float32_is_one_of_the_same_weights_in_float64(small_is_large, direction):
+    small_is_large(3)
+    edges, weights = draw_edges(0, 300, 900, "random")
+    edges, places = np.unique(edges, axis=1, return_index=True)  # nothing is summed
+    short = weights[places].astype(np.float32)
+    one, other = (Graph(edges, 300, each, direction) for each in (short, short.astype(np.float64)))
+    assert one._received_by_row.dtype == np.float32
+    assert one.equals(other)
+    for axis in (0, 1):
+        assert one.received_sums(axis, direction).dtype == np.float64
+        np.testing.assert_array_equal(one.received_sums(axis, direction), other.received_sums(axis, direction))
+    for name in MATRICES:
+        mine, theirs = (graph._matrix(name, torch.zeros(0, dtype=torch.float64)) for graph in (one, other))
+        assert torch.equal(mine.values, theirs.values)
+
+
+def test_weights_in_float32_take_half_of_the_memory_unless_sums_would_not_fit():
+    num_edges = assembly.LARGE
+    ends = np.arange(num_edges, dtype=np.int32)
+    peaks = {}
+    for kind in (np.float32, np.float64):
+        weights = np.ones(num_edges, dtype=kind)
+        tracemalloc.start()
+        graph = Graph(np.stack([ends, ends[::-1]]), num_edges, weights, "out")
+        peaks[kind] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert graph._adjacency.data.nbytes == weights.nbytes
+        assert graph._adjacency.dtype == kind
+    assert peaks[np.float64] - peaks[np.float32] > 3.5 * num_edges
+    weights = np.full(num_edges, 3e38, dtype=np.float32)
+    graph = Graph(np.zeros((2, num_edges), dtype=np.int32), 1, weights, keep_self_loops=True)
+    assert graph.edge_weight.item() == pytest.approx(num_edges * 3e38, rel=1e-6)
 
 
 def test_products_with_a_large_graph_and_their_gradients_are_those_of_a_small_one(small_is_large):

@@ -24,6 +24,7 @@ NOT_RUN = {
     "tdegnn classify cora": "downloads, and takes a minute",
     "tdegnn predict runs/cora": "needs the run folder of a training that is not run here",
     "tdegnn data fetch": "downloads",
+    "tdegnn data store edges.npy my_graph": "needs edges of your own; docs/large_graphs.md runs another",
     "tdegnn backtest": "trains for half a minute or more; docs/backtests.md has a quick one in Python",
     "tdegnn fit examples/cases.csv --edges examples/borders.csv --operator": "trains for half a minute",
     "tdegnn fit sales.csv": "needs a table of your own",

@@ -1,10 +1,20 @@
+import json
+import os
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
 import pytest
+from torch import distributed
 
 from tdegnn import InputError, NodeClassifier
 from tdegnn.torchrun import Launch, read_launch, takes_the_word
 from tdegnn.training import processes
-from tdegnn.training.processes import ALONE, each_alone, join_processes
+from tdegnn.training.processes import ALONE, agree_on_backend, each_alone, join_processes
 from tests.experiments.tiny_nodes import make_tiny_nodes
+from tests.torchrun import SOURCE
 
 STARTED = {"RANK": "3", "WORLD_SIZE": "4", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
 
@@ -38,3 +48,48 @@ def test_what_processes_cannot_share_is_refused_unless_each_is_alone(monkeypatch
     with each_alone():
         assert join_processes() == ALONE
         model.fit(make_tiny_nodes(), split=0)
+
+
+@pytest.mark.parametrize(
+    ("can", "backend"),
+    [([True, True, True], "cpu:gloo,cuda:nccl"), ([True, False, True], "gloo"), ([False, False, False], "gloo")],
+)
+def test_all_processes_talk_by_nccl_or_none_does(can, backend):
+    """As on machines with and without a GPU."""
+    store = distributed.HashStore()
+    store.set_timeout(timedelta(seconds=30))
+
+    def agree(rank):
+        return agree_on_backend(store, Launch(rank, len(can)), has_nccl=can[rank])
+
+    with ThreadPoolExecutor(len(can)) as pool:
+        assert list(pool.map(agree, range(len(can)))) == [backend] * len(can)
+
+
+ON_A_MACHINE = """
+import json, torch
+from tdegnn.torchrun import read_launch
+from tdegnn.training.processes import join_processes
+
+processes, launch = join_processes(), read_launch()
+number = torch.tensor([processes.rank + 1.0])
+processes.sum_over_processes(number)
+print(json.dumps([processes.rank, processes.size, launch.local_rank, launch.local_size, number.item()]))
+"""
+
+
+@pytest.mark.slow
+def test_processes_of_two_machines_find_each_other(tmp_path):
+    """Two agents on this machine, each with one process, as on two machines."""
+    (tmp_path / "one.py").write_text(ON_A_MACHINE)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        endpoint = f"127.0.0.1:{free.getsockname()[1]}"
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1"]
+    launcher += ["--rdzv-backend", "c10d", "--rdzv-id", "1", "--rdzv-endpoint", endpoint, "one.py"]
+    environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=str(SOURCE), CUDA_VISIBLE_DEVICES="")
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    agents = [subprocess.Popen(launcher, cwd=tmp_path, env=environment, **pipes) for _ in range(2)]
+    ended = [agent.communicate(timeout=120) for agent in agents]
+    assert [agent.returncode for agent in agents] == [0, 0], ended
+    found = sorted(json.loads(printed) for printed, _ in ended)
+    assert found == [[0, 2, 0, 1, 3.0], [1, 2, 0, 1, 3.0]]

@@ -26,6 +26,8 @@ Values: TypeAlias = Shaped[np.ndarray, " _"]
 
 # From this many entries on, a matrix is made here. SciPy alone is as fast for fewer.
 LARGE = 2**20
+# Entries in float32 up to this value stay in float32: any number of them, summed, fits in it.
+LARGEST_SHORT = 1e25
 # How many entries a thread reads at a time, and how many a range of rows has about: some megabytes each.
 CHUNK = 2**19
 RANGE = 2**18
@@ -50,6 +52,12 @@ def in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Re
 def chunks_of(num_entries: int) -> list[slice]:
     """Return slices of `CHUNK` entries."""
     return [slice(first, min(first + CHUNK, num_entries)) for first in range(0, num_entries, CHUNK)]
+
+
+def _type_of(values: Values) -> type[np.float32 | np.float64]:
+    """Return the type in which weights are kept."""
+    is_short = values.dtype == np.float32 and values.max(initial=0) <= LARGEST_SHORT
+    return np.float32 if is_short else np.float64
 
 
 def index_type(shape: tuple[int, int], num_entries: int) -> type[np.int32 | np.int64]:
@@ -93,14 +101,15 @@ class ListedEntries:
     Args:
         rows: Row of each entry, in integers of any type. Each part is converted when it is read.
         columns: Column of each entry.
-        values: Value of each entry. If None, all are true.
+        values: Value of each entry. If None, all are true. Those in float32 stay so, and sums of entries are rounded to
+            it; others become float64.
         shape: Number of rows and columns.
     """
 
     def __init__(self, rows: Numbers, columns: Numbers, values: Values | None, shape: tuple[int, int]) -> None:
         self._rows, self._columns, self._entry_values = rows, columns, values
         self.shape, self.num_entries = shape, len(rows)
-        self.dtype = np.dtype(bool if values is None else np.float64)
+        self.dtype = np.dtype(bool if values is None else _type_of(values))
         self._index_type = index_type(shape, len(rows))
 
     def rows(self, part: slice) -> Numbers:
@@ -176,6 +185,8 @@ class SortedEntries:
         first, last = int(self.first_rows[number]), int(self.first_rows[number + 1])
         rows, columns = self.rows[part], self.columns[part]
         values = np.ones(len(rows), dtype=bool) if self.values is None else self.values[part]
+        if values.dtype == np.float32:
+            values = values.astype(np.float64)
         if without_loops and not (keep := rows != columns - first).all():
             rows, columns, values = rows[keep], columns[keep], values[keep]
         return scipy.sparse.coo_array((values, (rows, columns)), shape=(last - first, self.shape[1])).tocsr()
@@ -352,9 +363,9 @@ def row_sums(matrix: scipy.sparse.csr_array) -> Float[np.ndarray, " rows"]:
     if matrix.dtype == bool:
         return np.asarray(np.diff(matrix.indptr), dtype=np.float64)
     if matrix.nnz < LARGE:
-        return np.asarray(matrix.sum(axis=1))
-    first_rows = cut_rows(matrix)
-    return np.concatenate(in_threads(lambda rows: rows_between(matrix, *rows).sum(axis=1), pairwise(first_rows)))
+        return np.asarray(_with_all_digits(matrix).sum(axis=1))
+    ranges = pairwise(cut_rows(matrix))
+    return np.concatenate(in_threads(lambda rows: _with_all_digits(rows_between(matrix, *rows)).sum(axis=1), ranges))
 
 
 def column_sums(
@@ -369,7 +380,12 @@ def column_sums(
     if turned is not None and matrix.dtype == bool:
         return row_sums(turned)
     if turned is None or matrix.nnz < LARGE:
-        return np.asarray(matrix.sum(axis=0), dtype=np.float64)
+        return np.asarray(_with_all_digits(matrix).sum(axis=0), dtype=np.float64)
     # A product adds one entry after another, as SciPy does along columns. A sum of rows adds them in another order.
     first_rows, ones = cut_rows(turned), np.ones(turned.shape[1])
     return np.concatenate(in_threads(lambda rows: rows_between(turned, *rows) @ ones, pairwise(first_rows)))
+
+
+def _with_all_digits(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """Return a matrix whose sums are those of float64."""
+    return matrix.astype(np.float64) if matrix.dtype == np.float32 else matrix

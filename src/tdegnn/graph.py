@@ -449,7 +449,7 @@ def _as_numpy(values: Tensor | ArrayLike, name: str) -> Shaped[np.ndarray, "..."
     if isinstance(values, Tensor):
         dense = values.detach().cpu()
         # NumPy does not know bfloat16.
-        return (dense.double() if dense.is_floating_point() else dense).numpy()
+        return (dense.float() if dense.dtype == torch.bfloat16 else dense).numpy()
     try:
         return np.asarray(values)
     except ValueError as error:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from safetensors.numpy import save_file
 
 from tdegnn import Part, StoredGraph, cli
 from tdegnn.batches.registry import BATCHES
@@ -213,6 +214,11 @@ def test_features_and_edges_may_stay_in_files(run, tmp_path):
     assert run("classify", *files, *options, *SMALL)[0] == 0
     assert run("predict", tmp_path / "run", "--out", tmp_path / "p.csv", "--device", "cpu")[0] == 0
     assert len(read_predictions(tmp_path / "p.csv")) == NODES
+    save_file({"features": np.load(tmp_path / "x.npy")}, tmp_path / "x.safetensors")
+    again = ["--features", tmp_path / "x.safetensors", *files[2:], *options[:-1], tmp_path / "again"]
+    assert run("classify", *again, *SMALL)[0] == 0
+    assert run("predict", tmp_path / "again", "--out", tmp_path / "q.csv", "--device", "cpu")[0] == 0
+    assert (tmp_path / "q.csv").read_text() == (tmp_path / "p.csv").read_text()
     np.save(tmp_path / "y.npy", np.ones((4, 3), dtype=np.float32))
     wrong = ["--features", tmp_path / "y.npy", *files[2:], *options[:-1], tmp_path / "other"]
     code, _, complaint = run("classify", *wrong)

@@ -2,8 +2,10 @@ import hashlib
 import json
 import sys
 
+import numpy as np
 import pytest
 
+from tdegnn import Graph, StoredGraph
 from tdegnn.cli import main
 from tdegnn.data.benchmarks import catalogue
 from tdegnn.data.benchmarks.catalogue import CATALOGUE, Benchmark, Statistics
@@ -192,3 +194,41 @@ def test_whatever_command_downloads_says_so_before_its_first_request(
     with pytest.raises(SystemExit):
         main([*command, "--out", str(tmp_path / "run"), "--quiet"])
     assert capsys.readouterr().err.startswith("Error: Expected ")
+
+
+def test_store_writes_a_large_graph_to_a_folder(capsys, tmp_path):
+    edges = np.array([[0, 1, 1], [1, 2, 1]])
+    np.save(tmp_path / "e.npy", edges)
+    np.save(tmp_path / "w.npy", np.array([1.0, 2.0, 3.0]))
+    folder = tmp_path / "graph"
+    code, out, err = run(capsys, "store", str(tmp_path / "e.npy"), str(folder), "--nodes", "4")
+    assert (code, err) == (0, "")
+    assert out == (
+        "4 nodes and 4 edges, each direction counted.\n"
+        f"Train on it: tdegnn classify --edges {folder / 'graph.json'} --batches ranges ...\n"
+    )
+    assert StoredGraph(folder).equals(Graph(np.concatenate([edges, edges[::-1]], axis=1), 4))
+    code, _, err = run(capsys, "store", str(tmp_path / "e.npy"), str(folder))
+    assert code == 2
+    assert err == f"Error: Expected a folder without a graph, got {folder}. Choose another, or remove it.\n"
+    options = ["--weights", str(tmp_path / "w.npy"), "--direction", "in", "--keep-self-loops", "--json"]
+    code, out, err = run(capsys, "store", str(tmp_path / "e.npy"), str(tmp_path / "other"), *options)
+    assert (code, err) == (0, "")
+    expected = Graph(edges, 3, [1.0, 2.0, 3.0], "in", keep_self_loops=True)
+    assert StoredGraph(tmp_path / "other").equals(expected)
+    facts = {"nodes": 3, "edges": 3, "is_weighted": True, "direction": "in"}
+    assert json.loads(out) == {"folder": str(tmp_path / "other"), **facts}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("none.npy", "Expected a file of edges, got {}, which does not exist. Correct the path."),
+        ("e.csv", "Expected a .npy, .parquet or .safetensors file of edges, got {}. Convert it."),
+    ],
+)
+def test_store_says_what_it_cannot_read(capsys, tmp_path, name, message):
+    (tmp_path / "e.csv").write_text("source,target\n0,1\n")
+    code, out, err = run(capsys, "store", str(tmp_path / name), str(tmp_path / "graph"))
+    assert (code, out, err) == (2, "", f"Error: {message.format(tmp_path / name)}\n")
+    assert not (tmp_path / "graph" / "graph.json").exists()

@@ -6,7 +6,7 @@ from safetensors.numpy import save_file
 
 from tdegnn import Graph, InputError, NodeClassifier, StoredGraph, map_tensor
 from tdegnn.data import mapped_features
-from tdegnn.data.mapped_features import MappedFeatures
+from tdegnn.data.mapped_features import MappedFeatures, map_matrix
 from tdegnn.data.nodes import FeatureScaling, NodeDataset, is_mapped
 from tdegnn.nodes.inputs import as_node_input
 
@@ -111,3 +111,16 @@ def test_tensors_are_mapped_by_name(tmp_path):
     path.write_bytes(b"no header at all")
     with pytest.raises(InputError, match="Expected a "):
         map_tensor(path, "y")
+
+
+def test_features_of_a_table_may_be_in_either_kind_of_file(mapped, tmp_path):
+    save_file({"features": FEATURES, "other": LABELS}, tmp_path / "x.safetensors")
+    for name in ("x.npy", "x.safetensors"):
+        found = map_matrix(tmp_path / name)
+        assert isinstance(found, np.memmap)
+        assert np.array_equal(found, FEATURES)
+    save_file({"other": LABELS}, tmp_path / "y.safetensors")
+    with pytest.raises(
+        InputError, match="^Expected a tensor of numbers 'features' in .*y.safetensors, got other. Pass"
+    ):
+        map_matrix(tmp_path / "y.safetensors")

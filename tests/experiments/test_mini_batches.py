@@ -12,6 +12,7 @@ from tdegnn.experiments.mini_batches import (
     SHORT_MESSAGES,
     WAYS,
     WHOLE,
+    WHOLE_AS_LONG,
     compare_batches,
 )
 from tdegnn.experiments.records import read_lines
@@ -34,6 +35,7 @@ def test_lines_are_written_once_and_compared(tmp_path, capsys, monkeypatch):
     assert {line["system"]: line["configuration"]["num_steps"] for line in lines} == {
         WHOLE: 3,
         SHORT_MESSAGES: 3,
+        WHOLE_AS_LONG: 12,
         PARTITIONS: 12,
         NEIGHBORHOODS: 12,
     }
@@ -46,11 +48,18 @@ def test_lines_are_written_once_and_compared(tmp_path, capsys, monkeypatch):
 def test_differences_are_those_of_splits_that_both_have():
     def line(system, split, accuracy):
         scores = {"test_accuracy": accuracy, "validation_accuracy": accuracy, "seconds": 1.0}
+        scores["configuration"] = {"num_steps": 3}
         return {"dataset": "a", "system": system, "split": split, **scores}
 
-    lines = [line(WHOLE, 0, 0.5), line(WHOLE, 1, 0.7), line(PARTITIONS, 1, 0.65), line(NEIGHBORHOODS, 2, 0.9)]
+    lines = [line(WHOLE_AS_LONG, 0, 0.5), line(WHOLE_AS_LONG, 1, 0.7), line(PARTITIONS, 1, 0.65)]
+    lines += [line(NEIGHBORHOODS, 2, 0.9), line(WHOLE, 1, 0.3), line(SHORT_MESSAGES, 1, 0.2)]
     found = compare_batches(lines, "a")
     assert found[PARTITIONS].difference == pytest.approx(-5)
     assert found[PARTITIONS].is_within
     assert found[NEIGHBORHOODS].difference is None
+    # Fewer steps are compared with as few.
+    assert found[SHORT_MESSAGES].difference == pytest.approx(-10)
+    # Without a longer training, with the shorter one.
+    few = [line for line in lines if line["system"] != WHOLE_AS_LONG]
+    assert compare_batches(few, "a")[PARTITIONS].difference == pytest.approx(35)
     assert compare_batches(lines, "b") == {}

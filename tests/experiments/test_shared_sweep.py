@@ -51,6 +51,21 @@ print(result.num_finished, result.num_running, result.finalists[0].trial)
 """
 
 
+# The command, as a user starts it, in a folder of its own.
+COMMAND = """
+import os, sys
+from tdegnn import cli
+from tdegnn.data.benchmarks import load
+from tests.experiments.tiny_nodes import make_tiny_nodes
+
+folder, storage = sys.argv[1:]
+os.chdir(folder)
+load.load_nodes = lambda name: make_tiny_nodes()
+options = "--system TDE-GNN_D --trials 2 --batch 2 --splits 2 --steps 3 --finalists 1 --device cpu".split()
+cli.main(["sweep", "cora", *options, "--study", "command", "--storage", storage])
+"""
+
+
 @pytest.fixture
 def database(tmp_path):
     pgserver = pytest.importorskip("pgserver", reason="there is no PostgreSQL to try")
@@ -136,6 +151,8 @@ def test_a_password_comes_from_the_environment_or_a_file_and_is_written_nowhere(
     url = f"postgresql://worker@/postgres?host={host}"
     with pytest.raises(InputError, match="a postgresql database that answers, got: .*password"):
         open_study(url, "tiny", "tiny", SETTINGS)
+    folder = tmp_path / "own"
+    folder.mkdir()
     service = tmp_path / "services.conf"
     service.write_text(f"[study]\nhost={host}\ndbname=postgres\nuser=worker\npassword={secret}\n")
     ways = [(url, {"PGPASSWORD": secret}), ("postgresql:///?service=study", {"PGSERVICEFILE": str(service)})]
@@ -144,6 +161,14 @@ def test_a_password_comes_from_the_environment_or_a_file_and_is_written_nowhere(
         printed, complaint = worker.communicate(timeout=300)
         assert worker.returncode == 0, complaint
         assert secret not in printed + complaint
+        command = Forked(COMMAND, folder, storage, **environment)
+        printed, complaint = command.communicate(timeout=300)
+        assert command.returncode == 0, complaint
+        assert secret not in printed + complaint
+    # Not in the recipe either, nor in whatever else was written.
+    written = [path for path in folder.rglob("*") if path.is_file()]
+    assert "command.toml" in [path.name for path in written]
+    assert not any(secret.encode() in path.read_bytes() for path in written)
     with monkeypatch.context() as patch:
         patch.setenv("PGPASSWORD", "Wrong8ZJ")
         with pytest.raises(InputError, match="password authentication failed") as caught:

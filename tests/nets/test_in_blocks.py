@@ -14,8 +14,10 @@ from tdegnn.nets import in_blocks
 from tdegnn.nets.in_blocks import BlockShare, Surroundings, cut_into_blocks, run_in_blocks
 from tdegnn.nets.readouts import READOUTS
 from tdegnn.nodes.settings import NodeConfig
+from tdegnn.operators.registry import OPERATORS
 from tests.forked import Forked
-from tests.test_subgraph import LOCAL, NODES, make_graph
+from tests.pages import ROOT
+from tests.test_subgraph import LOCAL, NODES, make_graph, make_operator
 
 FEATURES = np.random.default_rng(3).random((NODES, 5))
 
@@ -99,6 +101,8 @@ def test_memory_is_that_of_the_history_and_of_one_state_more():
     # and what a block needs are less than half a state.
     states = [float(line) for line in printed.splitlines()]
     assert [int(count) for count in states] == [3, 3, 5]
+    words = " ".join((ROOT / "docs" / "large_graphs.md").read_text().split())
+    assert "`order + 1` times nodes, channels and four bytes, and three times at order 1" in words
     assert all(count % 1 < 0.5 for count in states)
 
 
@@ -154,3 +158,9 @@ def test_blocks_are_all_nodes_once():
 def test_operators_that_look_at_all_nodes_are_refused(operator):
     with pytest.raises(InputError, match="which looks at all nodes at once. Train without batches"):
         check(operator=operator)
+
+
+def test_the_page_on_large_graphs_names_the_operators_that_are_refused():
+    refused = [f"`{name}`" for name in sorted(OPERATORS.names) if make_operator(name).reach is None]
+    words = " ".join((ROOT / "docs" / "large_graphs.md").read_text().split())
+    assert f"look at all nodes at once are refused: {', '.join(refused)}, `graff` with `standardized=True`" in words

@@ -39,7 +39,7 @@ WITHOUT_A_WORD = dict(
     precision="64-true",
 )
 CASES = {name: SETTINGS | {"batches": batches} for name, batches in KINDS.items()} | {"auto": WITHOUT_A_WORD}
-# Processes share the blocks of a validation if there are several.
+# Processes share each validation, also that of a graph of one block.
 BLOCK_SIZES = {"partitions": 40, "ranges": 200, "neighborhoods": 10**6, "auto": 100}
 SCRIPT = """
 import json, sys
@@ -183,6 +183,32 @@ def test_other_batches_than_those_of_the_first_process_are_refused():
         InputError, match="^Expected the same batches in all 2 processes, got others in process 1. Start"
     ):
         make_training(KINDS["partitions"], processes=Disagreeing(1, 2))
+
+
+SENT = []
+
+
+class Listening(Processes):
+    """A process whose others say nothing: it keeps the number of rows that it was to send each time."""
+
+    def agree(self, value):
+        return value
+
+    def copy_from_first(self, tensor):
+        pass
+
+    def gather_rows(self, tensor, ends):
+        SENT.append((len(tensor), ends[self.rank] - (0, *ends)[self.rank]))
+
+
+def test_processes_share_the_validation_of_a_graph_of_one_block():
+    SENT.clear()
+    training = make_training(KINDS["ranges"], processes=Listening(1, 3))
+    assert len(cut_into_blocks(GRAPH)) == 1
+    training.measure()
+    # Two initial states, the rate of the first of two layers, and outputs.
+    assert len(SENT) == 4
+    assert all(whole == NODES and NODES / 4 < own < NODES / 2 for whole, own in SENT)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])

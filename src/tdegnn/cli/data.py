@@ -1,22 +1,26 @@
-"""`tdegnn data`: list, download and verify the benchmarks, and show where their files are."""
+"""`tdegnn data`: list, download and verify the benchmarks, show where their files are, and store large graphs."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tdegnn.cli.options import AsJson, Quiet
+from tdegnn.cli.options import AsJson, DirectionChoice, Quiet
 from tdegnn.cli.output import print_json, print_table, progress_bar
 from tdegnn.errors import InputError
 
 if TYPE_CHECKING:
     from tdegnn.data.benchmarks.catalogue import Benchmark
     from tdegnn.data.benchmarks.fetch import DataFile
+    from tdegnn.graph import Direction
 
-data = typer.Typer(help="List, download and verify benchmarks; check your own tables.", no_args_is_help=True)
+data = typer.Typer(
+    help="List, download and verify benchmarks; check your own tables; store a large graph.", no_args_is_help=True
+)
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Names of benchmarks.", show_default=False)]
 
@@ -109,6 +113,34 @@ def where(
     typer.echo(f"{'mirror':<9} {source or 'none; files come from where they were published'}")
     for path, place in files.items():
         typer.echo(f"{place:<9} {path}")
+
+
+@data.command()
+def store(
+    edges: Annotated[Path, typer.Argument(help="npy (two rows), Parquet (source, target[, weight]) or safetensors.")],
+    out: Annotated[Path, typer.Argument(help="Folder to write. It must not hold a graph yet.")],
+    nodes: Annotated[
+        int | None, typer.Option(help="Number of nodes.", min=1, show_default="one more than the largest in the edges")
+    ] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option("--weights", help="npy: one weight per edge.", show_default="those of the file, if any"),
+    ] = None,
+    direction: DirectionChoice = None,
+    keep_self_loops: Annotated[bool, typer.Option("--keep-self-loops", help="Keep edges to the same node.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the edges of a large graph, with numbers for nodes, to a folder from which `classify` maps them."""
+    from tdegnn.data.graphs.stored_graph import FACTS, StoredGraph
+
+    received: Direction = "both" if direction is None else direction.value
+    graph = StoredGraph.write(out, edges, nodes, weights, received, keep_self_loops=keep_self_loops)
+    facts = {"nodes": graph.num_nodes, "edges": graph.num_edges, "is_weighted": graph.is_weighted}
+    if as_json:
+        print_json({"folder": str(out), **facts, "direction": graph.direction})
+        return
+    typer.echo(f"{graph.num_nodes:,} nodes and {graph.num_edges:,} edges, each direction counted.")
+    typer.echo(f"Train on it: tdegnn classify --edges {out / FACTS} --batches ranges ...")
 
 
 def _choose(names: list[str] | None) -> list[Benchmark]:

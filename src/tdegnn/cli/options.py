@@ -123,7 +123,8 @@ FeaturesFile = Annotated[
     Path | None,
     typer.Option(
         "--features",
-        help="CSV or Parquet: the node's name, then numbers; or npz with an array `features` (and `nodes`); or npy.",
+        help="CSV or Parquet: the node's name, then numbers; or npz with an array `features` (and `nodes`); "
+        "or npy; or safetensors with a tensor `features`.",
         readable=False,
         callback=check_given,
     ),

@@ -20,6 +20,8 @@ from tdegnn.errors import InputError
 if TYPE_CHECKING:
     from tdegnn.data.nodes import FeatureScaling
 
+# The name of the tensor of features in a file of several.
+FEATURES = "features"
 # Numbers that are looked at at a time.
 CHUNK = 2**24
 # The longest header of a safetensors file, as its authors have it.
@@ -72,16 +74,25 @@ class MappedFeatures:
 
 
 def map_matrix(path: Path) -> Float[np.ndarray, "nodes features"]:
-    """Map the matrix in a `.npy` file into memory, without reading it. Whole numbers are read and converted."""
-    try:
-        matrix = np.load(path, mmap_mode="r")
-    except (OSError, ValueError) as error:
-        raise InputError(f"Expected a matrix in {path.name}, got a file that cannot be read: {error}.") from error
+    """Map the matrix in a file into memory, without reading it. Whole numbers are read and converted.
+
+    Args:
+        path: A `.npy` file, or a `.safetensors` file with a tensor `features`.
+    """
+    matrix = map_tensor(path, FEATURES) if path.suffix == ".safetensors" else _map_array(path)
     if matrix.ndim != 2 or matrix.dtype.kind not in "biuf" or 0 in matrix.shape:
         raise InputError(
             f"Expected one row of numbers per node in {path.name}, got {matrix.dtype} of shape {matrix.shape}."
         )
     return matrix if matrix.dtype in (np.float32, np.float64) else np.asarray(matrix, dtype=np.float32)
+
+
+def _map_array(path: Path) -> Shaped[np.ndarray, "..."]:
+    try:
+        mapped: Shaped[np.ndarray, "..."] = np.load(path, mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise InputError(f"Expected a matrix in {path.name}, got a file that cannot be read: {error}.") from error
+    return mapped
 
 
 def map_tensor(path: str | Path, name: str) -> Shaped[np.ndarray, "..."]:

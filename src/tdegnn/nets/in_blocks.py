@@ -42,7 +42,8 @@ class BlockRun(NamedTuple):
 
     Attributes:
         outputs: The outputs of each node.
-        integration: The last state, the history and the coefficients.
+        integration: The last state, the history and the coefficients. If processes share the blocks, each of them may
+            know the last state of its own nodes only.
     """
 
     outputs: Float[Tensor, "nodes outputs"]
@@ -176,6 +177,8 @@ def run_in_blocks(
     coefficients, readout = copy.deepcopy(network.coefficients).cpu(), network.readout
     state_norm = None if network.state_norm is None else copy.deepcopy(network.state_norm).cpu()
     kept: Any = None
+    # Of the last state each process reads its own rows, unless a norm looks at all of them.
+    num_joined = network.num_layers - 1 if state_norm is None else network.num_layers
 
     def keep(state: Tensor) -> None:
         nonlocal kept
@@ -185,7 +188,7 @@ def run_in_blocks(
         _first_states(network, take, graph.num_nodes, blocks, join),
         graph,
         coefficients,
-        _InBlocks(network.operator, blocks, join, surroundings or Surroundings(graph), device),
+        _InBlocks(network.operator, blocks, join, num_joined, surroundings or Surroundings(graph), device),
         num_layers=network.num_layers,
         step_size=network.step_size.cpu(),
         after_layer=state_norm,
@@ -225,6 +228,7 @@ class _InBlocks(SpatialOperator):
         operator: The operator.
         blocks: The nodes that this process computes, block by block.
         join: Fills in the rows that other processes compute.
+        num_joined: In how many layers others need the rates of this process, from the first one on.
         surroundings: What is seen of the graph for a block.
         device: Where the operator is.
     """
@@ -236,12 +240,13 @@ class _InBlocks(SpatialOperator):
         operator: SpatialOperator,
         blocks: Sequence[NodeNumbers],
         join: JoinRows,
+        num_joined: int,
         surroundings: Surroundings,
         device: torch.device,
     ) -> None:
         super().__init__()
         self._operator, self._blocks, self._join, self._device = operator, blocks, join, device
-        self._surroundings = surroundings
+        self._num_joined, self._surroundings = num_joined, surroundings
 
     def forward(
         self,
@@ -261,7 +266,8 @@ class _InBlocks(SpatialOperator):
             first = int(np.searchsorted(nodes, block[0]))
             rate[_as_rows(block)] = found[first : first + len(block)].cpu()
             contexts.append(_moved(after, torch.device("cpu")))
-        self._join(rate)
+        if layer < self._num_joined:
+            self._join(rate)
         return rate, contexts
 
 

@@ -6,8 +6,7 @@ has the loss and the gradient of a training without batches. Scores are computed
 blocks (`nets/in_blocks.py`).
 
 A step descends the mean loss of some batches, each of which starts from the same weights and buffers. So it does not
-matter which process computes a batch: several share those of each step, and the blocks of each validation if there are
-several.
+matter which process computes a batch: several share those of each step, and the nodes of each validation.
 """
 
 from __future__ import annotations
@@ -77,8 +76,10 @@ class BatchTraining(TaskTraining):
         super().__init__(networks, descents, (), task, subsets, placement, select_by)
         self._rows, self._graph, self._plan = rows, graph, plan
         self._batches_per_step, self._processes = batches_per_step, processes
-        # A graph of one block is seen at once, by each process: to send states would take as long as to compute them.
-        self._is_seen_at_once = len(cut_into_blocks(graph, block_size)) == 1
+        # Processes share a graph of one block, too, unless they have GPUs: in blocks, states are in the memory of the
+        # machine, and to move them there and to the others takes longer than to compute all of them in each process.
+        is_shared = processes.are_several and placement.device.type == "cpu"
+        self._is_seen_at_once = not is_shared and len(cut_into_blocks(graph, block_size)) == 1
         self._blocks = cut_into_blocks(graph, block_size, BlockShare(processes.rank, processes.size))
         self._ends = ends_of_shares(graph, processes.size)
         self._surroundings = Surroundings(graph)

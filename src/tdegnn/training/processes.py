@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, distributed
@@ -74,9 +74,15 @@ class Processes:
         """
         if self.are_several:
             with self._explained():
-                for rank, (first, end) in enumerate(pairwise((0, *ends))):
-                    if end > first:
-                        distributed.broadcast(tensor[first:end], src=rank)
+                # All at once: a process sends while it receives.
+                parts = enumerate(pairwise((0, *ends)))
+                sent = [
+                    distributed.broadcast(tensor[first:end], src=rank, async_op=True)
+                    for rank, (first, end) in parts
+                    if end > first
+                ]
+                for part in sent:
+                    part.wait()
 
     def copy_from_first(self, tensor: Tensor) -> None:
         """Give all processes the values of the first one, in place."""
@@ -163,15 +169,43 @@ def check_alone(what: str) -> None:
 
 
 def _connect(launch: Launch, longest_wait: float) -> None:
+    from torch.distributed.rendezvous import rendezvous
+
+    wait = timedelta(seconds=longest_wait)
     # Processes that share a GPU cannot talk by NCCL.
     has_nccl = torch.cuda.device_count() >= launch.local_size and distributed.is_nccl_available()
     try:
-        distributed.init_process_group(
-            "cpu:gloo,cuda:nccl" if has_nccl else "gloo", timeout=timedelta(seconds=longest_wait)
-        )
+        store, rank, size = next(rendezvous("env://", timeout=wait))
+        store.set_timeout(wait)
+        backend = agree_on_backend(store, launch, has_nccl=has_nccl)
+        distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=wait)
     except (RuntimeError, ValueError) as error:
         raise _lost(launch.size) from error
     atexit.register(_leave)
+
+
+@runtime_checkable
+class SharedWords(Protocol):
+    """What all processes can read and write: a store of `torch.distributed`."""
+
+    def set(self, key: str, value: str, /) -> Any:
+        """Write a word."""
+
+    def get(self, key: str, /) -> bytes:
+        """Return a word, once a process has written it."""
+
+
+def agree_on_backend(store: SharedWords, launch: Launch, *, has_nccl: bool) -> str:
+    """Return how the processes talk: by NCCL if all of them can, also those of other machines, else by gloo.
+
+    Args:
+        store: A store of all processes.
+        launch: The place of this process.
+        has_nccl: Whether this one can.
+    """
+    store.set(f"has_nccl_{launch.rank}", str(has_nccl))
+    answers = [store.get(f"has_nccl_{rank}").decode() for rank in range(launch.size)]
+    return "cpu:gloo,cuda:nccl" if set(answers) == {str(True)} else "gloo"
 
 
 def _leave() -> None:

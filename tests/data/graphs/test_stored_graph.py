@@ -45,6 +45,15 @@ def test_it_is_the_graph_in_memory(tmp_path, direction, weights, loops):
     assert stored._lists.nodes.dtype == np.int32
 
 
+@pytest.mark.parametrize(("weights", "kind"), [(None, bool), (VALUES, np.float32)], ids=["unweighted", "weighted"])
+def test_the_whole_graph_is_read_without_a_copy_in_float64(tmp_path, weights, kind):
+    stored = StoredGraph.write(tmp_path / "g", EDGES, NODES, weights)
+    assert stored.rows_of(np.arange(3)).dtype == kind
+    assert stored._adjacency.dtype == kind
+    assert stored._received_by_row.dtype == kind
+    assert stored.edge_weight.dtype == torch.float64
+
+
 @pytest.mark.parametrize("weights", [None, VALUES], ids=["unweighted", "weighted"])
 def test_every_kind_of_file_gives_the_same_graph(tmp_path, weights):
     tensors = {"edge_index": EDGES} | ({} if weights is None else {"edge_weight": weights})

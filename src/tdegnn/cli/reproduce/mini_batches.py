@@ -43,6 +43,7 @@ def mini_batches(
                 "test_accuracy": each.cell.mean,
                 "deviation": each.cell.deviation,
                 "splits": len(each.cell.test_accuracies),
+                "steps": each.num_steps,
                 "seconds": each.seconds,
                 "difference": each.difference,
                 "is_within": each.is_within,
@@ -55,6 +56,7 @@ def mini_batches(
         [
             name,
             system,
+            f"{each.num_steps}",
             f"{each.cell.mean:.2f} ± {each.cell.deviation:.2f} ({len(each.cell.test_accuracies)})",
             "-" if each.difference is None else f"{each.difference:+.2f}",
             "-" if each.is_within is None else "yes" if each.is_within else "no",
@@ -63,5 +65,6 @@ def mini_batches(
         for name, systems in found.items()
         for system, each in systems.items()
     ]
-    header = ["dataset", "training", "test (splits)", "over the whole graph", "within one deviation", "seconds"]
+    header = ["dataset", "training", "steps", "test (splits)", "over the whole graph"]
+    header += ["within one deviation", "seconds"]
     run.show(record, [("Test accuracy in percent", header, rows)], f"{len(lines)} lines in {run.out}.")

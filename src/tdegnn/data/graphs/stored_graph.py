@@ -126,7 +126,7 @@ class StoredGraph(Graph):
         starts = np.asarray(self._lists.starts[nodes])
         lengths = np.asarray(self._lists.starts[nodes + 1]) - starts
         places = positions_of(starts, lengths)
-        values = np.ones(len(places)) if self._weights is None else self._weights[places].astype(np.float64)
+        values = np.ones(len(places), dtype=bool) if self._weights is None else np.asarray(self._weights[places])
         pointers = np.concatenate([[0], lengths.cumsum()])
         return scipy.sparse.csr_array(
             (values, np.asarray(self._lists.nodes[places]), pointers), shape=(len(nodes), self.num_nodes)

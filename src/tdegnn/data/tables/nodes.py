@@ -87,8 +87,8 @@ def read_node_tables(
 
     Args:
         features: CSV or Parquet: the node's name, then numbers. Or npz: an array `features` and perhaps `nodes`, or
-            a matrix saved by SciPy. Or npy: a matrix, which is mapped into memory. Nodes without names are called 0, 1,
-            ...
+            a matrix saved by SciPy. Or npy: a matrix, or safetensors: a tensor `features`, which are mapped into
+            memory. Nodes without names are called 0, 1, ...
         edges: Anything that `read_graph` takes, or `graph.json` in a folder that `StoredGraph.write` wrote.
         direction: Whose states a node receives, see `Graph`.
         csv_format: Separator, decimal sign and encoding of CSV files.
@@ -108,7 +108,7 @@ def read_node_tables(
 
 def _read_any_features(path: Path, csv_format: CsvFormat) -> tuple[tuple[str, ...], Any, tuple[str, ...] | None]:
     """Return the names of the nodes, their features, and the names of these if they have any."""
-    if path.suffix == ".npy":
+    if path.suffix in (".npy", ".safetensors"):
         matrix = map_matrix(path)
         check_memory(len(matrix) * NAME_COST, path.name)
         return tuple(map(str, range(len(matrix)))), matrix, None
