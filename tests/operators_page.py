@@ -129,7 +129,8 @@ def render_work(times, work):
         }
 
     rows = []
-    for name in OPERATORS.names:
+    counted = {name.partition(", ")[2] for name in work}
+    for name in [name for name in OPERATORS.names if name in counted]:
         ratios = [times.get(f"{words}{name} / {DIFFUSION}") for words in (FIRST, FOUR)]
         is_timed = None not in ratios
         if is_timed and max(each["value"] for each in ratios) <= GOAL:
