@@ -19,17 +19,17 @@ def start_together(*command, num_processes=2, folder=None):
     return subprocess.Popen([*launcher, *command], cwd=folder, env=environment, **pipes)
 
 
-def run_together(code, *arguments, num_processes=2):
+def run_together(code, *arguments, num_processes=2, longest=300):
     """Run code in several processes that see what `torchrun` tells them. Return what they printed.
 
-    They start without `torchrun` and its imports. Tests of what it does when one ends use `start_together`.
+    After `longest` seconds they are killed. They start without `torchrun` and its imports. Tests of what it does when one ends use `start_together`.
     """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     known = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_RUN_ID": "none"}
     known |= {"WORLD_SIZE": str(num_processes), "LOCAL_WORLD_SIZE": str(num_processes)}
     started = [Forked(code, *arguments, **known, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(num_processes)]
-    ended = [process.communicate(timeout=300) for process in started]
+    ended = [process.communicate(timeout=longest) for process in started]
     assert [process.returncode for process in started] == [0] * num_processes, ended
     return "".join(printed for printed, _ in ended)
 

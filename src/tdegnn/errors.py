@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 LARGEST_VALUE = 1e100
 # Squares of larger numbers do not fit into float32: scaled values may be at most this large.
 LARGEST_SCALED = 1e18
+# How alike a word and a known name must be for a hint: 'bax' and 'box' are, 'sales' and 'value' are not.
+NEAR = 0.65
 # The types of settings that are checked, in words.
 PLAIN_TYPES = {
     bool: "true or false",
@@ -156,7 +158,7 @@ def suggest(word: str, known: Iterable[str]) -> str:
     Large and small letters count the same.
     """
     by_small = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(word.lower(), by_small, n=1)
+    near = difflib.get_close_matches(word.lower(), by_small, n=1, cutoff=NEAR)
     return f" Did you mean {by_small[near[0]]!r}?" if near else ""
 
 

@@ -110,6 +110,21 @@ def test_a_time_budget_is_planned_by_the_first_process(tmp_path):
     assert config["planned_steps"] >= 10
 
 
+# Each process measures how long steps take. By the clock of the second one, the time to measure is over at once.
+UNEQUAL_CLOCKS = """
+import os, time, types
+from tdegnn.forecasting import training
+if os.environ["RANK"] == "1":
+    training.time = types.SimpleNamespace(perf_counter=lambda: 1e6 * time.perf_counter())
+"""
+
+
+@pytest.mark.slow
+def test_processes_with_unequal_clocks_time_the_same_steps(tmp_path):
+    settings = json.dumps(dict(time_budget="5s", network="auto", num_members=1))
+    run_together(UNEQUAL_CLOCKS + SCRIPT, tmp_path / "run", settings, longest=60)
+
+
 # Shares of one process, without others.
 
 

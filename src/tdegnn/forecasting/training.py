@@ -188,7 +188,8 @@ class ForecasterTraining:
         each: list[float] = []
         began = time.perf_counter()
         while len(each) < STEPS_TO_WARM_UP + STEPS_TO_TIME:
-            if len(each) >= FEWEST_TO_TIME and time.perf_counter() - began > seconds:
+            # Steps are shared: all processes end after the same one.
+            if len(each) >= FEWEST_TO_TIME and self._processes.agree(time.perf_counter() - began > seconds):
                 break
             at = time.perf_counter()
             tried.step()
