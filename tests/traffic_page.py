@@ -1,7 +1,15 @@
 """The tables of results/README.md about the week of traffic: see `results_page.py`."""
 
 from tdegnn.experiments.records import read_lines
-from tdegnn.experiments.traffic import PAIRS, REACHES, TRAFFIC_LINES, paired_differences, summarize_traffic
+from tdegnn.experiments.traffic import (
+    FOLD_LINES,
+    PAIRS,
+    REACHES,
+    TRAFFIC_LINES,
+    paired_differences,
+    summarize_traffic,
+    worth_of_edges,
+)
 from tests.markdown import as_table, put_into_page
 
 
@@ -24,7 +32,10 @@ def renew_traffic(page, path):
         if {of, over} <= {*means}:
             found = paired_differences(means[of], means[over])
             rows.append([f"{over} minus {of}", *map(str, found.values())])
-    return put_into_page(page, "traffic difference", as_table(rows))
+    page = put_into_page(page, "traffic difference", as_table(rows))
+    worth = worth_of_edges(read_lines(path.with_name("traffic_folds.jsonl"), FOLD_LINES), lines)
+    rows = [[steps, *map(str, found.values())] for steps, found in worth.items()]
+    return put_into_page(page, "traffic fold", as_table([["judged on", "MAE", "RMSE"], *rows]))
 
 
 def _first_fit(lines):

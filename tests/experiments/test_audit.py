@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tdegnn.experiments import direction
+from tdegnn.experiments import direction, without_rows
 from tdegnn.experiments.audit import find_twins, report_selection, report_twins
 from tdegnn.experiments.direction import DIRECTION_LINES, DIRECTIONS, summarize_directions, train_directions
 from tdegnn.experiments.recipe_files import read_recipes, write_recipes
@@ -98,3 +98,17 @@ def test_directions_are_trained_once(monkeypatch, tmp_path):
     cells = summarize_directions(read_lines(path, DIRECTION_LINES))
     assert {key[2] for key in cells} == {*DIRECTIONS}
     assert len(cells["chameleon", "DE-GNN", "in"].test_accuracies) == make_dataset().num_splits
+
+
+@pytest.mark.slow
+def test_recipes_are_trained_without_rows_once(monkeypatch, tmp_path):
+    recipe = NodeConfig("DE-GNN", 4, 1, 1, "euler", "diffusion", adjacency_features=True, num_steps=2)
+    write_recipes(tmp_path / "recipes.toml", {"DE-GNN": recipe})
+    monkeypatch.setattr(without_rows, "read_recipes", lambda name: read_recipes(name, tmp_path / "recipes.toml"))
+    monkeypatch.setattr(without_rows, "load_nodes", lambda name: make_dataset())
+    path = tmp_path / "lines.jsonl"
+    for _ in range(2):
+        without_rows.train_without_rows("chameleon", "DE-GNN", path, CPU)
+    lines = read_lines(path, without_rows.ROWLESS_LINES)
+    assert len(lines) == make_dataset().num_splits
+    assert not any(line["configuration"]["adjacency_features"] for line in lines)

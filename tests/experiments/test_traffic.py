@@ -59,3 +59,28 @@ def test_forecasters_are_compared_hour_by_hour(small_week, tmp_path):
         for first in range(start, STEPS - traffic.HORIZON + 1)
     ]
     assert naive["mae"][0] == pytest.approx(np.mean(expected))
+
+
+@pytest.mark.slow
+def test_folds_are_judged_on_the_next_tenth_and_joined(small_week, monkeypatch, tmp_path):
+    monkeypatch.setattr(
+        traffic,
+        "FOLD_FORECASTERS",
+        {"with edges": traffic.FORECASTERS["default"], "without edges": traffic.FORECASTERS["without edges"]},
+    )
+    out, later = tmp_path / "folds.jsonl", tmp_path / "traffic.jsonl"
+    for name in ("default", "without edges"):
+        traffic.try_forecaster(name, 0, later, "cpu")
+    arguments = ["reproduce", "traffic-folds", "--traffic", str(later), "--out", str(out), "--device", "cpu", "--json"]
+    shown = CliRunner().invoke(app, arguments)
+    assert shown.exit_code == 0, shown.output
+    found = {each["steps"]: each for each in json.loads(shown.output)}
+    assert list(found) == ["50 to 60 %", "60 to 70 %", "70 to 80 %", "80 to 100 %", "all"]
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    # Every hour that begins after the fitted steps and ends within the next tenth.
+    assert [len(line["absolute_by_origin"]) for line in lines] == [STEPS // 10 - traffic.HORIZON + 1] * 6
+    counts = [7, 7, 7, STEPS // 5 - traffic.HORIZON + 1]
+    parts = [found[steps]["mae"][0] for steps in list(found)[:-1]]
+    assert found["all"]["mae"][0] == pytest.approx(np.average(parts, weights=counts))
+    CliRunner().invoke(app, arguments)  # nothing is run again
+    assert len(out.read_text().splitlines()) == 6

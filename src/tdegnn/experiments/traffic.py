@@ -2,7 +2,9 @@
 
 A forecaster is fitted to the first 80 % of the steps. From each later step it forecasts the next twelve, an hour.
 Errors are measured over all steps up to 15, 30, 45 and 60 minutes. Differences between two forecasters are paired by
-origin, with intervals from blocks of origins: forecasts that overlap are not independent.
+origin, with intervals from blocks of origins: forecasts that overlap are not independent. The later steps have few
+blocks, so what edges are worth is also measured on expanding folds: fitted to half of the steps, judged on the next
+tenth, and so on.
 """
 
 from __future__ import annotations
@@ -48,10 +50,22 @@ TRAFFIC_LINES = LineKind(
     identity=("forecaster", "seed", "settings"),
 )
 
+# What folds compare, the shares of the steps that they are fitted to, and the share of each that they are judged on.
+FOLD_FORECASTERS: dict[str, dict[str, Any]] = {
+    "with edges": {"network": "walks"},
+    "without edges": {"network": "alone"},
+}
+FOLDS, JUDGED = (0.5, 0.6, 0.7), 0.1
+FOLD_LINES = LineKind(
+    "folds of the traffic",
+    {**TRAFFIC_LINES.entries, "trained": float},
+    identity=("forecaster", "seed", "settings", "trained"),
+)
 
-def split_of(panel: Panel) -> int:
-    """Return the number of steps that forecasters are fitted to."""
-    return int(np.ceil(TRAINED * panel.num_steps))
+
+def split_of(panel: Panel, trained: float = TRAINED) -> int:
+    """Return the number of steps that forecasters are fitted to, from their share."""
+    return int(np.ceil(trained * panel.num_steps))
 
 
 def try_forecaster(name: str, seed: int, path: Path, device: DeviceName = "auto") -> None:
@@ -68,7 +82,57 @@ def try_forecaster(name: str, seed: int, path: Path, device: DeviceName = "auto"
     if any(line["settings"] == settings for line in known):
         return
     panel = load_panel(DATASET)
-    start = split_of(panel)
+    line = _measure(settings, seed, panel, split_of(panel), device)
+    append_lines(path, [{"forecaster": name, "seed": seed, "settings": settings, **line}], TRAFFIC_LINES)
+
+
+def try_fold(name: str, trained: float, path: Path, device: DeviceName = "auto") -> None:
+    """Fit a forecaster to a share of the steps and judge it on the next tenth, unless `path` has its line.
+
+    Args:
+        name: One of `FOLD_FORECASTERS`.
+        trained: One of `FOLDS`.
+        path: The results file.
+        device: Where to compute.
+    """
+    fold = {"forecaster": name, "seed": 0, "settings": FOLD_FORECASTERS[name], "trained": trained}
+    if any(read_lines(path, FOLD_LINES, **{entry: [value] for entry, value in fold.items()})):
+        return
+    week = load_panel(DATASET)
+    panel = week[: split_of(week, trained + JUDGED)]
+    line = _measure(FOLD_FORECASTERS[name], 0, panel, split_of(week, trained), device)
+    append_lines(path, [{**fold, **line}], FOLD_LINES)
+
+
+def worth_of_edges(
+    folds: Sequence[Mapping[str, Any]], lines: Sequence[Mapping[str, Any]]
+) -> dict[str, dict[str, Difference]]:
+    """Return the error without edges minus that with them, in each fold, in the later steps, and in all of these.
+
+    Args:
+        folds: Lines of `try_fold`.
+        lines: Lines of `try_forecaster`. The means over their seeds are the last fold.
+    """
+    pairs: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
+    for trained in FOLDS:
+        own = {line["forecaster"]: line for line in folds if line["trained"] == trained}
+        if {*own} == {*FOLD_FORECASTERS}:
+            pairs[f"{100 * trained:.0f} to {100 * (trained + JUDGED):.0f} %"] = own["with edges"], own["without edges"]
+    means = summarize_traffic(lines)
+    if {"default", "without edges"} <= {*means}:
+        pairs[f"{100 * TRAINED:.0f} to 100 %"] = means["default"], means["without edges"]
+    # Folds follow each other, so that blocks of all of them are blocks of one series.
+    origins = ("absolute_by_origin", "squared_by_origin")
+    joined = [
+        {entry: [error for pair in pairs.values() for error in pair[side][entry]] for entry in origins}
+        for side in (0, 1)
+    ]
+    found = {steps: paired_differences(*pair) for steps, pair in pairs.items()}
+    return {**found, "all": paired_differences(*joined)} if len(found) > 1 else found
+
+
+def _measure(settings: Mapping[str, Any], seed: int, panel: Panel, start: int, device: DeviceName) -> dict[str, Any]:
+    """Return the entries of a line: a forecaster is fitted to the first steps and judged on all later hours."""
     began = time.perf_counter()
     model = Forecaster(horizon=HORIZON, seed=seed, device=device, **settings).fit(panel[:start])
     seconds = time.perf_counter() - began
@@ -77,10 +141,7 @@ def try_forecaster(name: str, seed: int, path: Path, device: DeviceName = "auto"
     errors = np.stack([forecast.values for forecast in forecasts]) - observed
     low, high = (np.stack([getattr(forecast, end) for forecast in forecasts]) for end in ("low", "high"))
     is_covered = (low <= observed) & (observed <= high)
-    line = {
-        "forecaster": name,
-        "seed": seed,
-        "settings": settings,
+    return {
         **_describe_errors(errors),
         "coverage": is_covered.mean(axis=(0, 2, 3)).tolist(),
         "width": (high - low).mean(axis=(0, 2, 3)).tolist(),
@@ -90,7 +151,6 @@ def try_forecaster(name: str, seed: int, path: Path, device: DeviceName = "auto"
         "seconds": seconds,
         **describe_environment(choose_placement(device).device),
     }
-    append_lines(path, [line], TRAFFIC_LINES)
 
 
 def try_naive(path: Path) -> None:

@@ -24,6 +24,8 @@ from tdegnn.cli.reproduce.table1 import runtimes, table1
 from tdegnn.cli.reproduce.table2 import table2
 from tdegnn.cli.reproduce.ten_graphs import ten_graphs
 from tdegnn.cli.reproduce.traffic import traffic
+from tdegnn.cli.reproduce.traffic_folds import traffic_folds
+from tdegnn.cli.reproduce.without_rows import without_rows
 
 reproduce = typer.Typer(help="Reproduce a table or figure of the paper, or one of ours.", no_args_is_help=True)
 for command in (
@@ -40,6 +42,7 @@ for command in (
     table2,
     series_rows,
     traffic,
+    traffic_folds,
     hourly_counts,
     ablation,
     series_ablation,
@@ -49,6 +52,7 @@ for command in (
     runtimes,
     order_found,
     direction,
+    without_rows,
     audit,
 ):
     reproduce.command()(command)
