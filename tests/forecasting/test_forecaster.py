@@ -931,7 +931,9 @@ def test_weights_of_other_settings_are_refused(one_step, tmp_path):
     config["settings"]["readout"] = "last"
     with RunFolder.create(tmp_path / "other", config) as folder:
         one_step.fitted_.write(folder)
-    message = "weights of the readout last, as config.json of .* says, .*; got weights.safetensors with readout.hidden.*"
+    message = (
+        "weights of the readout last, as config.json of .* says, .*; got weights.safetensors with readout.hidden.*"
+    )
     with pytest.raises(InputError, match=f"{message} Restore both files"):
         Forecaster.load(tmp_path / "other")
 

@@ -186,9 +186,9 @@ def _check_features(features: Any, num_nodes: int) -> None:
             first = np.argwhere(~np.isfinite(numbers))[0]
             where = "" if is_sparse else f" for node {num_before + first[0]}, feature {first[1]}"
             raise InputError(
-                    f"Expected finite features, without NaN or inf, got {numbers[tuple(first)]}{where}. "
-                    "Fill in what is missing."
-                )
+                f"Expected finite features, without NaN or inf, got {numbers[tuple(first)]}{where}. "
+                "Fill in what is missing."
+            )
         place = find_too_large(numbers)
         if place is not None:
             where = "" if is_sparse else f" for node {num_before + place[0]}, feature {place[1]}"
