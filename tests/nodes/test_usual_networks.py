@@ -149,7 +149,9 @@ def test_the_docs_say_how_many_networks_are_tried():
     said = f"{words[min(counts)]} to {words[max(counts)]}"
     usual = words[len(suitable_networks(graphs[0], 20, has_classes=True))]
     docs = Path(__file__).parents[2] / "docs"
-    assert f"{said} of the table below ({usual} for classes on a directed graph)" in (docs / "classifier.md").read_text()
+    assert (
+        f"{said} of the table below ({usual} for classes on a directed graph)" in (docs / "classifier.md").read_text()
+    )
     assert f"one of {said} is chosen by validation" in (docs / "deviations.md").read_text()
 
 
