@@ -512,6 +512,19 @@ def test_forecasts_of_hourly_counts_are_near_the_true_rate_and_intervals_hold_am
     assert all(line.keys() >= {"protocol", "seed", "versions", "device"} for line in found)
 
 
+def test_lines_of_a_default_forecaster_were_chosen_from_the_networks_of_today():
+    """If not, `tdegnn reproduce traffic` and `hourly-counts` run them again: see `tried_networks.py`."""
+    from tdegnn.experiments.hourly_counts import COUNT_LINES
+    from tdegnn.experiments.traffic import TRAFFIC_LINES
+    from tdegnn.experiments.tried_networks import is_chosen_today, newest_by_seed
+
+    week = read_lines(RESULTS / "traffic.jsonl", TRAFFIC_LINES, forecaster=["default"])
+    for found in (week, read_lines(RESULTS / "hourly_counts.jsonl", COUNT_LINES)):
+        newest = newest_by_seed(found)
+        assert newest
+        assert [line["seed"] for line in newest if not is_chosen_today(line)] == []
+
+
 def test_searched_rows_of_table_two_are_as_its_readme_says():
     from tdegnn.experiments.series_search import (
         NUM_CONFIGS,
