@@ -3,7 +3,9 @@
 
 def heading(dataset):
     name, _, rest = dataset.partition("-")
-    spelled = {"pubmed": "PubMed", "pedalme": "PedalMe", "wikimath": "Wikipedia"}.get(name, name.capitalize())
+    spelled = {"pubmed": "PubMed", "pedalme": "PedalMe", "wikimath": "Wikipedia (reconstructed)"}.get(
+        name, name.capitalize()
+    )
     return f"{spelled}, {rest}" if rest else spelled
 
 

@@ -142,7 +142,7 @@ def render_headlines(cells, errors):
             ],
             ["Citeseer / PubMed / Cora", *accuracies(("citeseer", "pubmed", "cora"))],
             [
-                "Chickenpox / Wikipedia, squared error of TDE-GNN_A at 4 lags",
+                f"{' / '.join(map(heading, series))}, squared error of TDE-GNN_A at 4 lags",
                 " / ".join(map(error, series)),
                 printed(*series),
             ],

@@ -512,6 +512,19 @@ def test_forecasts_of_hourly_counts_are_near_the_true_rate_and_intervals_hold_am
     assert all(line.keys() >= {"protocol", "seed", "versions", "device"} for line in found)
 
 
+def test_lines_of_a_default_forecaster_were_chosen_from_the_networks_of_today():
+    """If not, `tdegnn reproduce traffic` and `hourly-counts` run them again: see `tried_networks.py`."""
+    from tdegnn.experiments.hourly_counts import COUNT_LINES
+    from tdegnn.experiments.traffic import TRAFFIC_LINES
+    from tdegnn.experiments.tried_networks import is_chosen_today, newest_by_seed
+
+    week = read_lines(RESULTS / "traffic.jsonl", TRAFFIC_LINES, forecaster=["default"])
+    for found in (week, read_lines(RESULTS / "hourly_counts.jsonl", COUNT_LINES)):
+        newest = newest_by_seed(found)
+        assert newest
+        assert [line["seed"] for line in newest if not is_chosen_today(line)] == []
+
+
 def test_searched_rows_of_table_two_are_as_its_readme_says():
     from tdegnn.experiments.series_search import (
         NUM_CONFIGS,
@@ -530,8 +543,15 @@ def test_searched_rows_of_table_two_are_as_its_readme_says():
     # A search that is not finished has no row.
     assert {len(trials[key]) for key in rows} == {2 * NUM_CONFIGS}
     assert {len(own) for own in rows.values()} == {10}
-    # What the page says of rivals: none is ahead by more than chance.
+    # What the page says of rivals: none is ahead by more than chance. Those that were run, with 4 lags.
     leads = leads_over_rivals(rows)
+    assert {key[1] for key in leads} == {4}
+    assert {name for name in SYSTEMS if name not in OURS} - {key[2] for key in leads if key[0] == "wikimath"} == {
+        "A3T-GCN",
+        "MPNN-LSTM",
+    }
+    said = "With 4 lags, no rival that was run is ahead of ours by more than chance, on any of the three datasets"
+    assert f"**{said}** (two were not run on Wikipedia" in (RESULTS / "README.md").read_text()
     assert {key[0] for key in leads} == {"chickenpox", "pedalme", "wikimath"}
     assert all(lead.gain.high > 0 for lead in leads.values())
     ahead = {key[::2] for key, lead in leads.items() if lead.gain.mean < 0}
@@ -596,6 +616,25 @@ def test_learned_rates_are_those_of_their_table():
     for rate, cell in cells.items():
         assert f"| {cell.mean:.2f} |" in page
         assert rate == "fixed" or str(paired_gain(cell, cells["fixed"])) in page
+
+
+def test_results_of_wikipedia_are_called_reconstructed():
+    from tdegnn.experiments.series_rows import shown_names
+
+    series = [line for name in ("table2", "table2_searched", "series_ablation") for line in lines(f"{name}.parquet")]
+    assert shown_names(series)["wikimath"] == "wikimath (reconstructed)"
+    results = (RESULTS / "README.md").read_text()
+    sections = [part for part in results.split("\n## ") if "Wikipedia" in part]
+    assert [part.partition("\n")[0] for part in sections] == [
+        "`table2.parquet`",
+        "`table2_searched.parquet`",
+        "`series_ablation.parquet`",
+    ]
+    for text in (*sections, results_page.README.read_text()):
+        rows = [row for row in text.splitlines() if row.startswith("|") and "Wikipedia" in row]
+        assert rows
+        assert [row for row in rows if "Wikipedia (reconstructed)" not in row] == []
+        assert re.search(r"^(\*Reconstructed\*: |Wikipedia is reconstructed from )", text, re.MULTILINE)
 
 
 def test_table_two_is_as_its_readme_says():
@@ -724,6 +763,11 @@ def test_the_order_of_simulated_systems_is_found_up_to_the_noise_that_was_asked_
         assert [cells[system, noise].num_runs for noise in (0, 0.001, 0.01, 0.05)] == [20] * 4
         assert cells[system, 0].num_right == 20
         assert system == "third order" or cells[system, 0.01].num_right >= 18
+    # The page on orders says so, too.
+    assert sum(cell.num_wrong for cell in cells.values()) == 0
+    num_runs = sum(cell.num_runs for cell in cells.values())
+    told = " ".join((RESULTS.parent / "docs" / "order.md").read_text().split())
+    assert f"None of the {num_runs:,} verdicts is wrong." in told
     page = (RESULTS / "README.md").read_text()
     for (system, noise), cell in cells.items():
         (row,) = {line for line in page.splitlines() if line.startswith(f"| {system} | ") and line.count("|") == 12}

@@ -10,6 +10,7 @@ import scipy.linalg
 import torch
 
 from tdegnn import Graph, InputError, Panel, simulate_heat, simulate_pendulum, simulate_third_order, simulate_wave
+from tdegnn.analysis import order_judging, order_search
 from tdegnn.analysis.order_limits import NUM_PIECES
 from tdegnn.analysis.order_notes import UNEXPLAINED
 from tdegnn.analysis.order_plots import plot_order
@@ -51,6 +52,32 @@ def test_the_order_of_a_system_is_found(system, seed, noise):
     assert run.found.agreement >= 0.95
     assert run.found.shares[run.true_order] >= 0.95
     assert run.found.noise_share == pytest.approx(noise, rel=0.15, abs=1e-6)
+
+
+def shares_per_resample(monkeypatch, **by_order):
+    """Let each order explain these shares of the resamples, whatever the data are: `order_3=[0.91, ...]`."""
+
+    def judge(order, ready, resamples):
+        shares = np.array(by_order[f"order_{order}"])
+        return replace(order_judging.judge(order, ready, resamples), shares=shares, visible=shares)
+
+    monkeypatch.setattr(order_search, "judge", judge)
+
+
+def test_resamples_that_could_choose_order_four_tell_the_story_of_the_verdict(wave, monkeypatch):
+    """90 % of them have an order four that explains enough, but order three explains 91 %: nearly enough."""
+    ninety = np.repeat([0.999, 0.5], [18, 2])
+    shares = {"order_1": np.full(20, 0.2), "order_2": np.full(20, 0.3), "order_4": ninety}
+    for third, verdict, agreement in (
+        (0.91, "The data cannot tell their order: order 3 explains 91 % (91 to 91 %), neither enough (95 %) nor", 0.0),
+        (0.5, "Fourth order, in 90 % of the resamples.", 0.9),
+    ):
+        shares_per_resample(monkeypatch, **shares, order_3=np.full(20, third))
+        found = find_order(wave.states, wave.graph, num_resamples=20)
+        assert found.verdict.startswith(verdict)
+        # The column of the resamples says the same: none of them chose an order that the verdict does not name.
+        assert [trial.chosen for trial in found.trials] == [0, 0, 0, agreement]
+        assert found.agreement == agreement
 
 
 def frames_of(panel):

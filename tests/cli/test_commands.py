@@ -6,11 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 from tdegnn.cli import main
 from tdegnn.version import __version__
 
 PROGRAM = Path(sys.executable).parent / "tdegnn"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def run(capsys, *arguments):
@@ -36,6 +38,18 @@ def test_help_answers_in_half_a_second():
 
 def test_version(capsys):
     assert run(capsys, "--version") == (0, f"tdegnn {__version__}\n", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["fit", "classify", "backtest", "predict", "sweep", "order", "update", "report"])
+def test_every_option_is_named_in_the_docs(command):
+    from tdegnn.cli.commands import app
+
+    words = {word for page in DOCS.rglob("*.md") for word in re.findall(r"(?<![\w-])--[a-z][a-z-]*", page.read_text())}
+    parameters = get_command(app).commands[command].params
+    options = {option for each in parameters for option in (*each.opts, *each.secondary_opts) if option[:2] == "--"}
+    assert options
+    assert options - words == set()
 
 
 @pytest.mark.slow

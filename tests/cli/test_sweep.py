@@ -1,4 +1,5 @@
 import json
+import re
 import shlex
 import tomllib
 
@@ -113,6 +114,23 @@ def table(tmp_path):
     frame.to_csv(tmp_path / "sales.csv", index=False)
     (tmp_path / "links.csv").write_text("source,target\na b,c\nc,d\n")
     return tmp_path / "sales.csv"
+
+
+@pytest.mark.slow
+def test_a_sweep_on_a_table_shows_its_stages_in_a_pipe(capsys, table, monkeypatch):
+    monkeypatch.setattr("tdegnn.cli.output.FIRST_LINE", 0.001)
+    monkeypatch.setattr("tdegnn.cli.output.NEXT_LINE", 0.001)
+    code, _, err = run(capsys, *ON_TABLE)
+    assert code == 0
+    shown = [re.fullmatch(r"([a-z ]+?)(?:, step (\d) of (\d))? \(\d+ s\)", line).groups() for line in err.splitlines()]
+    # What came before may take no time.
+    assert [*dict.fromkeys(stage for stage, *_ in shown)][-3:] == ["trials", "finalists", "test"]
+    # Two trials; one finalist and the default; the best settings and the default ones, on steps that chose nothing.
+    assert {(stage, total) for stage, done, total in shown if done is not None} == {
+        ("trials", "2"),
+        ("finalists", "2"),
+        ("test", "2"),
+    }
 
 
 @pytest.mark.slow

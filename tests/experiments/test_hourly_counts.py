@@ -35,4 +35,8 @@ def test_a_line_has_errors_and_shares(tmp_path, capsys, monkeypatch):
 
 def test_only_the_newest_settings_count():
     old, new = ({"configuration": {"a": number}, **dict.fromkeys(NUMBERS, float(number))} for number in (1, 2))
-    assert summarize_counts([old, new, new]) == {"seeds": 2, **dict.fromkeys(NUMBERS, 2.0)}
+    seeds = [old | {"seed": 0}, new | {"seed": 0}, new | {"seed": 1}]
+    assert summarize_counts(seeds) == {"seeds": 2, **dict.fromkeys(NUMBERS, 2.0)}
+    # A seed that was run again counts once.
+    again = seeds[1] | dict.fromkeys(NUMBERS, 3.0)
+    assert summarize_counts([*seeds, again]) == {"seeds": 2, **dict.fromkeys(NUMBERS, 2.5)}

@@ -42,6 +42,17 @@ def test_the_test_steps_are_those_of_the_paper_whatever_the_window():
     assert prepared[9].split.test == range(58, 64)
 
 
+def test_a_line_of_the_reconstruction_is_shown_as_one():
+    older, original = {"dataset": "wikimath"}, {"dataset": "wikimath", "panel": "wikimath"}
+    newer = {**original, "panel": "wikimath (reconstructed)"}
+    assert series_rows.shown_names([{"dataset": "pedalme"}, older]) == {
+        "pedalme": "pedalme",
+        "wikimath": newer["panel"],
+    }
+    assert series_rows.shown_names([original]) == {"wikimath": "wikimath"}
+    assert series_rows.shown_names([newer, original]) == {"wikimath": newer["panel"]}
+
+
 @pytest.mark.slow
 def test_lines_say_how_they_were_made_and_are_not_made_again(tmp_path):
     path = tmp_path / "table2.jsonl"
@@ -53,6 +64,7 @@ def test_lines_say_how_they_were_made_and_are_not_made_again(tmp_path):
         "seed",
         "protocol",
         "window",
+        "panel",
         "validation_mse",
         "test_mse",
         "configuration",

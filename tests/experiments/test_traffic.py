@@ -50,6 +50,13 @@ def test_forecasters_are_compared_hour_by_hour(small_week, tmp_path):
     again = CliRunner().invoke(app, [*arguments, "--json"])  # nothing is run again
     assert len(out.read_text().splitlines()) == 4
     found = json.loads(again.output)
+    # A line that was chosen from other networks is not taken for one of today: it is run again, and counts no more.
+    older = "The network 'walks' was chosen by its loss on the held-out steps, after a short training (walks: 1)."
+    kept = [naive, lines[0] | {"notes": [older], "mae": [9.0] * 4}, *lines[1:]]
+    out.write_text("".join(f"{json.dumps(line)}\n" for line in kept))
+    renewed = CliRunner().invoke(app, [*arguments, "--json"])
+    assert [json.loads(line)["forecaster"] for line in out.read_text().splitlines()][4:] == ["default"]
+    assert json.loads(renewed.output)["forecasters"]["default"]["mae"] == found["forecasters"]["default"]["mae"]
     assert found["forecasters"]["default"]["mae"] == pytest.approx(lines[0]["mae"])
     assert found["differences"][0]["of"] == "default"
     naive = found["forecasters"]["last value"]

@@ -778,15 +778,25 @@ def test_it_is_a_scikit_learn_estimator(fitted):
 # Mistakes.
 
 
-@pytest.mark.parametrize("call", ["predict", "explain", "plot"])
-def test_before_fit_there_is_nothing(call):
+@pytest.mark.parametrize(
+    ("call", "arguments"),
+    [
+        ("predict", ()),
+        ("explain", ()),
+        ("plot", ()),
+        ("score", (PANEL,)),
+        ("update", (PANEL,)),
+        ("save", ("runs/nothing",)),
+    ],
+)
+def test_before_fit_there_is_nothing(call, arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     message = "a Forecaster that has been trained, got one that has not. Call fit, or load"
     with pytest.raises(sklearn.exceptions.NotFittedError, match=message) as error:
-        getattr(Forecaster(), call)()
+        getattr(Forecaster(), call)(*arguments)
     assert isinstance(error.value, NotFittedError)
     assert isinstance(error.value, InputError)  # what callers of earlier versions catch
-    with pytest.raises(InputError, match="that has been trained"):
-        Forecaster().update(PANEL)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -931,8 +941,10 @@ def test_weights_of_other_settings_are_refused(one_step, tmp_path):
     config["settings"]["readout"] = "last"
     with RunFolder.create(tmp_path / "other", config) as folder:
         one_step.fitted_.write(folder)
-    message = "weights of the readout last, as config.json of .* says, .* got .* with readout.hidden.* Restore both"
-    with pytest.raises(InputError, match=message):
+    message = (
+        "weights of the readout last, as config.json of .* says, .*; got weights.safetensors with readout.hidden.*"
+    )
+    with pytest.raises(InputError, match=f"{message} Restore both files"):
         Forecaster.load(tmp_path / "other")
 
 

@@ -25,6 +25,7 @@ from tdegnn.forecasting.intervals import (
 from tdegnn.forecasting.intervals.coverage import interval_score
 from tdegnn.forecasting.intervals.scale import fit_log_linear
 from tdegnn.parts import Part
+from tdegnn.training.devices import single_thread
 
 HORIZON, WINDOW, NODES = 2, 4, 12
 SCALE = np.ones((NODES, 1))
@@ -279,3 +280,25 @@ def test_every_method_knows_other_coverages(method):
         np.testing.assert_allclose((low, high), again)
         is_counted = observed > 0 if method == "counts" else np.isfinite(observed)
         assert ((low <= observed) & (observed <= high))[is_counted].mean() == pytest.approx(coverage, abs=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("persistence", "most"), [(1.0, 0.95), (0.7, 1.0)])
+def test_intervals_of_a_forecaster_hold_beyond_its_horizon(persistence, most):
+    """It learns two steps and forecasts eight. The noise of its nodes is unlike; the size of that of steps is not."""
+    noise = np.random.default_rng(0).standard_normal((600, 20)) * np.linspace(0.5, 2, 20)
+    values = [noise[0]]
+    for step in noise[1:]:
+        values.append(persistence * values[-1] + step)
+    panel = Panel.from_array(np.stack(values))
+    settings = dict(window=3, order=2, hidden_channels=4, num_layers=1, num_members=1, num_steps=20, device="cpu")
+    held = []
+    with single_thread():
+        model = Forecaster(horizon=2, skip="last", intervals="normalized", **settings).fit(panel[:400])
+        for origin in range(400, 592, 6):
+            forecast, observed = model.predict(8, panel=panel[:origin]), panel.values[origin : origin + 8]
+            held.append((forecast.low <= observed) & (observed <= forecast.high))
+    coverage = np.mean(held, axis=(0, 2, 3))
+    assert 0.85 <= coverage[:2].min() <= coverage[:2].max() <= 0.95
+    # A series that returns to its mean becomes no less certain after some steps, but intervals widen all the same.
+    assert 0.87 <= coverage[2:].min() <= coverage[2:].max() <= most

@@ -223,6 +223,36 @@ def test_windows_go_with_every_rule(name):
     assert forecast_on_windows(operator="walks", coefficients=name).isfinite().all()
 
 
+# An operator with attention, one with weights of each pair of nodes, and several together.
+WITH_CONTEXT = {
+    "grand": "grand",
+    "learned adjacency": "learned-adjacency",
+    "together": Part("together", terms=["walks", "learned-adjacency"]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", WITH_CONTEXT)
+def test_windows_with_an_operator_are_the_same_after_load_and_after_a_kill(case, tmp_path):
+    def stop(look):
+        if look.step == 2:
+            raise KeyboardInterrupt
+
+    settings = SMALL | dict(operator=WITH_CONTEXT[case], states="windows", skip="last", num_steps=6)
+    model = Forecaster(**settings).fit(PANEL, run=tmp_path / "whole")
+    forecast = model.predict(3)
+    # The training has moved the weights, so that equal forecasts say something.
+    assert not np.array_equal(Forecaster(**settings | dict(num_steps=1)).fit(PANEL).predict(3).values, forecast.values)
+    assert_same(Forecaster.load(tmp_path / "whole").predict(3), forecast)
+    model.save(tmp_path / "saved")
+    assert_same(Forecaster.load(tmp_path / "saved").predict(3), forecast)
+    with pytest.raises(KeyboardInterrupt):
+        Forecaster(**settings).fit(PANEL, run=tmp_path / "parts", on_look=stop)
+    resumed = Forecaster(**settings).fit(PANEL, run=tmp_path / "parts", resume=True)
+    assert_same(resumed.predict(3), forecast)
+    assert_same(Forecaster.load(tmp_path / "parts").predict(3), forecast)
+
+
 def test_an_operator_of_past_features_says_which_states_it_needs():
     message = "Expected an operator that does not take past features, got PastDiffusion, which needs latent states. "
     with pytest.raises(InputError, match=message + "Pass states='latent', or take another operator."):

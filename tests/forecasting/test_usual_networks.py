@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from tdegnn import Forecaster, InputError
+from tdegnn import Forecaster, Graph, InputError, Panel
 from tdegnn.forecasting import usual_networks
 from tdegnn.forecasting.settings import ForecasterSettings, are_counts
 from tdegnn.forecasting.time_budget import Lateness, TimeBudget, TrialTime, parse_seconds
@@ -180,6 +180,59 @@ def test_a_network_can_be_named(name):
     model = Forecaster(**QUICK, network=name).fit(PANEL)
     assert (model.network_choice_.name, model.network_choice_.reason) == (name, "")
     assert type(model.networks_[0]).__name__ == ("TemporalNetwork" if name == "frames" else "WindowNetwork")
+
+
+# Eight nodes in a ring, each of which points to the next one.
+RING = Graph([range(8), [*range(1, 8), 0]], 8, direction="in")
+
+
+def choose_on(follow, before):
+    """The network that is chosen on 300 steps: `follow(state, noise)` makes the next from a state of each node."""
+    draw = np.random.default_rng(0)
+    values = [before(draw)]
+    for _ in range(299):
+        values.append(follow(values[-1], draw.standard_normal(8)))
+    model = Forecaster(window=2, horizon=1, num_members=1, num_steps=40, device="cpu")
+    return model.fit(Panel.from_array(np.stack(values), graph=RING))
+
+
+def losses_of(model, beginning):
+    return min(-score for name, score in model.network_choice_.scores.items() if name.startswith(beginning))
+
+
+@pytest.mark.slow
+def test_edges_that_matter_are_kept():
+    """Each node becomes a function of the node before it. Nothing else says what comes next."""
+    model = choose_on(
+        lambda state, noise: np.clip(1 - 2 * np.abs(np.roll(state, 1)) + 0.02 * noise, -1, 1),
+        lambda draw: draw.uniform(-1, 1, 8),
+    )
+    assert model.network_choice_.name.startswith("walks")
+    assert losses_of(model, "walks") < 0.5 * losses_of(model, "alone")
+    assert not any("Edges do not help" in note for note in model.notes_)
+
+
+@pytest.mark.slow
+def test_edges_that_do_not_matter_are_left_out():
+    """Each node becomes the same function of itself."""
+    model = choose_on(
+        lambda state, noise: np.sin(3 * state) + 0.1 * noise,
+        lambda draw: draw.standard_normal(8),
+    )
+    assert model.network_choice_.name.startswith("alone")
+    assert any("Edges do not help" in note for note in model.notes_)
+
+
+@pytest.mark.slow
+def test_values_that_return_to_a_level_are_forecast_and_not_their_changes():
+    """Now and then a value is far from its level, which says nothing about the next one."""
+    spikes = np.random.default_rng(1)
+    model = choose_on(
+        lambda _, noise: 0.1 * noise + spikes.exponential(4, 8) * (spikes.random(8) < 0.05), lambda _: np.zeros(8)
+    )
+    assert model.network_choice_.name in (*LEVELS, "frames")
+    levels = min(losses_of(model, name) for name in LEVELS)
+    assert levels < min(-model.network_choice_.scores[name] for name in ("walks", "alone"))
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Without a word about the network, one of the usual ones is chosen by validation, and kept with its settings."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -133,6 +134,25 @@ def test_networks_are_tried_where_they_suit(monkeypatch):
     assert many == ["diffusion", "deep", "many-nodes", "alone", "linear"]
     monkeypatch.setattr(usual_networks, "MOST_TRAINING", 10)
     assert suitable_networks(directed, 20, has_classes=True) == ["diffusion", "deep", "alone", "linear"]
+
+
+def test_the_docs_say_how_many_networks_are_tried():
+    graphs = [Graph(EDGES, NODES, direction=direction) for direction in ("out", "both")]
+    subsets = (20, usual_networks.MANY_TRAINING, usual_networks.MOST_TRAINING, usual_networks.MOST_TRAINING + 1)
+    counts = {
+        len(suitable_networks(graph, num_training, has_classes=has_classes))
+        for graph in graphs
+        for num_training in subsets
+        for has_classes in (True, False)
+    }
+    words = {4: "four", 5: "five", 6: "six", 7: "seven"}
+    said = f"{words[min(counts)]} to {words[max(counts)]}"
+    usual = words[len(suitable_networks(graphs[0], 20, has_classes=True))]
+    docs = Path(__file__).parents[2] / "docs"
+    assert (
+        f"{said} of the table below ({usual} for classes on a directed graph)" in (docs / "classifier.md").read_text()
+    )
+    assert f"one of {said} is chosen by validation" in (docs / "deviations.md").read_text()
 
 
 def test_the_first_of_the_best_is_chosen_and_no_number_is_never_best():

@@ -57,6 +57,12 @@ def forecaster(panel):
 
 
 @pytest.fixture(scope="session")
+def next_hour(panel):
+    settings = dict(horizon=1, window=4, order=2, hidden_channels=4, num_layers=1, num_members=1, num_steps=2)
+    return Forecaster(**settings, network=None, device="cpu").fit(panel)
+
+
+@pytest.fixture(scope="session")
 def classifier():
     features, labels, graph = make_nodes()
     names = np.array(["<b>red</b>", "green", "blue"])[labels]
@@ -85,10 +91,11 @@ def runs(fitted, classifier, panel):
 
 
 @pytest.fixture(scope="session")
-def pages(runs, tmp_path_factory):
-    """A page of a forecaster, one of a classifier, and one of both, as files."""
+def pages(runs, next_hour, panel, tmp_path_factory):
+    """A page of a forecaster, one of a classifier, one of both, and one of forecasts of one step, as files."""
     folder = tmp_path_factory.mktemp("pages")
-    shown = {"forecaster": runs[:1], "classifier": runs[1:], "both": runs}
+    one_step = describe_forecaster("one step", next_hour.fitted_, None, panel, None, num_runs=1)
+    shown = {"forecaster": runs[:1], "classifier": runs[1:], "both": runs, "one step": [one_step]}
     return {name: render(each).save(folder / f"{name}.html") for name, each in shown.items()}
 
 

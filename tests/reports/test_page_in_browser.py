@@ -139,6 +139,31 @@ def test_the_forecasts_can_be_zoomed(open_page):
     assert page.evaluate(ends) == whole
 
 
+# Left and right ends of what is drawn in a color, by kind of mark.
+DRAWN = """(color) => Object.fromEntries(["area", "rule"].map((kind) => {
+  const groups = [...document.querySelectorAll(`figure.series .mark-${kind}.role-mark`)];
+  const marks = groups.flatMap((group) => [...group.querySelectorAll("path, line")]);
+  const own = marks.filter((each) => [each.getAttribute("fill"), each.getAttribute("stroke")].includes(color));
+  return [kind, own.map((each) => each.getBoundingClientRect()).map((box) => [box.left, box.right])];
+}))"""
+POINTS = """(color) => [...document.querySelectorAll("figure.series .mark-symbol.role-mark path")]
+  .filter((each) => each.getAttribute("fill") === color)
+  .map((each) => each.getBoundingClientRect()).map((box) => (box.left + box.right) / 2)"""
+
+
+def test_intervals_begin_at_the_first_forecast_and_end_at_the_last(open_page):
+    page = open_page("forecaster")
+    ((left, right),) = page.evaluate(DRAWN, "var(--orange)")["area"]
+    points = page.evaluate(POINTS, "var(--orange)")
+    assert len(points) == 3
+    assert (left, right) == (pytest.approx(min(points), abs=1), pytest.approx(max(points), abs=1))
+
+
+def test_the_interval_of_a_single_step_is_seen(open_page):
+    drawn = open_page("one step").evaluate(DRAWN, "var(--orange)")
+    assert (len(drawn["area"]), len(drawn["rule"])) == (0, 1)
+
+
 def test_colors_can_be_switched_and_numbers_opened(open_page):
     page = open_page("classifier", scheme="dark")
     assert page.locator("#theme").inner_text() == "Light colors"

@@ -17,6 +17,7 @@ import numpy as np
 
 from tdegnn.data.simulators.hourly_counts import HOURS_OF_WEEK, simulate_hourly_counts
 from tdegnn.experiments.records import LineKind, append_lines, describe_environment, read_lines
+from tdegnn.experiments.tried_networks import is_outdated, newest_by_seed
 from tdegnn.forecasting.contenders.classical import observed_windows
 from tdegnn.forecasting.forecaster import Forecaster
 from tdegnn.metrics import mean_squared_error
@@ -29,12 +30,15 @@ NUMBERS = ("error_ratio", "coverage", "coverage_of_positive", "coverage_of_zeros
 COUNT_LINES = LineKind(
     "hourly counts",
     {"seed": int, "protocol": str, "configuration": dict, **dict.fromkeys(NUMBERS, float)},
-    identity=("seed", "protocol", "configuration"),
+    # Notes say which networks were tried: with others, the default is another forecaster.
+    identity=("seed", "protocol", "configuration", "notes"),
 )
 
 
 def try_counts(seed: int, path: Path, device: DeviceName = "auto") -> None:
-    """Fit a forecaster with default settings to the counts of one seed, unless `path` has its line, and add it.
+    """Fit a forecaster with default settings to the counts of one seed, and add its line to `path`.
+
+    If `path` has a line of it that was chosen from the networks of today, nothing is done.
 
     Args:
         seed: Seed of the counts, and of the forecaster.
@@ -44,7 +48,7 @@ def try_counts(seed: int, path: Path, device: DeviceName = "auto") -> None:
     model = Forecaster(horizon=HORIZON, seed=seed, device=device)
     configuration = model.to_record() | {"device": "auto", "seed": 0}
     known = read_lines(path, COUNT_LINES, seed=[seed], protocol=[PROTOCOL])
-    if any(line["configuration"] == configuration for line in known):
+    if any(line["configuration"] == configuration and not is_outdated(line) for line in known):
         return
     counts = simulate_hourly_counts(NUM_NODES, NUM_WEEKS + NUM_JUDGED, seed)
     panel, first = counts.panel, NUM_WEEKS * HOURS_OF_WEEK
@@ -79,8 +83,11 @@ def try_counts(seed: int, path: Path, device: DeviceName = "auto") -> None:
 
 
 def summarize_counts(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the means over seeds of the newest configuration, and the number of seeds."""
-    newest = [line for line in lines if line["configuration"] == lines[-1]["configuration"]]
+    """Return the means over seeds of the newest configuration, and the number of seeds.
+
+    Of several lines of a seed, the newest one counts.
+    """
+    newest = newest_by_seed(line for line in lines if line["configuration"] == lines[-1]["configuration"])
     return {"seeds": float(len(newest)), **{name: fmean(line[name] for line in newest) for name in NUMBERS}}
 
 

@@ -36,6 +36,8 @@ SERIES_LINES = LineKind(
     {"dataset": str, "system": str, "protocol": str, "window": int, "test_mse": float, "configuration": dict},
     identity=("dataset", "system", "protocol", "window", "seed", "configuration"),
 )
+# Lines from before they named their series are of these: the original of Wikipedia Math was not available.
+OLDER_PANELS = {"wikimath": "wikimath (reconstructed)"}
 # How often a training is validated.
 NUM_LOOKS = 30
 
@@ -102,7 +104,12 @@ def train_honestly(
     test, result = prepared.windows.predicting(split.test), trained.result
     errors = _test_errors(trained.again, test, prepared.maker)
     return [
-        {"validation_mse": float(chosen), **errors[member], "epoch": int(result.best_steps[member])}
+        {
+            "panel": prepared.panel.name,
+            "validation_mse": float(chosen),
+            **errors[member],
+            "epoch": int(result.best_steps[member]),
+        }
         for member, chosen in enumerate(trained.first.best_errors)
     ]
 
@@ -117,7 +124,12 @@ def train_as_published(
     result = fit(trained, num_steps=config.num_steps, validate_every=_steps_between_looks(config))
     errors = _test_errors(trained, test, prepared.maker)
     return [
-        {"validation_mse": None, **errors[member], "epoch": int(result.best_steps[member])}
+        {
+            "panel": prepared.panel.name,
+            "validation_mse": None,
+            **errors[member],
+            "epoch": int(result.best_steps[member]),
+        }
         for member in range(len(seeds))
     ]
 
@@ -151,3 +163,13 @@ def missing_seeds(path: Path, row: Mapping[str, Any], seeds: Iterable[int], kind
 def as_written_now(line: Mapping[str, Any]) -> dict[str, Any]:
     """Return a result line with its configuration as this version writes it."""
     return {**line, "configuration": upgrade_settings(line["configuration"])}
+
+
+def shown_names(lines: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the datasets of lines as tables show them: `wikimath (reconstructed)` if any line is of it.
+
+    Args:
+        lines: Result lines of series.
+    """
+    panels = {(line["dataset"], line.get("panel", OLDER_PANELS.get(line["dataset"], ""))) for line in lines}
+    return {dataset: panel or dataset for dataset, panel in sorted(panels)}

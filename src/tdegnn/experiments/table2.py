@@ -73,7 +73,11 @@ def solve_classical(dataset: str, path: Path, *, window: int = PAPER_WINDOW) -> 
             continue
         fitted = method.fit(series, range(window, split.training.stop), split.validation)
         observed = panel.values[split.test.start : split.test.stop, None]
-        outcome = {"validation_mse": None, **describe_errors(fitted.predict(series, split.test), observed)}
+        outcome = {
+            "panel": panel.name,
+            "validation_mse": None,
+            **describe_errors(fitted.predict(series, split.test), observed),
+        }
         configuration = {"system": name, "method": str(method)}
         environment = describe_environment(torch.device("cpu"))
         line = row | {"system": name} | outcome | {"configuration": configuration} | environment

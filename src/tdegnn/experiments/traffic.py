@@ -20,6 +20,7 @@ from jaxtyping import Float
 from tdegnn.data.benchmarks.load import load_panel
 from tdegnn.data.panel import Panel
 from tdegnn.experiments.records import LineKind, append_lines, describe_environment, read_lines
+from tdegnn.experiments.tried_networks import is_outdated, newest_by_seed
 from tdegnn.forecasting.backtests.paired import Difference, OriginErrors, block_length, compare
 from tdegnn.forecasting.baselines.naive import SeasonalNaive, SeriesInputs
 from tdegnn.forecasting.forecaster import Forecaster
@@ -47,7 +48,8 @@ PAIRS = (
 TRAFFIC_LINES = LineKind(
     "traffic",
     {"forecaster": str, "seed": int, "settings": dict, "mae": list, "rmse": list, "coverage": list, "seconds": float},
-    identity=("forecaster", "seed", "settings"),
+    # Notes say which networks were tried: with others, the default is another forecaster.
+    identity=("forecaster", "seed", "settings", "notes"),
 )
 
 # What folds compare, the shares of the steps that they are fitted to, and the share of each that they are judged on.
@@ -69,7 +71,7 @@ def split_of(panel: Panel, trained: float = TRAINED) -> int:
 
 
 def try_forecaster(name: str, seed: int, path: Path, device: DeviceName = "auto") -> None:
-    """Fit a forecaster and forecast all later hours, unless `path` has its line. Keep its errors beside `path`.
+    """Fit a forecaster and forecast all later hours, unless `path` has its line, chosen from the networks of today.
 
     Args:
         name: One of `FORECASTERS`.
@@ -79,7 +81,7 @@ def try_forecaster(name: str, seed: int, path: Path, device: DeviceName = "auto"
     """
     settings = FORECASTERS[name]
     known = read_lines(path, TRAFFIC_LINES, forecaster=[name], seed=[seed])
-    if any(line["settings"] == settings for line in known):
+    if any(line["settings"] == settings and not is_outdated(line) for line in known):
         return
     panel = load_panel(DATASET)
     line = _measure(settings, seed, panel, split_of(panel), device)
@@ -168,10 +170,13 @@ def try_naive(path: Path) -> None:
 
 
 def summarize_traffic(lines: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the numbers of each forecaster with its present settings, the last value first: means over seeds."""
+    """Return the numbers of each forecaster with its present settings, the last value first: means over seeds.
+
+    Of several lines of a seed, the newest one counts.
+    """
     present = {NAIVE: {}, **FORECASTERS}
     own = {
-        name: [line for line in lines if line["forecaster"] == name and line["settings"] == settings]
+        name: newest_by_seed(line for line in lines if line["forecaster"] == name and line["settings"] == settings)
         for name, settings in present.items()
     }
     return {name: _mean_of_seeds(each) for name, each in own.items() if each}

@@ -8,6 +8,7 @@ A time budget may leave some of them out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf, isnan, nan
@@ -171,6 +172,10 @@ def try_networks(
     return Trials({**scores, **unnamed, **levels, **frames}, longer, tuple(untried))
 
 
+# What a reason says, before the losses of all networks that were tried in a short training.
+CHOSEN_AFTER = "was chosen by its loss on the held-out steps, after a short training"
+
+
 def choose_tried(networks: Mapping[str, dict[str, Any]], trials: Trials) -> ChosenNetwork:
     """Return the best network, with a reason that speaks of losses on held-out steps. If none was tried, the usual one.
 
@@ -183,13 +188,21 @@ def choose_tried(networks: Mapping[str, dict[str, Any]], trials: Trials) -> Chos
         reason = f"The network {usual!r} was taken without a trial: the time budget left no time to try others."
         return ChosenNetwork(usual, networks[usual], reason=reason)
     chosen = choose_network(networks, trials.candidates)
-    reason = f"The network {chosen.name!r} was chosen by its loss on the held-out steps, after a short training"
-    reason = f"{reason} ({_as_losses(trials.scores)})."
+    reason = f"The network {chosen.name!r} {CHOSEN_AFTER} ({_as_losses(trials.scores)})."
     if trials.longer:
         reason += f" A longer one decided on edges ({_as_losses(trials.longer)})."
     if trials.untried:
         reason += f" The time budget left no time to try {', '.join(trials.untried)}."
     return replace(chosen, reason=reason, scores=finite_or_null(trials.scores))
+
+
+def tried_in(notes: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the networks that were tried, as the notes of a forecaster list them. Empty if none were."""
+    for note in notes:
+        listed = re.match(rf"The network '[\w-]+' {CHOSEN_AFTER} \((.*?)\)\.", note)
+        if listed is not None:
+            return tuple(entry.partition(": ")[0] for entry in listed[1].split(", "))
+    return ()
 
 
 def _as_number(score: float) -> float:

@@ -74,7 +74,9 @@ def _one_node(fitted: FittedForecaster, errors: ForecastErrors, forecast: Foreca
     each = "every step" if count == 1 else f"every {count} steps"
     shaded = ""
     if not np.isnan(errors.kept.low).all() or forecast is not None:
-        shaded = " Shaded: intervals, where there are some that were not learned from the same steps."
+        shaded = (
+            " Shaded: intervals, from the first step of a forecast on, where they were not learned from the same steps."
+        )
     sentence = (
         f"Gray: observed. Blue: forecasts of held-out steps, made {each} by networks that had not seen these steps. "
         f"Orange: what comes next.{shaded}{hidden}"

@@ -1,8 +1,13 @@
+import inspect
+
+import networkx
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from scipy.integrate import solve_ivp
 
+import tdegnn
 from tdegnn import Graph, InputError, simulate_heat, simulate_pendulum, simulate_third_order, simulate_wave
 from tdegnn.data.simulators.physics import random_graph
 
@@ -96,6 +101,28 @@ def test_orders_and_names_are_known():
 def test_a_graph_may_be_given():
     graph = Graph([[0, 1], [1, 2]], direction="out")
     assert simulate_wave(graph).states.shape == (24, 60, 3, 1)
+
+
+@pytest.mark.parametrize("simulate", [simulate_heat, simulate_wave, simulate_third_order])
+def test_a_graph_may_come_from_elsewhere(simulate):
+    path = networkx.path_graph(5)
+    expected = simulate(Graph.from_networkx(path)).states
+    dense = networkx.to_numpy_array(path)
+    for graph in (path, dense, scipy.sparse.csr_array(dense), Graph.from_networkx(path).to_pyg()):
+        torch.testing.assert_close(simulate(graph).states, expected)
+
+
+def test_every_simulator_with_a_graph_refuses_what_is_none():
+    # Every public name, so that the next simulator is asked, too.
+    simulators = [getattr(tdegnn, name) for name in tdegnn.__all__ if name.startswith("simulate_")]
+    with_graph = [each for each in simulators if "graph" in inspect.signature(each).parameters]
+    assert {*simulators} - {*with_graph} == {simulate_pendulum}
+    for simulate in with_graph:
+        for given, came in (("edges.csv", "str"), ([[0, 1], [1, 0]], "list")):
+            with pytest.raises(
+                InputError, match=f"^Expected graph to be a Graph, a networkx graph, PyG data or .* got {came}. For"
+            ):
+                simulate(given)
 
 
 @pytest.mark.parametrize(

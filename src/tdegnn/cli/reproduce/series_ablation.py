@@ -20,6 +20,7 @@ def series_ablation(
 ) -> None:
     """The forecaster without edges, with attention and with shorter histories. Chosen on validation steps."""
     from tdegnn.experiments.series_ablation import VARIANT_LINES, summarize_variants, train_variant, variants
+    from tdegnn.experiments.series_rows import shown_names
     from tdegnn.experiments.series_tasks import TASKS
 
     def train(name: str, variant: str) -> None:
@@ -27,14 +28,22 @@ def series_ablation(
 
     datasets = choose_names(dataset, tuple(TASKS), "dataset")
     run.compute(train, ((name, variant) for name in datasets for variant in variants(name, window)), "variants")
-    cells = summarize_variants(run.read(VARIANT_LINES, dataset=datasets))
+    lines = run.read(VARIANT_LINES, dataset=datasets)
+    cells, shown = summarize_variants(lines), shown_names(lines)
     records = [
-        {"dataset": name, "window": size, "variant": variant, "test_mse": cell.mean, "worse": cell.worse.text(4)}
+        {
+            "dataset": name,
+            "panel": shown[name],
+            "window": size,
+            "variant": variant,
+            "test_mse": cell.mean,
+            "worse": cell.worse.text(4),
+        }
         for (name, size, variant), cell in cells.items()
     ]
     header = ["dataset", "window", "variant", "test error", "more than the full one (95 % interval)"]
     rows = [
-        [name, str(size), variant, f"{cell.mean:.4f}", cell.worse.text(4)]
+        [shown[name], str(size), variant, f"{cell.mean:.4f}", cell.worse.text(4)]
         for (name, size, variant), cell in cells.items()
     ]
     title = "Forecasting one step ahead, mean squared error, paired over the seeds"

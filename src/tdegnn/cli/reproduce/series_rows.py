@@ -22,6 +22,7 @@ def series_rows(
     workers: Workers = 1,
 ) -> None:
     """Search the settings of every system of Table 2: twelve configurations each; then our best with every rule."""
+    from tdegnn.experiments.series_rows import shown_names
     from tdegnn.experiments.series_search import (
         ROW,
         SEARCHED_LINES,
@@ -46,9 +47,9 @@ def series_rows(
             compute_cells(train_rules, rules, min(workers, len(rules)), lambda cell: tick(f"{cell[0]} rules"))
     lines = run.read(SEARCHED_LINES, dataset=datasets)
     rows, worth = summarize_searched(lines, ROW), worth_of_rules(lines)
-    leads = leads_over_rivals(rows)
+    leads, shown = leads_over_rivals(rows), shown_names(lines)
     record = {
-        "rows": [_to_record(key, own) for key, own in rows.items()],
+        "rows": [_to_record(key, own) | {"panel": shown[key[0]]} for key, own in rows.items()],
         "rules": [
             {"dataset": key[0], "window": key[1], "states": key[2], "system": key[3], "saved": astuple(gain)}
             for key, gain in worth.items()
@@ -60,15 +61,17 @@ def series_rows(
     }
     header = ["dataset", "window", "system", "validation", "test"]
     title = "Forecasting one step ahead, mean squared error, chosen on validation among twelve configurations"
-    tables = [(title, header, [_texts(key, own) for key, own in rows.items()])]
+    tables = [(title, header, [[shown[key[0]], *_texts(key, own)] for key, own in rows.items()])]
     if worth:
         header = ["dataset", "window", "states", "system", "lower by"]
         title = "By how much a rule for c lowers the error of c = [1], paired over the test steps (95 % interval)"
-        tables.append((title, header, [[*map(str, key), gain.text(4)] for key, gain in worth.items()]))
+        tables.append(
+            (title, header, [[shown[key[0]], *map(str, key[1:]), gain.text(4)] for key, gain in worth.items()])
+        )
     if leads:
         header = ["dataset", "window", "rival", "ours", "rival's error minus ours"]
         title = "Rivals and our best learned rule by validation, paired over the test steps (95 % interval)"
-        texts = [[key[0], str(key[1]), key[2], lead.ours, lead.gain.text(4)] for key, lead in leads.items()]
+        texts = [[shown[key[0]], str(key[1]), key[2], lead.ours, lead.gain.text(4)] for key, lead in leads.items()]
         tables.append((title, header, texts))
     run.show(record, tables, f"{len(rows)} rows in {run.out}.")
 
@@ -87,4 +90,4 @@ def _to_record(key: tuple[str, int, str], lines: Sequence[Mapping[str, Any]]) ->
 def _texts(key: tuple[str, int, str], lines: Sequence[Mapping[str, Any]]) -> list[str]:
     on_validation = fmean(line["validation_mse"] for line in lines)
     errors = [line["test_mse"] for line in lines]
-    return [key[0], str(key[1]), key[2], f"{on_validation:.3f}", f"{fmean(errors):.3f} ± {pstdev(errors):.3f}"]
+    return [str(key[1]), key[2], f"{on_validation:.3f}", f"{fmean(errors):.3f} ± {pstdev(errors):.3f}"]

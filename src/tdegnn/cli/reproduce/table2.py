@@ -30,7 +30,7 @@ def table2(
     run: ExperimentOptions = ExperimentOptions(Path("runs/table2.jsonl")),
 ) -> None:
     """Table 2: mean squared errors one step ahead, for our systems, rivals and classical forecasts."""
-    from tdegnn.experiments.series_rows import SERIES_LINES
+    from tdegnn.experiments.series_rows import SERIES_LINES, shown_names
     from tdegnn.experiments.series_tasks import CLASSICAL, SYSTEMS, TASKS
     from tdegnn.experiments.table2 import PROTOCOLS, solve_classical, summarize, train_row
 
@@ -48,23 +48,25 @@ def table2(
                         if row not in CLASSICAL:
                             train(name, TASKS[name].config(row, window), run.out, protocol=kind)
                         tick(f"{name} {row}")
-    cells = summarize(run.read(SERIES_LINES, dataset=datasets, system=systems, protocol=protocols))
+    lines = run.read(SERIES_LINES, dataset=datasets, system=systems, protocol=protocols)
+    cells, shown = summarize(lines), shown_names(lines)
     records = [
         dict(zip(("dataset", "system", "protocol", "window"), key, strict=True))
+        | {"panel": shown[key[0]]}
         | dict(zip(("test_mse", "deviation", "seeds"), cell, strict=True))
         for key, cell in cells.items()
     ]
     meaning = "Honest: chosen on validation. Paper: the lowest test error, as published."
-    run.show(records, [_table_of_errors(cells, datasets, systems)], f"{len(cells)} rows in {run.out}. {meaning}")
+    run.show(records, [_table_of_errors(cells, shown, systems)], f"{len(cells)} rows in {run.out}. {meaning}")
 
 
 def _table_of_errors(
-    cells: Mapping[tuple[str, str, str, int], tuple[float, float, int]], datasets: list[str], systems: list[str]
+    cells: Mapping[tuple[str, str, str, int], tuple[float, float, int]], shown: Mapping[str, str], systems: list[str]
 ) -> TextTable:
     from tdegnn.experiments.paper import FORECAST_ERRORS
 
     rows = []
-    for name in datasets:
+    for name, panel in shown.items():
         for row in systems:
             for window in sorted({key[3] for key in cells if key[:2] == (name, row)}):
                 honest, published = (cells.get((name, row, kind, window)) for kind in ("honest", "paper"))
@@ -73,6 +75,6 @@ def _table_of_errors(
                     "-" if cell is None else f"{cell[0]:.3f}" + (f" ± {cell[1]:.3f}" if cell[2] > 1 else "")
                     for cell in (honest, published)
                 ]
-                rows.append([name, row, str(window), *texts, "-" if printed is None else f"{printed:g}"])
+                rows.append([panel, row, str(window), *texts, "-" if printed is None else f"{printed:g}"])
     header = ["dataset", "system", "window", "honest", "paper's protocol", "paper's number"]
     return "Forecasting one step ahead, mean squared error on the test steps", header, rows

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import networkx
 import numpy as np
 import scipy.linalg
+import scipy.sparse
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from tdegnn.errors import InputError, check_count, check_finite
-from tdegnn.graph import Graph
+from tdegnn.data.graphs.edges import is_networkx_graph
+from tdegnn.errors import InputError, check_count, check_finite, name_kind
+from tdegnn.graph import Graph, is_pyg_data
 
 PendulumFeatures = Literal["angle", "coordinates"]
 
@@ -86,7 +88,7 @@ def _pendulum_acceleration(angle: float, time: float) -> float:
 
 
 def simulate_heat(
-    graph: Graph | None = None,
+    graph: Any = None,
     num_trajectories: int = 24,
     num_steps: int = 60,
     step_size: float = 0.1,
@@ -97,7 +99,7 @@ def simulate_heat(
 
 
 def simulate_wave(
-    graph: Graph | None = None,
+    graph: Any = None,
     num_trajectories: int = 24,
     num_steps: int = 60,
     step_size: float = 0.1,
@@ -116,7 +118,7 @@ def simulate_wave(
 
 
 def simulate_third_order(
-    graph: Graph | None = None,
+    graph: Any = None,
     num_trajectories: int = 24,
     num_steps: int = 100,
     step_size: float = 0.1,
@@ -129,7 +131,7 @@ def simulate_third_order(
 def simulate_linear(
     name: str,
     lower_derivatives: Sequence[float],
-    graph: Graph | None,
+    graph: Any,
     num_trajectories: int,
     num_steps: int,
     step_size: float,
@@ -140,7 +142,8 @@ def simulate_linear(
     Args:
         name: Name of the system.
         lower_derivatives: `a_1, ..., a_(m-1)`. Their number sets the order m.
-        graph: The graph. If `None`, `random_graph(seed=seed)`.
+        graph: A `Graph`, a networkx graph, PyG data or an adjacency matrix (array or SciPy). If `None`,
+            `random_graph(seed=seed)`.
         num_trajectories: Number of trajectories. Initial states and derivatives are drawn from a normal distribution.
         num_steps: Number of observations per trajectory.
         step_size: Time between two observations.
@@ -149,7 +152,7 @@ def simulate_linear(
     _check_times(num_steps, step_size)
     check_count(num_trajectories=num_trajectories)
     check_count(0, seed=seed)
-    graph = random_graph(seed=seed) if graph is None else graph
+    graph = random_graph(seed=seed) if graph is None else _as_graph(graph)
     order, num_nodes = len(lower_derivatives) + 1, graph.num_nodes
     identity = torch.eye(num_nodes, dtype=torch.float64)
     laplacian = graph.laplacian(identity).numpy()
@@ -172,6 +175,22 @@ def random_graph(num_nodes: int = 16, seed: int = 0) -> Graph:
     """Return a connected small-world graph: a ring of neighborhoods with some edges rewired."""
     check_count(5, num_nodes=num_nodes)
     return Graph.from_networkx(networkx.connected_watts_strogatz_graph(num_nodes, k=4, p=0.2, seed=seed))
+
+
+def _as_graph(given: Any) -> Graph:
+    """Return the graph of anything that `read_graph` takes and that says by itself which nodes there are."""
+    if isinstance(given, Graph):
+        return given
+    if is_networkx_graph(given):
+        return Graph.from_networkx(given)
+    if is_pyg_data(given):
+        return Graph.from_pyg(given)
+    if scipy.sparse.issparse(given) or isinstance(given, np.ndarray):
+        return Graph.from_scipy(given)
+    raise InputError(
+        "Expected graph to be a Graph, a networkx graph, PyG data or an adjacency matrix, got "
+        f"{name_kind(given)}. For a list of edges, pass read_graph(edges, nodes)[0]."
+    )
 
 
 def _check_times(num_steps: int, step_size: float) -> None:

@@ -40,12 +40,32 @@ for (const figure of document.querySelectorAll("figure.series")) {
       ? { field: "time", type: "temporal", timeUnit: "utcyearmonthdatehoursminutes", title: "time" }
       : { field: "time", title: "time" };
     const tips = [when, { field: "value", title: "value" }, { field: "low" }, { field: "high" }, { field: "ahead", title: "steps ahead" }];
-    const hasEnds = (rows) => rows.filter((row) => row.low !== null && row.high !== null);
-    const band = (rows, color, detail) => ({
-      data: { values: hasEnds(rows) },
-      mark: { type: "area", color, opacity: 0.22, clip: true, line: false },
-      encoding: { x, y: { ...y, field: "low" }, y2: { field: "high" }, ...detail },
-    });
+    // A band for each stretch of steps with an interval. It begins at a forecast, never at an observation, and steps
+    // without an interval are not covered. Of a single step, whose band would have no width, there is a bar.
+    const hasInterval = (row) => row !== undefined && row.low !== null && row.high !== null;
+    const stretchesOf = (rows) => {
+      const stretches = [];
+      rows.forEach((row, number) => {
+        const before = rows[number - 1];
+        const goesOn = hasInterval(before) && (data.horizon === 1 || before.window === row.window);
+        if (hasInterval(row) && !goesOn) stretches.push([]);
+        if (hasInterval(row)) stretches.at(-1).push({ ...row, stretch: stretches.length });
+      });
+      return stretches;
+    };
+    const bands = (rows, color) => {
+      const stretches = stretchesOf(rows);
+      const shaded = (parts, mark, detail) => ({
+        data: { values: parts.flat() },
+        mark: { ...mark, color, opacity: 0.22, clip: true },
+        encoding: { x, y: { ...y, field: "low" }, y2: { field: "high" }, ...detail },
+      });
+      const [long, single] = [stretches.filter((part) => part.length > 1), stretches.filter((part) => part.length === 1)];
+      return [
+        shaded(long, { type: "area", line: false }, { detail: { field: "stretch" } }),
+        shaded(single, { type: "rule", strokeWidth: 6 }, {}),
+      ];
+    };
     const line = (rows, color, detail, size) => ({
       data: { values: rows },
       mark: { type: "line", color, clip: true, strokeWidth: size, point: { filled: true, size: 14, color } },
@@ -55,8 +75,8 @@ for (const figure of document.querySelectorAll("figure.series")) {
     const byWindow = data.horizon === 1 ? {} : { detail: { field: "window" } };
     return {
       layer: [
-        band(forecasts, "var(--blue)", byWindow),
-        band(future, "var(--orange)", {}),
+        ...bands(forecasts, "var(--blue)"),
+        ...bands(future, "var(--orange)"),
         {
           data: { values: observed },
           params: [
