@@ -44,17 +44,23 @@ WHY_NO_ROW = {
 def render_without_row(lines):
     """Return the operators that no recipe in the table of operators by rules has, by reason.
 
+    An operator without numbers and without a reason is new: the page stays as it is.
+
     Args:
         lines: The result lines of the table.
     """
-    records = [line["configuration"]["operator"] for line in lines]
-    trained = {record if isinstance(record, str) else record["name"] for record in records}
-    by_reason = {}
+    trained, by_reason = operators_in(lines), {}
     for name in OPERATORS.names:
-        if name not in trained:
-            by_reason.setdefault(WHY_NO_ROW.get(name, "not trained yet"), []).append(f"`{name}`")
+        if name in WHY_NO_ROW and name not in trained:
+            by_reason.setdefault(WHY_NO_ROW[name], []).append(f"`{name}`")
     rows = [[", ".join(names), reason] for reason, names in by_reason.items()]
     return as_table([["operators without a row of their own", "why"], *rows])
+
+
+def operators_in(lines):
+    """Return the names of the operators in result lines."""
+    records = [line["configuration"]["operator"] for line in lines]
+    return {record if isinstance(record, str) else record["name"] for record in records}
 
 
 def read_lines(path):
@@ -71,7 +77,7 @@ def renew_operators(page, results):
     """
     times, memory, work = (read_lines(results / f"operators_{name}.json") for name in ("h200", "memory", "work"))
     page = put_into_page(page, "speeds of operator", render_speeds(times))
-    page = put_into_page(page, "memory of operator", render_memory(memory))
+    page = put_into_page(page, "memory of operator", render_memory(memory, counted_in(work)))
     return put_into_page(page, "work of operator", render_work(times, work))
 
 
@@ -106,11 +112,17 @@ def render_speeds(lines):
     return as_table([header, *rows])
 
 
-def render_memory(lines):
-    """Return peaks on a CPU, why those of many states need them, and which operators are left out."""
+def counted_in(work):
+    """Return the names of the operators whose operations were counted, in the order of the registry."""
+    counted = {name.partition(", ")[2] for name in work}
+    return [name for name in OPERATORS.names if name in counted]
+
+
+def render_memory(lines, names):
+    """Return peaks on a CPU, why those of many states need them, and which of these operators are left out."""
     peaks = {name.removeprefix(MEMORY): line["value"] for name, line in lines.items()}
     rows = [[f"`{name}`", f"{peak:.1f}", WHY_MANY[name] if peak > MANY_STATES else ""] for name, peak in peaks.items()]
-    left_out = [f"- `{name}` is left out: {reason}" for name in OPERATORS.names if (reason := why_not_large(name))]
+    left_out = [f"- `{name}` is left out: {reason}" for name in names if (reason := why_not_large(name))]
     return "\n".join([as_table([["operator", "peak, in states", "why more than 20"], *rows]), "", *left_out])
 
 
@@ -129,8 +141,7 @@ def render_work(times, work):
         }
 
     rows = []
-    counted = {name.partition(", ")[2] for name in work}
-    for name in [name for name in OPERATORS.names if name in counted]:
+    for name in counted_in(work):
         ratios = [times.get(f"{words}{name} / {DIFFUSION}") for words in (FIRST, FOUR)]
         is_timed = None not in ratios
         if is_timed and max(each["value"] for each in ratios) <= GOAL:

@@ -191,15 +191,12 @@ def render_rule_counts(cells):
 
 def render_older(lines, cells, table1):
     """Return which cells are trained with another recipe than the row of Table 1 has now, with both numbers."""
-    rows = []
+    trained, recipes, rows = {}, {name: read_recipes(name) for name in DATASETS}, []
+    for line in lines:
+        if line["rule"] == EULER:
+            trained.setdefault((line["dataset"], line["operator"]), []).append(line["configuration"])
     for (name, row), own in sorted(cells.items(), key=lambda item: DATASETS.index(item[0][0])):
-        recipe = with_rule(read_recipes(name)[row], EULER).to_record()
-        records = [
-            line["configuration"]
-            for line in lines
-            if (line["dataset"], line["operator"], line["rule"]) == (name, row, EULER)
-        ]
-        if recipe not in records:
+        if with_rule(recipes[name][row], EULER).to_record() not in trained[name, row]:
             rows.append([heading(name), row, f"{own.cells[EULER].mean:.2f}", f"{table1[name, row].mean:.2f}"])
     table = as_table([["dataset", "row", "here, c = [1]", "Table 1"], *rows])
     return f"{len(rows)} of the {len(cells)} cells have a recipe that is older than that of Table 1:\n\n{table}"
@@ -293,7 +290,8 @@ def renew_readme(page):
     return put_into_page(page, "number", render_headlines(summarize(read_lines(LINES)), errors))
 
 
+PAGES = {README: renew_readme, PAGE: renew, HONEST_PAGE: renew_honest}
+
 if __name__ == "__main__":
-    README.write_text(renew_readme(README.read_text()))
-    PAGE.write_text(renew(PAGE.read_text()))
-    HONEST_PAGE.write_text(renew_honest(HONEST_PAGE.read_text()))
+    for path, renew_page in PAGES.items():
+        path.write_text(renew_page(path.read_text()))
