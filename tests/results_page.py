@@ -171,6 +171,36 @@ def render_rules(cells):
     return "\n".join([table, "", *(f"- {describe_best(cells, name)}" for name in complete_datasets(cells, DATASETS))])
 
 
+def render_rule_notes(lines):
+    """Return which cells have a configuration more than once on a split, and which trainings diverged."""
+    by_cell = {}
+    for line in lines:
+        splits = by_cell.setdefault((line["dataset"], line["operator"], line["rule"]), {})
+        splits.setdefault(line["split"], []).append(line)
+    repeated, alike, diverged = 0, 0, []
+    for (dataset, row, rule), splits in by_cell.items():
+        # The last line of a split counts: see `Cell.from_lines`.
+        earlier = [
+            (line, own[-1])
+            for own in splits.values()
+            for line in own[:-1]
+            if line["configuration"] == own[-1]["configuration"]
+        ]
+        repeated += bool(earlier)
+        alike += bool(earlier) and all(line == last for line, last in earlier)
+        count = sum(own[-1]["is_diverged"] for own in splits.values())
+        if count:
+            diverged.append(f"{row} with {rule} on {heading(dataset)}, {count} of {len(splits)} splits")
+    return "\n".join(
+        [
+            f"- {repeated} of the {len(by_cell)} (dataset, row, rule) have the same configuration more than once per "
+            f"split. The last line counts; in {alike} of the {repeated} these lines are equal in every entry.",
+            "- Diverged, so that the best weights from before count (`is_diverged`: a score was not a number, or the "
+            f"loss exploded): {'; '.join(diverged) or 'none'}.",
+        ]
+    )
+
+
 def render_rule_counts(cells):
     """Return what each rule adds over c = [1] over all cells: means, and how often which way."""
     header = ["rule", "cells", "mean", "median", "interval above zero", "below zero", "adds more than 1", "costs more"]
@@ -218,6 +248,7 @@ def renew(page):
     rule_lines = read_lines(RULES_LINES, RULE_LINES)
     rules = summarize_rules(rule_lines)
     page = put_into_page(page, "operators by rule", render_rules(rules))
+    page = put_into_page(page, "notes on rule", render_rule_notes(rule_lines))
     page = put_into_page(page, "rule count", render_rule_counts(rules))
     page = put_into_page(page, "row-less operator", render_without_row(rule_lines))
     return put_into_page(page, "older recipe", render_older(rule_lines, rules, cells))

@@ -126,6 +126,25 @@ def test_every_row_with_an_operator_is_trained_with_every_rule_on_every_dataset(
     assert all(sorted(cell.test_accuracies) == list(range(10)) for own in cells.values() for cell in own.cells.values())
 
 
+def test_notes_on_rules_count_what_was_trained_twice_or_diverged():
+    made = dict(dataset="squirrel-filtered", operator="GRAFF", rule="attention", configuration={"order": 2})
+    scores = dict(validation_accuracy=0.5, test_accuracy=0.4, is_diverged=False)
+
+    def note(*changes):
+        written = [made | scores | {"split": number % 2} | change for number, change in enumerate(changes)]
+        return results_page.render_rule_notes(written).splitlines()
+
+    assert note({}, {})[0].startswith("- 0 of the 1 (dataset, row, rule) have")
+    assert note({}, {})[1].endswith(": none.")
+    assert note({}, {}, {}, {"rule": "stable"})[0].startswith("- 1 of the 2 ")
+    assert note({}, {}, {})[0].endswith("in 1 of the 1 these lines are equal in every entry.")
+    assert note({}, {}, {"test_accuracy": 0.3})[0].endswith("in 0 of the 1 these lines are equal in every entry.")
+    assert note({}, {}, {"configuration": {"order": 3}})[0].startswith("- 0 of the 1 ")
+    other = {"is_diverged": True}
+    assert note({}, other)[1].endswith("GRAFF with attention on Squirrel, filtered, 1 of 2 splits.")
+    assert note(other, other, {})[1].endswith("1 of 2 splits."), "the last line of a split counts"
+
+
 def _timed_operators():
     lines = operators_page.read_lines(RESULTS / "operators_h200.json")
     found = [name.removeprefix(operators_page.FIRST) for name in lines if name.startswith(operators_page.FIRST)]
