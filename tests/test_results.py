@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.operators import why_not_large
+from benchmarks.operator_work import DENSE, KINDS
+from benchmarks.operators import DIFFUSION, slow_operators, why_not_large
 
 from tdegnn.experiments.records import read_lines
 from tdegnn.operators.registry import OPERATORS
@@ -177,6 +178,37 @@ def test_the_memory_and_the_work_of_every_operator_are_measured():
         written = json.loads((RESULTS / f"operators_{what}.json").read_text())
         assert written["device"].startswith("cpu")
         assert "torch" in written["versions"]
+
+
+def test_what_bounds_operators_is_as_counts_and_profile_say():
+    times, work, profile = (
+        operators_page.read_lines(RESULTS / f"operators_{what}.json") for what in ("h200", "work", "profile")
+    )
+    shares = operators_page.read_shares(profile)
+    assert {*shares} == {DIFFUSION, *slow_operators()}
+    for own in shares.values():
+        assert sum(operators_page.by_kind(own)) == pytest.approx(100)
+        single = [value for operation, value in own.items() if operation not in KINDS]
+        assert len(single) == 5
+        assert single == sorted(single, reverse=True)
+    written = json.loads((RESULTS / "operators_profile.json").read_text())
+    assert written["device"].startswith("cpu")
+    assert "torch" in written["versions"]
+
+    dense = {operator: own[DENSE] for operator, own in shares.items()}
+    assert all(dense[name] > 50 for name in ("learned-adjacency", "together", "flode"))
+    assert all(40 < dense[name] < 50 for name in ("acm+", "acmii+"))
+    assert max(operators_page.by_kind(shares["cde"])) < 50
+    attention = [name for name in shares if name.startswith(("grand", "gread", "gat"))]
+    for name in [*attention, *(name for name in shares if name.startswith("sheaf"))]:
+        assert min(operators_page.by_kind(shares[name])) > 10
+        assert max(operators_page.by_kind(shares[name])) < 60
+    for name in attention:
+        ratios = operators_page.over_diffusion(work, name)
+        assert max(ratios, key=ratios.get) == "operations"
+        assert max(ratios.values()) < times[f"{operators_page.FIRST}{name} / {DIFFUSION}"]["value"]
+    for name in [name for name in attention if name not in ("grand-nonlinear", "gat")]:
+        assert 1.5 < times[f"{operators_page.FOUR}{name} / {DIFFUSION}"]["value"] < 2.5
 
 
 def test_fits_keep_their_time_budget():
