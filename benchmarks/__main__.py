@@ -37,7 +37,14 @@ MODULES = (
     "time_budget",
 )
 # Parts of benchmarks that can be run alone: `NAME.PART` is the function `measure_PART`.
-PARTS = ("killed_fit.large", "killed_fit.small", "node_training.many", "operators.memory", "operators.work")
+PARTS = (
+    "killed_fit.large",
+    "killed_fit.small",
+    "node_training.many",
+    "operators.memory",
+    "operators.profile",
+    "operators.work",
+)
 # Columns of a name. Lines are printed as they are measured, when the longest name is not known yet.
 WIDTH = 80
 

@@ -54,7 +54,7 @@ class _Counter(TorchDispatchMode):
         is_view = operation.is_view or all(leaf.layout is not torch.strided for leaf in results)
         name = operation.overloadpacket.__name__
         if results and not is_view and name not in ALLOCATIONS:
-            kind = _kind_of(name, given)
+            kind = kind_of(name, given)
             work = self.work[kind]
             work.operations += 1
             if kind == DENSE:
@@ -64,7 +64,8 @@ class _Counter(TorchDispatchMode):
         return made
 
 
-def _kind_of(name: str, given: Sequence[Tensor]) -> str:
+def kind_of(name: str, given: Sequence[Tensor]) -> str:
+    """Return the kind of an operation on these tensors."""
     if name not in PRODUCTS:
         return OTHER
     return DENSE if all(leaf.layout is torch.strided for leaf in given) else SPARSE

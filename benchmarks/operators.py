@@ -5,13 +5,16 @@ ten members at the size of Cora, trained together, as a training makes it: recor
 device. Some operators compute attention in the first layer only. The goal is three times plain diffusion. Memory is
 what a step of one layer allocates at its peak on a graph of a million edges, in copies of one state (nodes x channels);
 a copy of the channels on every edge would be twenty of them. `operators.memory` measures only this. `operators.work`
-counts operations and bytes of the first layer, which say what bounds a step.
+counts operations and bytes of the first layer, and `operators.profile` says which operations take its time on one
+thread of a CPU, for diffusion and the operators that miss the goal in `results/operators_h200.json`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +23,8 @@ from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
 
 from benchmarks.memory import peak_bytes
-from benchmarks.operator_work import DENSE, count_work
+from benchmarks.operator_profile import in_one_thread
+from benchmarks.operator_work import DENSE, KINDS, count_work
 from benchmarks.timing import interleaved_medians
 from tdegnn.core.operator import SpatialOperator
 from tdegnn.errors import InputError
@@ -32,6 +36,8 @@ from tdegnn.training.replay import Replayed
 NODES, EDGES, CHANNELS, MEMBERS = 2708, 5278, 64, 10
 LARGE_NODES, LARGE_EDGES = 50_000, 500_000  # each edge counts both ways
 DIFFUSION, GOAL = "diffusion", 3.0
+TIMES = Path(__file__).parent.parent / "results" / "operators_h200.json"
+MOST_SHOWN = 5
 Numbers = tuple[str, float, str] | tuple[str, float, str, float]
 # Only on a graph whose edges do not go both ways do its channels come to the edges.
 ONE_WAY = ("pde-gcn",)
@@ -75,6 +81,23 @@ def measure_work() -> Iterator[Numbers]:
             yield f"bytes of {kind}, {name}", work.num_bytes / 1e6, "MB"
             if kind == DENSE:
                 yield f"arithmetic of {kind}, {name}", work.arithmetic / 1e9, "GFLOP"
+
+
+def measure_profile() -> Iterator[Numbers]:
+    """Yield the shares of the kinds of operations, and the largest shares of single ones, in the first layer."""
+    for name in (DIFFUSION, *slow_operators()):
+        by_kind, by_name = in_one_thread(Step(name, torch.device("cpu"), num_layers=1).run)
+        for kind in KINDS:
+            yield f"share of {kind}, {name}", 100 * by_kind.get(kind, 0.0), "%"
+        for operation, share in list(by_name.items())[:MOST_SHOWN]:
+            yield f"share of {operation}, {name}", 100 * share, "%"
+
+
+def slow_operators() -> list[str]:
+    """Return the operators that missed the goal when they were timed, in the order of the registry."""
+    missed = [line["name"] for line in json.loads(TIMES.read_text())["lines"] if line["met"] is False]
+    slow = {name.partition(", ")[2].removesuffix(f" / {DIFFUSION}") for name in missed}
+    return [name for name in OPERATORS.names if name in slow]
 
 
 def _device() -> torch.device:

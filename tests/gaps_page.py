@@ -5,8 +5,8 @@ from tdegnn.experiments.paper import PUBLISHED_ACCURACY
 from tdegnn.experiments.protocols import PROTOCOLS
 from tdegnn.experiments.records import read_lines
 from tdegnn.experiments.row_search import read_row_searches
-from tdegnn.experiments.table1 import DATASETS, SYSTEMS, summarize
-from tdegnn.experiments.without_rows import ROWLESS_LINES
+from tdegnn.experiments.table1 import DATASETS, SYSTEMS
+from tdegnn.experiments.without_rows import ROWLESS_LINES, summarize_rowless
 from tests.markdown import as_table, heading, put_into_page
 
 # A difference beyond this many points needs a reason.
@@ -140,7 +140,7 @@ def renew_gaps(page, cells, path):
     """
     searched = read_lines(path)
     directions = summarize_directions(read_lines(path.with_name("direction.jsonl"), DIRECTION_LINES))
-    rowless = summarize(read_lines(path.with_name("without_rows.jsonl"), ROWLESS_LINES))
+    rowless = summarize_rowless(read_lines(path.with_name("without_rows.jsonl"), ROWLESS_LINES))
     page = put_into_page(page, "published number", render_published(cells))
     page = put_into_page(page, "large gap", render_large_gaps(cells, searched, directions, rowless))
     return put_into_page(page, "budget", render_budgets(searched))

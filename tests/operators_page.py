@@ -9,6 +9,8 @@ from tdegnn.operators.registry import OPERATORS
 from tests.markdown import as_table, put_into_page
 
 FIRST, FOUR, MEMORY = "first layer, ", "four layers, ", "peak memory of a step at a million edges, "
+# Their first layers do the same operations on tensors of the same sizes.
+ALIKE = ("grand", "grand-nonlinear", "gread-st")
 # A copy of all channels on the entries of the graph is this many states.
 MANY_STATES = 20
 WHY_MANY = {
@@ -44,17 +46,23 @@ WHY_NO_ROW = {
 def render_without_row(lines):
     """Return the operators that no recipe in the table of operators by rules has, by reason.
 
+    An operator without numbers and without a reason is new: the page stays as it is.
+
     Args:
         lines: The result lines of the table.
     """
-    records = [line["configuration"]["operator"] for line in lines]
-    trained = {record if isinstance(record, str) else record["name"] for record in records}
-    by_reason = {}
+    trained, by_reason = operators_in(lines), {}
     for name in OPERATORS.names:
-        if name not in trained:
-            by_reason.setdefault(WHY_NO_ROW.get(name, "not trained yet"), []).append(f"`{name}`")
+        if name in WHY_NO_ROW and name not in trained:
+            by_reason.setdefault(WHY_NO_ROW[name], []).append(f"`{name}`")
     rows = [[", ".join(names), reason] for reason, names in by_reason.items()]
     return as_table([["operators without a row of their own", "why"], *rows])
+
+
+def operators_in(lines):
+    """Return the names of the operators in result lines."""
+    records = [line["configuration"]["operator"] for line in lines]
+    return {record if isinstance(record, str) else record["name"] for record in records}
 
 
 def read_lines(path):
@@ -71,8 +79,9 @@ def renew_operators(page, results):
     """
     times, memory, work = (read_lines(results / f"operators_{name}.json") for name in ("h200", "memory", "work"))
     page = put_into_page(page, "speeds of operator", render_speeds(times))
-    page = put_into_page(page, "memory of operator", render_memory(memory))
-    return put_into_page(page, "work of operator", render_work(times, work))
+    page = put_into_page(page, "memory of operator", render_memory(memory, counted_in(work)))
+    page = put_into_page(page, "work of operator", render_work(times, work))
+    return put_into_page(page, "profiles of operator", render_profiles(read_lines(results / "operators_profile.json")))
 
 
 def render_speeds(lines):
@@ -106,39 +115,77 @@ def render_speeds(lines):
     return as_table([header, *rows])
 
 
-def render_memory(lines):
-    """Return peaks on a CPU, why those of many states need them, and which operators are left out."""
+def counted_in(work):
+    """Return the names of the operators whose operations were counted, in the order of the registry."""
+    counted = {name.partition(", ")[2] for name in work}
+    return [name for name in OPERATORS.names if name in counted]
+
+
+def render_memory(lines, names):
+    """Return peaks on a CPU, why those of many states need them, and which of these operators are left out."""
     peaks = {name.removeprefix(MEMORY): line["value"] for name, line in lines.items()}
     rows = [[f"`{name}`", f"{peak:.1f}", WHY_MANY[name] if peak > MANY_STATES else ""] for name, peak in peaks.items()]
-    left_out = [f"- `{name}` is left out: {reason}" for name in OPERATORS.names if (reason := why_not_large(name))]
+    left_out = [f"- `{name}` is left out: {reason}" for name in names if (reason := why_not_large(name))]
     return "\n".join([as_table([["operator", "peak, in states", "why more than 20"], *rows]), "", *left_out])
 
 
-def render_work(times, work):
-    """Return what a step of the operators beyond the goal does, over what diffusion does, beside their time."""
+def over_diffusion(work, name):
+    """Return what an operator does, over what diffusion does."""
 
     def total(name, what=""):
         return sum(work[f"{what}{kind}, {name}"]["value"] for kind in KINDS)
 
-    def over_diffusion(name):
-        arithmetic = f"arithmetic of {DENSE}, "
-        return {
-            "operations": total(name) / total(DIFFUSION),
-            "bytes": total(name, "bytes of ") / total(DIFFUSION, "bytes of "),
-            "arithmetic": work[arithmetic + name]["value"] / work[arithmetic + DIFFUSION]["value"],
-        }
+    arithmetic = f"arithmetic of {DENSE}, "
+    return {
+        "operations": total(name) / total(DIFFUSION),
+        "bytes": total(name, "bytes of ") / total(DIFFUSION, "bytes of "),
+        "arithmetic": work[arithmetic + name]["value"] / work[arithmetic + DIFFUSION]["value"],
+    }
 
+
+def render_work(times, work):
+    """Return what a step of the operators beyond the goal does, over what diffusion does, beside their time."""
     rows = []
-    counted = {name.partition(", ")[2] for name in work}
-    for name in [name for name in OPERATORS.names if name in counted]:
+    for name in counted_in(work):
         ratios = [times.get(f"{words}{name} / {DIFFUSION}") for words in (FIRST, FOUR)]
         is_timed = None not in ratios
         if is_timed and max(each["value"] for each in ratios) <= GOAL:
             continue
-        compared = over_diffusion(name)
+        compared = over_diffusion(work, name)
         counts = [f"{work[f'{kind}, {name}']['value']:.0f}" for kind in KINDS]
         shown = [f"{value:.1f}" for value in compared.values()]
         time = f"{ratios[0]['value']:.1f}" if is_timed else "not timed yet"
         rows.append([f"`{name}`", time, *counts, *shown, max(compared, key=compared.get)])
     header = ["operator", "time on an H200", *KINDS, "operations", "bytes", "arithmetic of dense products", "most"]
     return as_table([header, *rows])
+
+
+def read_shares(lines):
+    """Return the shares of time in a profile, by operator and operation, in the order of the lines."""
+    shares = {}
+    for name, line in lines.items():
+        operation, _, operator = name.removeprefix("share of ").partition(", ")
+        shares.setdefault(operator, {})[operation] = line["value"]
+    return shares
+
+
+def render_profiles(lines):
+    """Return where the time of a step goes on a CPU, and how far shares of the same operations are apart."""
+    shares, rows = read_shares(lines), []
+    for operator, own in shares.items():
+        largest = [f"{operation} {value:.0f}" for operation, value in own.items() if operation not in KINDS]
+        rows.append([f"`{operator}`", *(f"{own[kind]:.0f}" for kind in KINDS), ", ".join(largest)])
+    apart = max(max(values) - min(values) for values in zip(*(by_kind(shares[name]) for name in ALIKE), strict=True))
+    return "\n".join(
+        [
+            as_table([["operator", *KINDS, "largest shares of single operations, in percent"], *rows]),
+            "",
+            f"{', '.join(f'`{name}`' for name in ALIKE)} do the same operations; here the shares of kinds differ by up "
+            f"to {apart:.0f} points.",
+        ]
+    )
+
+
+def by_kind(own):
+    """Return the shares of the kinds of operations of one operator."""
+    return [own[kind] for kind in KINDS]

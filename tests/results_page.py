@@ -171,6 +171,36 @@ def render_rules(cells):
     return "\n".join([table, "", *(f"- {describe_best(cells, name)}" for name in complete_datasets(cells, DATASETS))])
 
 
+def render_rule_notes(lines):
+    """Return which cells have a configuration more than once on a split, and which trainings diverged."""
+    by_cell = {}
+    for line in lines:
+        splits = by_cell.setdefault((line["dataset"], line["operator"], line["rule"]), {})
+        splits.setdefault(line["split"], []).append(line)
+    repeated, alike, diverged = 0, 0, []
+    for (dataset, row, rule), splits in by_cell.items():
+        # The last line of a split counts: see `Cell.from_lines`.
+        earlier = [
+            (line, own[-1])
+            for own in splits.values()
+            for line in own[:-1]
+            if line["configuration"] == own[-1]["configuration"]
+        ]
+        repeated += bool(earlier)
+        alike += bool(earlier) and all(line == last for line, last in earlier)
+        count = sum(own[-1]["is_diverged"] for own in splits.values())
+        if count:
+            diverged.append(f"{row} with {rule} on {heading(dataset)}, {count} of {len(splits)} splits")
+    return "\n".join(
+        [
+            f"- {repeated} of the {len(by_cell)} (dataset, row, rule) have the same configuration more than once per "
+            f"split. The last line counts; in {alike} of the {repeated} these lines are equal in every entry.",
+            "- Diverged, so that the best weights from before count (`is_diverged`: a score was not a number, or the "
+            f"loss exploded): {'; '.join(diverged) or 'none'}.",
+        ]
+    )
+
+
 def render_rule_counts(cells):
     """Return what each rule adds over c = [1] over all cells: means, and how often which way."""
     header = ["rule", "cells", "mean", "median", "interval above zero", "below zero", "adds more than 1", "costs more"]
@@ -191,15 +221,12 @@ def render_rule_counts(cells):
 
 def render_older(lines, cells, table1):
     """Return which cells are trained with another recipe than the row of Table 1 has now, with both numbers."""
-    rows = []
+    trained, recipes, rows = {}, {name: read_recipes(name) for name in DATASETS}, []
+    for line in lines:
+        if line["rule"] == EULER:
+            trained.setdefault((line["dataset"], line["operator"]), []).append(line["configuration"])
     for (name, row), own in sorted(cells.items(), key=lambda item: DATASETS.index(item[0][0])):
-        recipe = with_rule(read_recipes(name)[row], EULER).to_record()
-        records = [
-            line["configuration"]
-            for line in lines
-            if (line["dataset"], line["operator"], line["rule"]) == (name, row, EULER)
-        ]
-        if recipe not in records:
+        if with_rule(recipes[name][row], EULER).to_record() not in trained[name, row]:
             rows.append([heading(name), row, f"{own.cells[EULER].mean:.2f}", f"{table1[name, row].mean:.2f}"])
     table = as_table([["dataset", "row", "here, c = [1]", "Table 1"], *rows])
     return f"{len(rows)} of the {len(cells)} cells have a recipe that is older than that of Table 1:\n\n{table}"
@@ -221,6 +248,7 @@ def renew(page):
     rule_lines = read_lines(RULES_LINES, RULE_LINES)
     rules = summarize_rules(rule_lines)
     page = put_into_page(page, "operators by rule", render_rules(rules))
+    page = put_into_page(page, "notes on rule", render_rule_notes(rule_lines))
     page = put_into_page(page, "rule count", render_rule_counts(rules))
     page = put_into_page(page, "row-less operator", render_without_row(rule_lines))
     return put_into_page(page, "older recipe", render_older(rule_lines, rules, cells))
@@ -293,7 +321,8 @@ def renew_readme(page):
     return put_into_page(page, "number", render_headlines(summarize(read_lines(LINES)), errors))
 
 
+PAGES = {README: renew_readme, PAGE: renew, HONEST_PAGE: renew_honest}
+
 if __name__ == "__main__":
-    README.write_text(renew_readme(README.read_text()))
-    PAGE.write_text(renew(PAGE.read_text()))
-    HONEST_PAGE.write_text(renew_honest(HONEST_PAGE.read_text()))
+    for path, renew_page in PAGES.items():
+        path.write_text(renew_page(path.read_text()))

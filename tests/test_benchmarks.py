@@ -26,6 +26,7 @@ from benchmarks.node_steps import (
     pyg_step,
     rows_of,
 )
+from benchmarks.operator_profile import in_one_thread
 from benchmarks.operator_work import DENSE, OTHER, SPARSE, Work, count_work
 from torch import nn
 
@@ -163,3 +164,25 @@ def test_a_step_is_counted_as_many_times_however_often_it_was_made():
     step.run()
     assert count_work(step.run) == count_work(step.run)
     assert count_work(step.run)[SPARSE].operations == 2  # forward and backward
+
+
+def test_shares_of_time_are_those_of_the_operations():
+    left, right, matrix = torch.rand(300, 300), torch.rand(300, 300), torch.eye(300).to_sparse_csr()
+
+    def run():
+        (left @ right).view(-1)[:10].exp()  # views take no time
+        torch.addmm(left, matrix, left, beta=0.0)
+
+    num_threads = torch.get_num_threads()
+    by_kind, by_name = in_one_thread(run)
+    assert torch.get_num_threads() == num_threads
+    assert set(by_name) == {"mm (dense)", "addmm (graph)", "exp"}
+    assert list(by_name.values()) == sorted(by_name.values(), reverse=True)
+    assert by_kind == {DENSE: by_name["mm (dense)"], SPARSE: by_name["addmm (graph)"], OTHER: by_name["exp"]}
+    assert sum(by_kind.values()) == pytest.approx(1)
+    assert by_kind[DENSE] > 5 * by_kind[OTHER]
+
+
+def test_operators_beyond_the_goal_are_profiled():
+    assert {"cde", "flode", "acm+"} <= {*operators.slow_operators()} <= {*operators.OPERATORS.names}
+    assert not {"diffusion", "graff", "acm", "past-diffusion"} & {*operators.slow_operators()}

@@ -12,15 +12,18 @@ import torch
 from benchmarks.operators import why_not_large
 
 from tdegnn import Forecaster, NodeClassifier, cli, operators, read_panel
+from tdegnn.experiments.operator_rules import RULE_LINES
 from tdegnn.experiments.recipe_files import read_recipes, write_recipe
+from tdegnn.experiments.records import read_lines
 from tdegnn.experiments.zoo import collect_zoo
 from tdegnn.nodes.settings import NodeConfig
 from tdegnn.operators.registry import OPERATORS
 from tdegnn.parts import Part
-from tests import test_subgraph, zoo
+from tests import operators_page, results_page, test_subgraph, zoo
 from tests.core.checkers import CHANNELS, check_members, check_operator, check_relabeling, small_graph
 from tests.experiments.test_zoo import check_entry
 from tests.experiments.tiny_nodes import make_tiny_nodes
+from tests.operators import test_memory
 from tests.pages import ROOT
 
 NODES = 12
@@ -127,3 +130,22 @@ def test_the_site_and_the_zoo_have_it_without_a_change(repulsion):
     assert zoo.renew(page) == page
     (entry,) = [entry for entry in collect_zoo() if entry.name == "repulsion"]
     check_entry(entry)
+
+
+def test_the_tables_of_results_stay_as_they_are(repulsion, monkeypatch):
+    """Those of operators; `test_results.py` looks at all tables with one operator more."""
+    page = results_page.PAGE.read_text()
+    assert operators_page.renew_operators(page, results_page.PAGE.parent) == page
+    without_row = operators_page.render_without_row(read_lines(zoo.RULES_LINES, RULE_LINES))
+    assert f"<!-- row-less operators -->\n{without_row}\n<!--" in page
+    # Also if it refuses a large graph.
+    monkeypatch.setattr(
+        operators_page, "why_not_large", lambda name: "no" if name == "repulsion" else why_not_large(name)
+    )
+    assert operators_page.renew_operators(page, results_page.PAGE.parent) == page
+
+
+def test_its_steps_need_the_memory_that_is_usual(repulsion):
+    for direction in ("both", "out"):
+        test_memory.test_an_operator_makes_no_tensor_that_its_equation_does_not_need("repulsion", direction)
+        test_memory.test_a_step_needs_no_more_memory_at_its_peak_than_its_equation("repulsion", direction)

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.operators import why_not_large
+from benchmarks.operator_work import DENSE, KINDS
+from benchmarks.operators import DIFFUSION, slow_operators, why_not_large
 
 from tdegnn.experiments.records import read_lines
 from tdegnn.operators.registry import OPERATORS
+from tdegnn.parts import Part
 from tests import best_page, operators_page, results_page
 from tests.cli.test_commands import run
+from tests.core.checkers import Repulsion
 
 RESULTS = Path(__file__).parent.parent / "results"
 NEEDED = {"experiment", "protocol", "seed", "versions", "device", "descents"}
@@ -106,13 +109,11 @@ def test_table_one_has_ten_splits_of_every_row_as_its_readme_says():
             assert f"({gain.low:+.2f} to {gain.high:+.2f})" in page
 
 
-def test_the_page_has_the_tables_of_the_result_lines():
-    page = results_page.PAGE.read_text()
-    assert results_page.renew(page) == page, "run `make results`"
-    readme = results_page.README.read_text()
-    assert results_page.renew_readme(readme) == readme, "run `make results`"
-    honest = results_page.HONEST_PAGE.read_text()
-    assert results_page.renew_honest(honest) == honest, "run `make results`"
+def test_the_pages_have_the_tables_of_the_result_lines_also_with_a_new_operator(monkeypatch):
+    monkeypatch.setitem(OPERATORS._members, "repulsion", Part(Repulsion))
+    for path, renew in results_page.PAGES.items():
+        page = path.read_text()
+        assert renew(page) == page, "run `make results`"
 
 
 def test_every_row_with_an_operator_is_trained_with_every_rule_on_every_dataset():
@@ -126,6 +127,25 @@ def test_every_row_with_an_operator_is_trained_with_every_rule_on_every_dataset(
     assert all(sorted(cell.test_accuracies) == list(range(10)) for own in cells.values() for cell in own.cells.values())
 
 
+def test_notes_on_rules_count_what_was_trained_twice_or_diverged():
+    made = dict(dataset="squirrel-filtered", operator="GRAFF", rule="attention", configuration={"order": 2})
+    scores = dict(validation_accuracy=0.5, test_accuracy=0.4, is_diverged=False)
+
+    def note(*changes):
+        written = [made | scores | {"split": number % 2} | change for number, change in enumerate(changes)]
+        return results_page.render_rule_notes(written).splitlines()
+
+    assert note({}, {})[0].startswith("- 0 of the 1 (dataset, row, rule) have")
+    assert note({}, {})[1].endswith(": none.")
+    assert note({}, {}, {}, {"rule": "stable"})[0].startswith("- 1 of the 2 ")
+    assert note({}, {}, {})[0].endswith("in 1 of the 1 these lines are equal in every entry.")
+    assert note({}, {}, {"test_accuracy": 0.3})[0].endswith("in 0 of the 1 these lines are equal in every entry.")
+    assert note({}, {}, {"configuration": {"order": 3}})[0].startswith("- 0 of the 1 ")
+    other = {"is_diverged": True}
+    assert note({}, other)[1].endswith("GRAFF with attention on Squirrel, filtered, 1 of 2 splits.")
+    assert note(other, other, {})[1].endswith("1 of 2 splits."), "the last line of a split counts"
+
+
 def _timed_operators():
     lines = operators_page.read_lines(RESULTS / "operators_h200.json")
     found = [name.removeprefix(operators_page.FIRST) for name in lines if name.startswith(operators_page.FIRST)]
@@ -133,13 +153,14 @@ def _timed_operators():
 
 
 def test_every_operator_has_a_row_or_a_reason():
+    from tdegnn.experiments.operator_rules import RULE_LINES
+
+    # A new operator needs no numbers. Those that were there when operators were timed have a row or a reason.
+    trained = operators_page.operators_in(read_lines(RESULTS / "operator_rules.jsonl", RULE_LINES))
+    assert _timed_operators() <= trained | {*operators_page.WHY_NO_ROW} <= {*OPERATORS.names}
     page = (RESULTS / "README.md").read_text()
     _, _, after = page.partition("<!-- row-less operators -->")
     listed = after.partition("<!-- end of")[0]
-    # A new operator needs no numbers. Those that were there when operators were timed have a row or a reason.
-    (untrained,) = [line for line in listed.splitlines() if "not trained yet" in line] or [""]
-    assert not [name for name in _timed_operators() if f"`{name}`" in untrained]
-    assert {*OPERATORS.names} >= {*operators_page.WHY_NO_ROW}
     assert all(f"`{name}`" in listed for name in ("gread-f", "alone", "together", "walks", "learned-adjacency"))
     assert "`dir-gnn`" not in listed
 
@@ -157,6 +178,37 @@ def test_the_memory_and_the_work_of_every_operator_are_measured():
         written = json.loads((RESULTS / f"operators_{what}.json").read_text())
         assert written["device"].startswith("cpu")
         assert "torch" in written["versions"]
+
+
+def test_what_bounds_operators_is_as_counts_and_profile_say():
+    times, work, profile = (
+        operators_page.read_lines(RESULTS / f"operators_{what}.json") for what in ("h200", "work", "profile")
+    )
+    shares = operators_page.read_shares(profile)
+    assert {*shares} == {DIFFUSION, *slow_operators()}
+    for own in shares.values():
+        assert sum(operators_page.by_kind(own)) == pytest.approx(100)
+        single = [value for operation, value in own.items() if operation not in KINDS]
+        assert len(single) == 5
+        assert single == sorted(single, reverse=True)
+    written = json.loads((RESULTS / "operators_profile.json").read_text())
+    assert written["device"].startswith("cpu")
+    assert "torch" in written["versions"]
+
+    dense = {operator: own[DENSE] for operator, own in shares.items()}
+    assert all(dense[name] > 50 for name in ("learned-adjacency", "together", "flode"))
+    assert all(40 < dense[name] < 50 for name in ("acm+", "acmii+"))
+    assert max(operators_page.by_kind(shares["cde"])) < 50
+    attention = [name for name in shares if name.startswith(("grand", "gread", "gat"))]
+    for name in [*attention, *(name for name in shares if name.startswith("sheaf"))]:
+        assert min(operators_page.by_kind(shares[name])) > 10
+        assert max(operators_page.by_kind(shares[name])) < 60
+    for name in attention:
+        ratios = operators_page.over_diffusion(work, name)
+        assert max(ratios, key=ratios.get) == "operations"
+        assert max(ratios.values()) < times[f"{operators_page.FIRST}{name} / {DIFFUSION}"]["value"]
+    for name in [name for name in attention if name not in ("grand-nonlinear", "gat")]:
+        assert 1.5 < times[f"{operators_page.FOUR}{name} / {DIFFUSION}"]["value"] < 2.5
 
 
 def test_fits_keep_their_time_budget():

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tdegnn.experiments.table1 import DATASETS
 from tdegnn.experiments.zoo import collect_zoo, write_measured, write_measured_operators
-from tests.markdown import put_into_page
+from tests.markdown import as_table, put_into_page
 
 ROOT = Path(__file__).parent.parent
 LINES = ROOT / "results" / "table1.jsonl"
@@ -14,13 +14,17 @@ PACKAGED_OPERATORS = PACKAGED.with_name("measured_operators.json")
 PAGE = ROOT / "docs" / "zoo.md"
 
 
-def render_table():
-    """Return the table of the systems, with our numbers and the paper's."""
-    entries = [entry for entry in collect_zoo() if entry.kind == "system"]
-    datasets = [name for name in DATASETS if any(name in entry.datasets for entry in entries)]
-    rows = [["system", "citation", *datasets], ["---"] * (2 + len(datasets))]
-    rows += [[entry.name, entry.authors, *(numbers(entry, dataset) for dataset in datasets)] for entry in entries]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
+def render_equations(systems):
+    """Return the systems with their equations."""
+    rows = [[entry.name, f"`{entry.equation}`".replace("|", "\\|"), entry.authors] for entry in systems]
+    return as_table([["system", "equation", "citation"], *rows])
+
+
+def render_numbers(systems):
+    """Return the systems with our numbers and the paper's."""
+    datasets = [name for name in DATASETS if any(name in entry.datasets for entry in systems)]
+    rows = [[entry.name, *(numbers(entry, dataset) for dataset in datasets)] for entry in systems]
+    return as_table([["system", *datasets], *rows])
 
 
 def numbers(entry, dataset):
@@ -30,8 +34,10 @@ def numbers(entry, dataset):
 
 
 def renew(page):
-    """Return the page with a table that is up to date."""
-    return put_into_page(page, "system", render_table())
+    """Return the page with tables that are up to date."""
+    systems = [entry for entry in collect_zoo() if entry.kind == "system"]
+    page = put_into_page(page, "system", render_equations(systems))
+    return put_into_page(page, "accuracies of system", render_numbers(systems))
 
 
 if __name__ == "__main__":

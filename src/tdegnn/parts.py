@@ -196,8 +196,7 @@ class Family:
             given: The user's class or object, if the part is one. A class takes the settings of the record. An object
                 must have been made as the one of the training was: a record does not keep what is in it.
         """
-        if isinstance(record, str):
-            record = {"name": record}
+        record = self._check_record(record)
         settings = record.get("settings", {})
         if "name" in record:
             if given is not None and self.to_record(given) != self.to_record(Part(record["name"], **settings)):
@@ -247,6 +246,25 @@ class Family:
                 f"Define {undefined[0]} in it."
             )
         return part
+
+    def _check_record(self, record: Any) -> dict[str, Any]:
+        """Return a record with its name or class by key. Raise an `InputError` for what a file cannot say of a part."""
+        if isinstance(record, str):
+            return {"name": record}
+        if not (isinstance(record, dict) and any(isinstance(record.get(key), str) for key in ("name", "class"))):
+            raise InputError(
+                f"Expected {self.noun} to be one of {', '.join(self._members)}, or a table with such a name and "
+                f"settings, got {record!r}. Correct it."
+            )
+        keys = ("name", "class", "settings", "is_object")
+        unknown = [key for key in record if key not in keys]
+        if unknown:
+            raise InputError(
+                f"Expected {self.noun} to have name and settings, got {unknown[0]!r}.{suggest(unknown[0], keys)}"
+            )
+        if not isinstance(record.get("settings", {}), dict):
+            raise InputError(f"Expected settings of {self.noun} by name, got {record['settings']!r}. Correct it.")
+        return record
 
     def _check(self, made: Any) -> Any:
         if not isinstance(made, self.base):

@@ -25,6 +25,27 @@ def test_the_list_has_our_numbers_with_operators_and_names_those_without(capsys)
     assert "Not trained" not in run(capsys, "zoo", "dir-gnn")[1]
 
 
+def test_the_list_has_the_equation_of_every_system_and_keeps_names_whole_on_a_narrow_terminal(capsys, monkeypatch):
+    for name, value in {"FORCE_COLOR": "1", "COLUMNS": "100"}.items():
+        monkeypatch.setenv(name, value)
+    printed = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", run(capsys, "zoo")[1]).splitlines()]
+    assert max(len(line) for line in printed if not line.startswith("Not trained")) <= 100
+    first, second = [number for number, line in enumerate(printed) if line.startswith("Systems: ")]
+    starts = [printed[first + 1].index(column) for column in ("name", "equation", "citation")]
+    shown, name = {}, ""
+    for line in printed[first + 2 : second - 1]:
+        name = line[: starts[1]].strip() or name
+        shown[name] = f"{shown.get(name, '')} {line[starts[1] : starts[2]].strip()}".strip()
+    systems = [entry for entry in collect_zoo() if entry.kind == "system"]
+    # Lines end between words, and so do headings.
+    assert shown == {entry.name: entry.equation for entry in systems}
+    assert shown["GRAFF"].startswith("s = P F W")
+    assert {"squirrel", "film", "chameleon", "squirrel-", "filtered"} <= {
+        *" ".join(printed[second + 1 : second + 3]).split()
+    }
+    assert {entry.name for entry in systems} <= {re.split(r"  +", line)[0] for line in printed[second + 2 :]}
+
+
 def test_one_entry_is_shown_in_detail(capsys):
     code, out, _ = run(capsys, "zoo", "gcnii")
     assert code == 0

@@ -200,9 +200,8 @@ def check_equation(make: Callable[[], SpatialOperator], dense: Transcription, di
         for parameter in operator.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
     draw_statistics(operator)
-    has_norm = any(isinstance(module, torch.nn.BatchNorm1d) for module in operator.modules())
     for direction in directions:
-        for is_training in (False, True) if has_norm else (False,):
+        for is_training in (False, True) if has_norm(operator) else (False,):
             _check_equation(operator.train(is_training), dense, weighted_graph(direction))
 
 
@@ -229,8 +228,62 @@ def _check_equation(operator: SpatialOperator, dense: Transcription, graph: Grap
 
 
 def check_members(make: Callable[[], SpatialOperator]) -> None:
-    """Operators under `vmap`, each with its own weights, must answer as they do alone."""
-    operators = [make().double().eval() for _ in range(3)]  # batch norm in training changes its buffers
+    """Operators under `vmap`, each with its own weights, must answer as they do alone.
+
+    In two layers, of which the second one gets what the first one kept, and with batch norm in training too.
+    """
+    operators = [make().double() for _ in range(3)]
+    for operator in operators:
+        draw_statistics(operator)
+    for graph in (small_graph(), weighted_graph("out")):
+        for is_training in (False, True) if has_norm(operators[0]) else (False,):
+            for operator in operators:
+                operator.train(is_training)
+            _check_members(operators, graph)
+    _check_gradients_inside([operator.eval() for operator in operators])
+
+
+def has_norm(module: torch.nn.Module) -> bool:
+    return any(isinstance(inner, torch.nn.BatchNorm1d) for inner in module.modules())
+
+
+def _check_members(operators: list[SpatialOperator], graph: Graph) -> None:
+    """As in a training: the gradient is taken of all members together."""
+    parameters, buffers = torch.func.stack_module_state(operators)
+    states = torch.randn(len(operators), 2, NUM_NODES, CHANNELS, dtype=torch.float64, requires_grad=True)
+
+    def loss(run: Callable[..., Any], state: torch.Tensor) -> torch.Tensor:
+        total, context = 0.0, context_like(operators[0], state)
+        for layer in range(2):
+            rate, context = run(state, graph, layer, context)
+            total, state = total + rate.square().sum(), state + 0.1 * rate
+        return total
+
+    def run_member(values: Any, constants: Any, state: torch.Tensor) -> torch.Tensor:
+        return loss(lambda *given: torch.func.functional_call(operators[0], (values, constants), given), state)
+
+    losses = torch.func.vmap(run_member)(parameters, buffers, states)
+    learned = [name for name, values in parameters.items() if values.requires_grad]
+    inputs = [states, *(parameters[name] for name in learned)]
+    together = torch.autograd.grad(losses.sum(), inputs, allow_unused=True)
+    for member, operator in enumerate(operators):
+        own, state = copy.deepcopy(operator), states[member].detach().requires_grad_()
+        alone = loss(own, state)
+        torch.testing.assert_close(losses[member], alone)
+        gradients = torch.autograd.grad(
+            alone, [state, *(own.get_parameter(name) for name in learned)], allow_unused=True
+        )
+        for name, gradient, expected in zip(["state", *learned], together, gradients, strict=True):
+            assert (gradient is None) == (expected is None), name
+            if gradient is not None:
+                torch.testing.assert_close(gradient[member], expected, msg=lambda said, name=name: f"{name}: {said}")
+        # Batch norm in training has changed its statistics.
+        for name, values in own.named_buffers():
+            torch.testing.assert_close(buffers[name][member], values)
+
+
+def _check_gradients_inside(operators: list[SpatialOperator]) -> None:
+    """Each member takes its own gradient, inside of `vmap`."""
     parameters, buffers = torch.func.stack_module_state(operators)
     states = torch.randn(3, 2, NUM_NODES, CHANNELS, dtype=torch.float64)
     graph = small_graph()

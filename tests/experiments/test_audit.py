@@ -112,3 +112,5 @@ def test_recipes_are_trained_without_rows_once(monkeypatch, tmp_path):
     lines = read_lines(path, without_rows.ROWLESS_LINES)
     assert len(lines) == make_dataset().num_splits
     assert not any(line["configuration"]["adjacency_features"] for line in lines)
+    cells = without_rows.summarize_rowless(lines)
+    assert {key: len(cell.test_accuracies) for key, cell in cells.items()} == {("chameleon", "DE-GNN"): len(lines)}

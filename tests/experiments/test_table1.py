@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -119,16 +120,90 @@ def test_every_dataset_has_a_recipe_for_our_systems(dataset):
     assert all(config.system == system for system, config in found.items())
 
 
-def test_wrong_recipes_are_refused(tmp_path):
+def test_wrong_recipes_are_refused(tmp_path, as_a_user):
     with pytest.raises(InputError, match="a dataset with recipes, one of .*cora.* got 'coar'"):
         read_recipes("coar")
     path = tmp_path / "r.toml"
     path.write_text("[DE-GNN\n")
     with pytest.raises(InputError, match="a recipe in TOML in r.toml"):
         read_recipes("cora", path)
-    path.write_text('["DE-GNN"]\nnum_layres = 3\n')
-    with pytest.raises(InputError, match=r"In the recipe r.toml, \[DE-GNN\]: Expected settings among"):
-        read_recipes("cora", path)
+    for section, wrong in WRONG_SECTIONS.items():
+        for line, message in wrong.items():
+            path.write_text(f'["{section}"]\nnum_layers = 2\n{line}\n')
+            with pytest.raises(InputError) as refusal:
+                read_recipes("cora", path)
+            assert re.match(rf"In the recipe r.toml, \[{section}\]: {message}", str(refusal.value)), refusal.value
+            assert "\n" not in str(refusal.value)
+
+
+WRONG_SECTIONS = {
+    "DE-GNN": {
+        "num_layres = 3": r"Expected settings among .*hidden_channels.*, got 'num_layres'.*Did you mean 'num_layers'\?",
+        "operator = 3": "Expected operator to be one of diffusion, .*cde.*, got 3",
+        "operator = [1]": r"Expected operator to be one of diffusion, .*, got \[1\]",
+        'operator = { nam = "grand" }': "Expected operator to be one of diffusion, .*, got {'nam': 'grand'}",
+        'operator = { name = "grand", setings = { } }': "Expected operator to .*, got 'setings'.* mean 'settings'",
+        'operator = { name = "grand", settings = 3 }': "Expected settings of operator by name, got 3",
+        'operator = "grund"': r"Expected operator to be one of diffusion, .*, got 'grund'. Did you mean 'grand'\?",
+        'operator = { name = "grand", settings = { mixng = "constant" } }': (
+            r"Expected settings of grand among .*mixing.*, got 'mixng'. Did you mean 'mixing'\?"
+        ),
+        'operator = { name = "grand", settings = { mixing = "atention" } }': (
+            r"Expected mixing to be one of constant, attention, .*got 'atention'. Did you mean 'attention'\?"
+        ),
+        'operator = { name = "grand", settings = { mixing = { name = "attention", settings = { num_heads = 5 } } } }': (
+            "Expected attention_channels to be a multiple of num_heads = 5, got 64"
+        ),
+        'operator = { name = "gcnii", settings = { alpha = 1.5 } }': "Expected alpha to be from 0 to 1, got 1.5",
+        'operator = { name = "gat", settings = { num_heads = "two" } }': "Expected num_heads of gat to be a whole num",
+        'operator = { name = "together", settings = { terms = 3 } }': "Expected terms of together to be a list of op",
+        'operator = "past-diffusion"': "Expected an operator for nodes, such as diffusion, .*, got PastDiffusion",
+        'coefficients = "stabel"': r"Expected coefficients to be .*, got 'stabel'. Did you mean 'stable'\?",
+        'initial_states = "maped"': r"Expected initial_states to be .*, got 'maped'. Did you mean 'mapped'\?",
+        'input_map = "afine"': r"Expected input_map to be one of linear, .*, got 'afine'. Did you mean 'affine'\?",
+        'input_map = { name = "perceptron", settings = { num_layers = 4 } }': "Expected an input map of 1 to 3 layers",
+        'input_map = { name = "linear", settings = { channels = -1 } }': "Expected parts that fit the network",
+        'state_norm = "unit"': "Expected state_norm to be one of unit-length, layer-norm, .*, got 'unit'",
+        'state_norm = { name = "layer-norm", settings = { eps = 1 } }': "Expected settings of layer-norm among chan",
+        'readout = "maximum"': "Expected readout to be one of last, max, .*, got 'maximum'",
+        'readout = { name = "complex", settings = { num_layers = 3 } }': "Expected a readout of 1 or 2 layers, got 3",
+        'hidden_channels = 7\nreadout = "modulus"': "Expected an even number of channels, .*, got 7",
+        'skip = "kernel-rige"': r"Expected skip to be one of kernel-ridge, .* Did you mean 'kernel-ridge'\?",
+        'skip = { name = "kernel-ridge", settings = { num_fold = 3 } }': "Expected settings of .* mean 'num_folds'",
+        "readout_dropout = true": "Expected readout_dropout to be a number, got True",
+        "spatial = { learning_rat = 1 }": "Expected settings of spatial among learning_rate, .* mean 'learning_rate'",
+        "spatial = { learning_rate = true }": "Expected learning_rate of spatial to be a number, got True",
+        'layer_maps = "fre"': "Expected layer_maps to be one of free, near identity, got 'fre'",
+    },
+    "TDE-GNN_A": {'attention = "gatd"': "Expected attention to be one of plain, gated, got 'gatd'"},
+    "GCNII": {
+        "own_settings = 3": "Expected own_settings by name, got 3",
+        "own_settings = { alpa = 0.1 }": r"Expected settings of GCNII among alpha, theta, .* Did you mean 'alpha'\?",
+        'own_settings = { alpha = "small" }': "Expected alpha of GCNII to be a number, got 'small'",
+        "own_settings = { alpha = 3 }": "Expected alpha to be from 0 to 1, got 3",
+    },
+}
+
+
+@pytest.mark.parametrize("dataset", table1.DATASETS)
+def test_recipes_of_the_library_are_checked_here(dataset, tmp_path):
+    """They are not checked when they are read: that takes longer than reading."""
+    (tmp_path / "r.toml").write_bytes(recipe_files.FOLDER.joinpath(f"{dataset}.toml").read_bytes())
+    assert read_recipes(dataset, tmp_path / "r.toml") == read_recipes(dataset)
+
+
+def test_a_class_of_ones_own_in_a_recipe_may_need_the_data_to_be_made(tmp_path):
+    class Bound(DiffusionOperator):
+        def __init__(self, channels, num_layers, num_nodes, scale=1.0):
+            assert num_nodes == 2708
+            super().__init__(channels, num_layers, 0.1)
+
+    config = NodeConfig(operator=Part(Bound, scale=2.0))
+    write_recipes(tmp_path / "r.toml", {"TDE-GNN_D": config})
+    assert read_recipes("cora", tmp_path / "r.toml", operator=Bound) == {"TDE-GNN_D": config}
+    write_recipes(tmp_path / "r.toml", {"TDE-GNN_D": NodeConfig(operator=Part(Bound, scales=2.0))})
+    with pytest.raises(InputError, match=r"In the recipe r.toml, \[TDE-GNN_D\]: Expected settings of Bound .* 'scale'"):
+        read_recipes("cora", tmp_path / "r.toml", operator=Bound)
 
 
 @pytest.mark.slow

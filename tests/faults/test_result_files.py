@@ -63,7 +63,7 @@ def test_recipes_of_processes_that_write_at_once_are_all_kept(tmp_path):
 
 @pytest.mark.parametrize("name", ['a "quoted" name', "back\\slash", "new\nline", "é \x7f ]"])
 def test_any_name_of_a_system_comes_back(tmp_path, name):
-    write_recipe(tmp_path / "recipe.toml", NodeConfig(name))
+    write_recipe(tmp_path / "recipe.toml", NodeConfig(name, coefficients="direct"))
     assert list(read_recipes("own", tmp_path / "recipe.toml")) == [name]
 
 
@@ -75,8 +75,11 @@ def test_any_name_of_a_system_comes_back(tmp_path, name):
         ('["TDE-GNN_D"]\nnum_layers = "four"\n', "num_layers to be a whole number, got 'four'"),
         ('["TDE-GNN_D"]\nnum_layers = true\n', "num_layers to be a whole number, got True"),
         ('["TDE-GNN_D"]\nstep_size = "h"\n', "step_size to be a number, got 'h'"),
-        ('["TDE-GNN_D"]\nspatial = 3\n', "Expected settings by name, got 3"),
-        ('["TDE-GNN_D"]\nspatial = { speed = 3 }\n', "Expected known settings, got 'speed'"),
+        ('["TDE-GNN_D"]\nspatial = 3\n', "Expected settings of spatial by name, got 3"),
+        (
+            '["TDE-GNN_D"]\nspatial = { speed = 3 }\n',
+            "Expected settings of spatial among learning_rate, weight_decay, got 'speed'",
+        ),
     ],
 )
 def test_a_wrong_recipe_is_refused(tmp_path, text, message):

@@ -58,6 +58,21 @@ def test_a_graph_without_edges_changes_nothing():
     assert operator(state, Graph([[], []], NUM_NODES), 0)[0].abs().sum() == 0
 
 
+def test_hyperbolic_update_with_a_squared_step_is_the_published_leapfrog():
+    """`x[l+1] = 2 x[l] - x[l-1] - h^2 y`, with y = G^T K^T relu(K G x): our h is the square of theirs."""
+    step_size, num_layers = 0.7, 3
+    operator, graph = PDEGCNOperator(CHANNELS, num_layers).double(), weighted_graph("out")
+    torch.nn.init.normal_(operator.weight, std=0.5)
+    now, old = history = random_history(2)
+    received = torch.as_tensor(graph.received.toarray())
+    for layer in range(num_layers):
+        change = -dense_rate(operator, received, None, now, layer)
+        now, old = 2 * now - old - step_size**2 * change, now
+    rule = FixedCoefficients([2.0, -1.0])
+    ours = integrate(history, graph, rule, operator, num_layers=num_layers, step_size=step_size**2).state
+    torch.testing.assert_close(ours, now)
+
+
 def test_mixed_update_is_the_published_one():
     """With its own factor of the rate, `1 / d`, in place of h."""
     step_size, weight = 0.7, 0.3

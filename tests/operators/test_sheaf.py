@@ -110,7 +110,7 @@ def test_starts_as_the_published_weights_do():
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_members_with_four_stalk_channels_get_what_they_get_alone(kind):
-    check_members(lambda: kind(CHANNELS, 1, stalk_channels=4))
+    check_members(lambda: kind(CHANNELS, 2, stalk_channels=4))
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])

@@ -8,7 +8,7 @@ import torch
 from tdegnn import Graph
 from tdegnn.sparse import SparseMatrix
 from tdegnn.training.members import GroupDescent, GroupedAdam, Members
-from tests.core.checkers import draw_statistics, relabeled_graph, relabeled_module, weighted_graph
+from tests.core.checkers import draw_statistics, has_norm, relabeled_graph, relabeled_module, weighted_graph
 
 NUM_NODES, NUM_FEATURES, NUM_OUTPUTS, HIDDEN = 12, 5, 3, 8
 LEARNING_RATE, DECAY = 0.02, 1e-3
@@ -139,22 +139,27 @@ def check_direction(build, *, sees_features_of_others):
 def check_equation(make_network, dense, graphs=None):
     """Scores, and their gradients, must equal those of a dense and slow transcription of the equation.
 
-    `dense(network, received, features)` has A' as a dense matrix. The graph is directed and weighted, and has a node
-    that is isolated.
+    With batch norm they must do so in training too, where statistics are those of the nodes. `dense(network, received,
+    features)` has A' as a dense matrix. The graph is directed and weighted, and has a node that is isolated.
     """
-    network = make_network().eval()
+    network = make_network()
     with torch.no_grad():  # some weights start at zero, where a wrong term would not be seen
         for parameter in network.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
     draw_statistics(network)
-    weights = list(network.parameters())
     for graph in graphs or [weighted_graph(direction) for direction in ("out", "in", "both")]:
-        features = torch.randn(graph.num_nodes, NUM_FEATURES, dtype=torch.float64, requires_grad=True)
-        answer = network(features, graph)
-        expected = dense(network, torch.as_tensor(graph.received.toarray()), features)
-        torch.testing.assert_close(answer, expected, atol=1e-9, rtol=1e-9)
-        came, wanted = (
-            torch.autograd.grad((scores.sin() * scores).sum(), [features, *weights]) for scores in (answer, expected)
-        )
-        for gradient, transcribed in zip(came, wanted, strict=True):
-            torch.testing.assert_close(gradient, transcribed, atol=1e-9, rtol=1e-9)
+        for is_training in (False, True) if has_norm(network) else (False,):
+            _check_equation(network.train(is_training), dense, graph)
+
+
+def _check_equation(network, dense, graph):
+    weights = list(network.parameters())
+    features = torch.randn(graph.num_nodes, NUM_FEATURES, dtype=torch.float64, requires_grad=True)
+    answer = network(features, graph)
+    expected = dense(network, torch.as_tensor(graph.received.toarray()), features)
+    torch.testing.assert_close(answer, expected, atol=1e-9, rtol=1e-9)
+    came, wanted = (
+        torch.autograd.grad((scores.sin() * scores).sum(), [features, *weights]) for scores in (answer, expected)
+    )
+    for gradient, transcribed in zip(came, wanted, strict=True):
+        torch.testing.assert_close(gradient, transcribed, atol=1e-9, rtol=1e-9)

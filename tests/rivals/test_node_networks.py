@@ -9,7 +9,7 @@ from torch_geometric.nn.models import LINKX
 from tdegnn import Graph, InputError
 from tdegnn.adjacency import convolution_matrix
 from tdegnn.rivals.nodes.registry import NODE_NETWORKS
-from tests.dense_matrices import convolution
+from tests.dense_matrices import batch_norm, convolution
 from tests.rivals.checkers import (
     HIDDEN,
     NUM_FEATURES,
@@ -97,11 +97,6 @@ def gcnii(network, received, features):
     return state @ network.readout.weight.T + network.readout.bias
 
 
-def normed(norm, values):
-    """Batch norm as it is in use: with the statistics that it keeps."""
-    return (values - norm.running_mean) / torch.sqrt(norm.running_var + norm.eps) * norm.weight + norm.bias
-
-
 def linkx(network, received, features):
     def mapped(linear, values):
         return values @ linear.weight.T + linear.bias
@@ -113,11 +108,11 @@ def linkx(network, received, features):
     ):
         state = mapped(first, values)
         for layer in others:
-            state = mapped(layer.linear, normed(layer.norm, torch.relu(state)))
+            state = mapped(layer.linear, batch_norm(layer.norm, torch.relu(state)))
         parts.append(state)
     state = torch.relu(mapped(network.joint_map, torch.cat(parts, dim=1)) + sum(parts))
     for linear, norm in zip(network.hidden_maps, network.norms, strict=True):
-        state = normed(norm, torch.relu(mapped(linear, state)))
+        state = batch_norm(norm, torch.relu(mapped(linear, state)))
     return mapped(network.readout, state)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isfinite, isnan
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import typer
 from rich.console import Console
@@ -177,15 +177,30 @@ class _Lines:
 TextTable: TypeAlias = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 
 
+# Names of up to this many characters, in the first column of a table, are not folded.
+LONGEST_NAME = 20
+
+
+def num_columns() -> int:
+    """Return how many characters a line of a table may have."""
+    return _console().width
+
+
+def _console() -> Console:
+    console = Console()
+    # Do not fold the lines of a file to the default width of a terminal.
+    return console if console.is_terminal else Console(width=160)
+
+
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], num_texts: int = 1) -> None:
     """Print a table. The first `num_texts` columns are text, the others are numbers."""
-    console = Console()
-    if not console.is_terminal:
-        # Do not fold the lines of a file to the default width of a terminal.
-        console = Console(width=160)
+    console = _console()
     table = Table(header_style="bold", box=None, pad_edge=False)
     for position, name in enumerate(header):
-        table.add_column(name, justify="left" if position < num_texts else "right", overflow="fold")
+        justify: Literal["left", "right"] = "left" if position < num_texts else "right"
+        # Names stay whole, if they are short: other columns fold.
+        is_name = position == 0 and max((len(row[0]) for row in rows), default=0) <= LONGEST_NAME
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=is_name)
     for row in rows:
         # As it is: brackets in a cell are no markup.
         table.add_row(*map(Text, row))

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tdegnn.cli.options import AsJson
-from tdegnn.cli.output import print_json, print_table
+from tdegnn.cli.output import num_columns, print_json, print_table
 
 if TYPE_CHECKING:
     from tdegnn.experiments.zoo import Measured, Setting, ZooEntry
 
+# Columns of a terminal on which two numbers of each dataset are side by side.
+WIDE = 140
 NOT_TRAINED = "Not trained on the benchmarks by a recipe of"
 
 
@@ -48,13 +50,24 @@ def _print_lists(entries: Sequence[ZooEntry]) -> None:
     print_table("Spatial terms s, for --operator", ["name", "equation", "citation"], rows, num_texts=3)
     (header, *rows), others = tabulate_by_rule(operators)
     title = "Our test accuracy with an operator, in percent: c = [1] / the best learned rule by validation"
-    print_table(title, header, rows)
+    _print_numbers(title, header, rows)
     typer.echo(f"{NOT_TRAINED} their own, so without numbers: {', '.join(others)}.\n")
     datasets = [name for name in DATASETS if any(name in entry.datasets for entry in systems)]
-    rows = [[entry.name, entry.authors, *(_numbers(entry, dataset) for dataset in datasets)] for entry in systems]
+    rows = [[entry.name, entry.equation, entry.authors] for entry in systems]
+    title = "Systems: a layer, the scores, or s in F[l+1] = sum_p c_p F[l-p+1] + h s(F[l]; G)"
+    print_table(title, ["name", "equation", "citation"], rows, num_texts=3)
+    rows = [[entry.name, *(_numbers(entry, dataset) for dataset in datasets)] for entry in systems]
     title = "Systems: our test accuracy (the published one), in percent"
-    print_table(title, ["name", "citation", *datasets], rows, num_texts=2)
+    _print_numbers(title, ["name", *datasets], rows)
     typer.echo("All about one, with its settings: tdegnn zoo NAME")
+
+
+def _print_numbers(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print accuracies, those of a cell one below the other if the terminal is narrow."""
+    headings = [name.replace("-", "-\n") for name in header]
+    if num_columns() < WIDE:
+        rows = [[name, *(cell.replace(" (", "\n(").replace("/ ", "/\n") for cell in cells)] for name, *cells in rows]
+    print_table(title, headings, rows)
 
 
 def _numbers(entry: ZooEntry, dataset: str) -> str:

@@ -13,9 +13,10 @@ from dataclasses import fields
 from importlib.resources import files as resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from types import NoneType
 from typing import Any, NamedTuple
 
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, suggest
 from tdegnn.experiments.node_systems import AnyConfig
 from tdegnn.files import locked, read_whole, write_whole
 from tdegnn.nodes.settings import FAMILIES, NodeConfig, upgrade_settings
@@ -39,6 +40,8 @@ TYPES = {
     "int": _Expected((int,), "a whole number"),
     "bool": _Expected((bool,), "true or false"),
     "str": _Expected((str,), "text"),
+    "float | None": _Expected((int, float, NoneType), "a number"),
+    "int | None": _Expected((int, NoneType), "a whole number"),
 }
 
 
@@ -61,6 +64,8 @@ def read_recipes(dataset: str, path: Path | None = None, **own: PartLike) -> dic
         needed = {name: given for name, given in own.items() if _is_class(section.get(name))}
         try:
             configs[system] = config_from_record({"system": system, **section}, **needed)
+            if path is not None:  # tests have checked those that come with the library
+                configs[system].check()
         except InputError as error:
             raise InputError(f"In the recipe {source.name}, [{system}]: ", error.message) from error
     return configs
@@ -91,34 +96,38 @@ def config_from_record(settings: Mapping[str, Any], **own: PartLike) -> AnyConfi
     kind = RivalConfig if str(settings.get("system")) in NODE_NETWORKS else NodeConfig
     if kind is NodeConfig:
         settings = upgrade_settings(settings)
-    known = {field.name for field in fields(kind)}
-    unknown = set(settings) - known
-    if unknown:
-        raise InputError(f"Expected settings among {', '.join(sorted(known))}, got {sorted(unknown)[0]!r}. Correct it.")
-    groups = {group: _as_typed(GroupDescent, settings[group]) for group in GROUPS if group in settings}
+    _check_names(kind, settings)
+    groups = {group: _as_typed(GroupDescent, settings[group], f" of {group}") for group in GROUPS if group in settings}
     parts = parts_from_record(FAMILIES, settings, own) if kind is NodeConfig else settings
     config: AnyConfig = _as_typed(kind, {**parts, **groups})
     return config
 
 
-def _as_typed(kind: type, settings: Any) -> Any:
+def _as_typed(kind: type, settings: Any, owner: str = "") -> Any:
     """Make a dataclass with these settings. People and JSON may write a float as 1."""
     if not isinstance(settings, Mapping):
-        raise InputError(f"Expected settings by name, got {settings!r}. Correct it.")
+        raise InputError(f"Expected settings{owner} by name, got {settings!r}. Correct it.")
+    _check_names(kind, settings, owner)
     types = {field.name: field.type for field in fields(kind)}
-    return kind(**{name: _checked(name, value, types.get(name)) for name, value in settings.items()})
+    return kind(**{name: _checked(f"{name}{owner}", value, types[name]) for name, value in settings.items()})
+
+
+def _check_names(kind: type, settings: Mapping[str, Any], owner: str = "") -> None:
+    known = sorted(field.name for field in fields(kind))
+    for name in sorted(set(settings) - {*known}):
+        raise InputError(
+            f"Expected settings{owner} among {', '.join(known)}, got {name!r}. Correct it.{suggest(name, known)}"
+        )
 
 
 def _checked(name: str, value: Any, kind: Any) -> Any:
     """Return a setting of a type that is written `float`, `int`, `bool` or `str`. Settings of other types are parts."""
-    if kind is None:
-        raise InputError(f"Expected known settings, got {name!r}. Correct its name.")
     expected = TYPES.get(kind)
     if expected is None:
         return value
     if type(value) not in expected.accepted:  # not `isinstance`: true is no number
         raise InputError(f"Expected {name} to be {expected.words}, got {value!r}. Correct it.")
-    return float(value) if kind == "float" else value
+    return float(value) if kind.startswith("float") and value is not None else value
 
 
 def _is_class(record: Any) -> bool:

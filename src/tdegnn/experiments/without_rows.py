@@ -6,11 +6,13 @@ numbers say what the rows add to these recipes, not what the best network withou
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tdegnn.data.benchmarks.load import load_nodes
-from tdegnn.experiments.node_results import NODE_LINES
+from tdegnn.experiments.node_results import NODE_LINES, Cell
 from tdegnn.experiments.node_systems import train_together
 from tdegnn.experiments.recipe_files import read_recipes
 from tdegnn.experiments.records import LineKind, append_lines, describe_environment, read_lines
@@ -34,3 +36,9 @@ def train_without_rows(dataset_name: str, system: str, path: Path, placement: Pl
     runs = train_together(dataset, [config], range(dataset.num_splits), placement=placement)
     environment = describe_environment(placement.device)
     append_lines(path, [{"dataset": dataset_name, **run.to_record(), **environment} for run in runs], ROWLESS_LINES)
+
+
+def summarize_rowless(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Cell]:
+    """Return the cells by dataset and system."""
+    keys = dict.fromkeys((line["dataset"], line["system"]) for line in lines)
+    return {key: Cell.from_lines([line for line in lines if (line["dataset"], line["system"]) == key]) for key in keys}

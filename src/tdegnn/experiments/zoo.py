@@ -372,7 +372,7 @@ def _system_entry(name: str, operators: Sequence[ZooEntry], measured: Mapping[st
     elif name in OTHERS:
         equation, citation = OTHERS[name]
     else:
-        equation, citation = (operators[0].equation, operators[0].citation) if operators else ("", "")
+        equation, citation = (f"s = {operators[0].equation}", operators[0].citation) if operators else ("", "")
     return ZooEntry(
         name,
         "system",

@@ -14,14 +14,23 @@ from tdegnn.core.operator import SpatialOperator
 from tdegnn.core.rules import COEFFICIENTS, RULE_OF_SYSTEM, System
 from tdegnn.core.segments import SegmentLength
 from tdegnn.data.nodes import NodeDataset
-from tdegnn.errors import InputError
+from tdegnn.errors import InputError, check_choice
 from tdegnn.nets.input_maps import INPUT_MAPS
 from tdegnn.nets.node_skips import SKIPS
 from tdegnn.nets.readouts import READOUTS
 from tdegnn.nets.state_norms import STATE_NORMS
 from tdegnn.nets.stationary import INITIAL_STATES, StationaryNetwork
 from tdegnn.operators.registry import OPERATORS
-from tdegnn.parts import Family, Part, PartLike, PartRecord, draw_network, drawing_weights, parts_to_record
+from tdegnn.parts import (
+    Family,
+    Part,
+    PartLike,
+    PartRecord,
+    draw_network,
+    drawing_weights,
+    parts_must_fit,
+    parts_to_record,
+)
 from tdegnn.training.members import GroupDescent, GroupedAdam
 from tdegnn.training.node_training import TrainingRegime
 
@@ -174,6 +183,19 @@ class NodeConfig(TrainingRegime):
 
         return draw_network(make, seed)
 
+    def check(self) -> None:
+        """Raise an `InputError` for parts or sizes that make no network. Needs no data.
+
+        Of a class of one's own, only the names of its settings are checked: it may need the data to be made.
+        """
+        parts = {"coefficients": self.rule, "operator": self.operator, **self._other_parts}
+        given = {name: part for name, part in parts.items() if part is not None}
+        for name, part in given.items():
+            FAMILIES[name].check_settings(part)
+        if not any(isinstance(record, dict) and "class" in record for record in self.part_records().values()):
+            with parts_must_fit():
+                self.build_network(num_features=1, num_outputs=2, seed=0, num_nodes=2)
+
     def check_operator(self) -> None:
         """Raise an `InputError` for an operator that refuses its settings, or is not for nodes. Needs no data."""
         some = {"num_features": 1, "num_outputs": 2, "num_nodes": 2, "order": self.order}
@@ -256,6 +278,10 @@ def upgrade_settings(record: Mapping[str, Any], rules: Mapping[Any, str] = PAPER
     settings = dict(record)
     attention, layer_maps = settings.pop("attention", None), settings.pop("layer_maps", None)
     has_norm = settings.pop("batch_norm", None)
+    if layer_maps is not None:
+        check_choice(_OLD_OPERATORS, layer_maps=layer_maps)
+    if attention is not None:
+        check_choice(_OLD_RULES, attention=attention)
     if layer_maps is not None or has_norm is not None:
         name = settings.get("operator", _OLD_OPERATORS[layer_maps or "free"])
         settings["operator"] = {"name": name, "settings": {"batch_norm": True}} if has_norm else name

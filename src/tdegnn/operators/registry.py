@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tdegnn.core.operator import SpatialOperator
+from tdegnn.errors import InputError
 from tdegnn.operators.alone import AloneOperator
 from tdegnn.operators.backbones.acm import AcmBackbone, AcmiiBackbone, AcmiiPlusBackbone, AcmPlusBackbone
 from tdegnn.operators.backbones.dir_gnn import DirGnnBackbone
@@ -47,6 +48,8 @@ def make_together(
         num_nodes: Number of nodes, for terms that keep something for each of them.
         terms: Their names. Default: `("walks", "learned-adjacency")`.
     """
+    if isinstance(terms, str) or not isinstance(terms, Sequence):
+        raise InputError(f"Expected terms of together to be a list of operators, got {terms!r}. Correct it.")
     sizes = {"channels": channels, "num_layers": num_layers, "step_size": step_size, "num_nodes": num_nodes}
     return TogetherOperator([OPERATORS.make(name, **sizes) for name in terms])
 

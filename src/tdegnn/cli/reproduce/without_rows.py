@@ -23,13 +23,18 @@ def without_rows(
     run: ExperimentOptions = ExperimentOptions(Path("runs/without_rows.jsonl")),
 ) -> None:
     """Accuracy of our recipes without the rows of the adjacency matrix as features, on ten splits."""
-    from tdegnn.experiments.table1 import summarize
-    from tdegnn.experiments.without_rows import DATASETS, ROWLESS_LINES, SYSTEMS, train_without_rows
+    from tdegnn.experiments.without_rows import (
+        DATASETS,
+        ROWLESS_LINES,
+        SYSTEMS,
+        summarize_rowless,
+        train_without_rows,
+    )
 
     datasets, systems = choose_names(dataset, DATASETS, "dataset"), choose_names(system, SYSTEMS, "system")
     asked = ((name, row, run.out, run.placement) for name in datasets for row in systems)
     run.compute(train_without_rows, asked, "without rows")
-    cells = summarize(run.read(ROWLESS_LINES, dataset=datasets, system=systems))
+    cells = summarize_rowless(run.read(ROWLESS_LINES, dataset=datasets, system=systems))
     records = [
         {"dataset": name, "system": row, "test_accuracy": cell.mean, "deviation": cell.deviation}
         for (name, row), cell in cells.items()

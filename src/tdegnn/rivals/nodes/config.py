@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 from tdegnn.data.nodes import NodeDataset
-from tdegnn.errors import InputError
-from tdegnn.parts import drawing_weights
+from tdegnn.errors import InputError, check_types
+from tdegnn.parts import Part, drawing_weights
 from tdegnn.rivals.nodes.base import RivalNodeNetwork
 from tdegnn.rivals.nodes.registry import NODE_NETWORKS
 from tdegnn.training.members import GroupDescent, GroupedAdam
@@ -64,11 +65,25 @@ class RivalConfig(TrainingRegime):
 
     def build(self, dataset: NodeDataset, seed: int) -> RivalNodeNetwork:
         """Return a network for a prepared dataset, with weights drawn from the seed."""
+        return self._build(dataset.num_features, dataset.num_classes, dataset.num_nodes, seed)
+
+    def check(self) -> None:
+        """Raise an `InputError` for sizes or settings that make no network. Needs no data."""
+        if not isinstance(self.own_settings, Mapping):
+            raise InputError(f"Expected own_settings by name, got {self.own_settings!r}. Correct it.")
+        own = Part(self.system, **self.own_settings)
+        no_network: Any = None  # its settings are asked for, not its layers
+        takes = partial(NODE_NETWORKS[self.system]._make_layers, no_network)
+        own.check_settings(takes)
+        check_types(self.system, takes, self.own_settings)
+        self._build(num_features=1, num_outputs=2, num_nodes=2, seed=0)
+
+    def _build(self, num_features: int, num_outputs: int, num_nodes: int, seed: int) -> RivalNodeNetwork:
         with drawing_weights(seed):
             return NODE_NETWORKS[self.system](
-                dataset.num_features,
-                dataset.num_classes,
-                dataset.num_nodes,
+                num_features,
+                num_outputs,
+                num_nodes,
                 hidden_channels=self.hidden_channels,
                 num_layers=self.num_layers,
                 outer_dropout=self.outer_dropout,
