@@ -22,7 +22,8 @@ def start_together(*command, num_processes=2, folder=None):
 def run_together(code, *arguments, num_processes=2, longest=300):
     """Run code in several processes that see what `torchrun` tells them. Return what they printed.
 
-    After `longest` seconds they are killed. They start without `torchrun` and its imports. Tests of what it does when one ends use `start_together`.
+    After `longest` seconds they are killed. They start without `torchrun` and its imports. Tests of what it does when
+    one ends use `start_together`.
     """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
