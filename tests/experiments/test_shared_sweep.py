@@ -186,7 +186,14 @@ def test_a_password_comes_from_the_environment_or_a_file_and_is_written_nowhere(
     folder.mkdir()
     service = tmp_path / "services.conf"
     service.write_text(f"[study]\nhost={host}\ndbname=postgres\nuser=worker\npassword={secret}\n")
-    ways = [(url, {"PGPASSWORD": secret}), ("postgresql:///?service=study", {"PGSERVICEFILE": str(service)})]
+    passwords = tmp_path / "passwords"
+    passwords.write_text(f"localhost:5432:studies:worker:Other6YB\n*:*:postgres:worker:{secret}\n")
+    passwords.chmod(0o600)  # of a file that others may read, the driver takes nothing
+    ways = [
+        (url, {"PGPASSWORD": secret}),
+        (url, {"PGPASSFILE": str(passwords)}),
+        ("postgresql:///?service=study", {"PGSERVICEFILE": str(service)}),
+    ]
     for storage, environment in ways:
         worker = start_worker(storage, 4, 2, **environment)
         printed, complaint = worker.communicate(timeout=300)
@@ -200,11 +207,13 @@ def test_a_password_comes_from_the_environment_or_a_file_and_is_written_nowhere(
     written = [path for path in folder.rglob("*") if path.is_file()]
     assert "command.toml" in [path.name for path in written]
     assert not any(secret.encode() in path.read_bytes() for path in written)
-    with monkeypatch.context() as patch:
-        patch.setenv("PGPASSWORD", "Wrong8ZJ")
-        with pytest.raises(InputError, match="password authentication failed") as caught:
-            open_study(url, "tiny", "tiny", SETTINGS)
-    assert "Wrong8ZJ" not in str(caught.value)
+    passwords.write_text("*:*:*:worker:Wrong8ZJ\n")
+    for name, wrong in {"PGPASSWORD": "Wrong8ZJ", "PGPASSFILE": str(passwords)}.items():
+        with monkeypatch.context() as patch:
+            patch.setenv(name, wrong)
+            with pytest.raises(InputError, match="password authentication failed") as caught:
+                open_study(url, "tiny", "tiny", SETTINGS)
+        assert "Wrong8ZJ" not in str(caught.value)
     with engine.begin() as connection:
         tables = sqlalchemy.inspect(connection).get_table_names()
         rows = [connection.execute(sqlalchemy.text(f"SELECT * FROM {table}")).all() for table in tables]
