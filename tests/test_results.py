@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.large_graphs import SIZES, slope
 from benchmarks.operators import why_not_large
 
 from tdegnn.experiments.records import read_lines
@@ -215,6 +216,11 @@ def test_the_page_on_speed_has_the_numbers_of_a_gpu():
         shares = (by_name[f"{where}: {term}, {way}, share of the bandwidth"] for way in ("forward", "backward"))
         assert f"| {term} | {next(shares):.0f} % | {next(shares):.0f} % |" in page
     assert by_name[f"{where}: sparse product, backward, share of the bandwidth"] >= 65
+    words = " ".join(page.split())
+    from_edges, with_matrix = (by_name[f"{where}: a step, PyG{form}"] for form in ("", ", sparse matrix"))
+    assert f"PyG's GCN takes {from_edges:.0f} ms from edges and {with_matrix:.0f} ms with a matrix" in words
+    about = json.loads((RESULTS / "h200.json").read_text())["about"]
+    assert ("it was measured in an earlier run" in words) is ("PyG, large graphs, assembly" in about)
 
 
 def test_the_page_on_speed_has_the_steps_with_short_messages():
@@ -243,6 +249,14 @@ def test_the_page_on_speed_has_the_growth_of_large_graphs():
     words = " ".join(page.split())
     assert f"to the power of {epoch:.2f} (goal: 1.05)" in words
     assert f"as that of {prediction:.2f}, which misses the goal" in words
+    times = [by_name[f"{edges:,} edges: an epoch of the whole graph at once"] for edges in SIZES]
+    assert f"the whole graph at once grows as the edges to the power of {slope(SIZES, times):.2f}" in words
+    later = [
+        by_name[f"slope of the time of {what}, from 100,000 edges on"]
+        for what in ("an epoch", "a prediction in blocks")
+    ]
+    later = (*later, slope(SIZES[1:], times[1:]))
+    assert "{:.2f} for an epoch, {:.2f} for a prediction and {:.2f} for the whole graph".format(*later) in words
     assert f"with the imports is {by_name['100,000,000 edges: peak memory'] / 1000:.1f} GB" in words
     in_fit, in_writing = (
         by_name[f"100,000,000 edges: peak memory {when}"] / 1000
@@ -292,7 +306,11 @@ def test_the_reasoning_about_a_billion_edges_has_the_numbers_of_what_was_measure
     step = cpu["100,000,000 edges: a step by partitions"]
     assert f"At {step:.3f} s per step, as on two idle cores, an epoch takes {5000 * step / 60:.0f} minutes" in words
     peak, power = cpu["100,000,000 edges: peak memory"] / 1000, cpu["slope of the memory, steps, from 10,000 edges on"]
-    assert f"{peak * 10**power:.0f} GB if it grows as it did up to 10 million edges" in words
+    last = [cpu[f"{edges:,} edges: memory of steps, beside the imports"] for edges in (10**7, 10**8)]
+    last_power = slope([10**7, 10**8], last)
+    assert f"{peak * 10**power:.0f} GB if it grows as it did from 10 thousand to 10 million edges" in words
+    assert f"10 million edges (to the power of {power:.2f}), {peak * 10**last_power:.0f} GB if as from" in words
+    assert f"from 10 to 100 million ({last_power:.2f})" in words
     assert f"{10 * peak:.0f} GB if in proportion" in words
     # Of 100 million nodes with 32 channels: the history of order 2, and the rate.
     assert f"`order + 1` of them: {(2 + 1) * 100e6 * 32 * 4 / 1e9:.0f} GB at order 2 and 32 channels" in words
@@ -455,6 +473,10 @@ def test_sixty_million_edges_are_assembled_within_the_goals():
     one, two = runs
     assert f"take {one['seconds_in_all']:.1f} s on one thread and {two['seconds_in_all']:.1f} s on two" in page
     assert f"{two['memory_ratio']:.2f} times the memory of the list of edges" in page
+    against_int32 = two["extra_mb"] / (2 * 4 * two["edges"] / 1e6)
+    assert f"against that it is {against_int32:.1f} times (2 threads)" in page
+    guide = " ".join((RESULTS.parent / "docs" / "large_graphs.md").read_text().split())
+    assert f"is {two['memory_ratio']:.2f} times a list of edges in int64, and {against_int32:.1f} times one in" in guide
 
 
 def test_the_default_classifier_is_within_a_point_of_more_steps_and_of_the_features_on_ten_graphs():
