@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks import processes
 from benchmarks.large_graphs import SIZES, slope
 from benchmarks.operators import why_not_large
 
@@ -380,6 +381,17 @@ def test_the_best_networks_have_all_rows_and_ablations_on_all_datasets():
     # Goals: 81.0 is reached, 78.0 is missed by less than a tenth of a point.
     assert found["chameleon"].rows[found["chameleon"].best].mean >= 81.0
     assert 77.9 <= found["squirrel"].rows[found["squirrel"].best].mean < 78.0
+
+
+def test_the_benchmark_of_processes_measures_all_that_is_in_its_file(monkeypatch):
+    monkeypatch.setattr(
+        processes, "_run", lambda name, size: [1.0, 2.0, 4, 3.0, 4.0] if size == 2 else [2.0, 1.0, 4, 1, 1]
+    )
+    lines = {name: value for name, value, *_ in processes.measure()}
+    assert {line["name"] for line in json.loads((RESULTS / "processes.json").read_text())["lines"]} <= lines.keys()
+    for suffix, what in (("", "windows"), (", partitions", "nodes")):
+        assert lines[f"throughput of two processes / one, an epoch with a validation{suffix}"] == 9 / 6
+        assert lines[f"time of a shared validation / one of all {what} in each of two processes, in turns"] == 3 / 4
 
 
 def test_two_processes_make_more_steps_than_one():
