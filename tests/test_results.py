@@ -336,19 +336,25 @@ def test_batches_are_within_one_deviation_of_the_whole_graph_on_ten_splits():
         NEIGHBORHOODS,
         PARTITIONS,
         RIVALS,
+        SMALL_PARTITIONS,
         WAYS,
         WHOLE,
         WHOLE_AS_LONG,
         compare_batches,
     )
+    from tests.batches_page import SHARES, in_words
 
     found = read_lines(RESULTS / "mini_batches.jsonl", BATCH_LINES)
-    page = " ".join((RESULTS / "README.md").read_text().split())
+    page, guide = (
+        " ".join((RESULTS.parent / name).read_text().split()) for name in ("results/README.md", "docs/large_graphs.md")
+    )
+    small = {}
     for dataset in DATASETS:
         ways = compare_batches(found, dataset)
+        small[dataset] = ways[SMALL_PARTITIONS]
         assert all(sorted(way.cell.test_accuracies) == list(range(10)) for way in ways.values())
-        # In either direction: neither a loss nor a gain beyond chance.
-        assert all(way.is_within for way in ways.values())
+        # In either direction: neither a loss nor a gain beyond chance. But with really small batches there is a loss.
+        assert [name for name, way in ways.items() if not way.is_within] == [SMALL_PARTITIONS]
         if list(ways) == list(WAYS):
             assert all(ways[RIVALS[name]].num_steps == way.num_steps for name, way in ways.items())
         else:  # fewer steps of the whole graph are a fair rival only if they were enough
@@ -357,13 +363,25 @@ def test_batches_are_within_one_deviation_of_the_whole_graph_on_ten_splits():
             latest = max(line["best_step"] for line in own)
             assert latest < 0.9 * ways[WHOLE].num_steps
             assert f"not later than step {latest} of {ways[WHOLE].num_steps}" in page
-    words = " ".join((RESULTS.parent / "docs" / "large_graphs.md").read_text().split())
     partitions, neighborhoods, whole = (ways[name].cell for name in (PARTITIONS, NEIGHBORHOODS, WHOLE_AS_LONG))
     assert (
         f"partitions reach {partitions.mean:.1f} % over ten splits and neighborhoods {neighborhoods.mean:.1f} %"
-        in words
+        in guide
     )
-    assert f"deviation ({whole.deviation:.1f} points) of the {whole.mean:.1f} % of the whole graph" in words
+    assert f"deviation ({whole.deviation:.1f} points) of the {whole.mean:.1f} % of the whole graph" in guide
+    pubmed, squirrel = (small[name] for name in ("pubmed", "squirrel"))
+    behind = f"{-squirrel.difference:.1f} points behind the whole graph on Squirrel ({squirrel.cell.mean:.1f} %)"
+    assert f"{behind} and {-pubmed.difference:.1f} on PubMed ({pubmed.cell.mean:.1f} %)" in guide
+    assert (
+        f"they are {-pubmed.difference:.1f} points behind on PubMed and {-squirrel.difference:.1f} on Squirrel" in page
+    )
+    steps = [line["best_step"] for line in found if (line["dataset"], line["system"]) == ("squirrel", SMALL_PARTITIONS)]
+    assert f"on Squirrel are between {min(steps):,} and {max(steps):,} of {squirrel.num_steps:,}" in page
+    shares = json.loads(SHARES.read_text())["shares"]
+    pubmed, squirrel = ({way: in_words(own) for way, own in shares[name].items()} for name in ("pubmed", "squirrel"))
+    seen = f"sees {squirrel[PARTITIONS]} of the nodes of Squirrel and {pubmed[PARTITIONS]} of those of PubMed"
+    assert f"{seen}, and one of neighborhoods {squirrel[NEIGHBORHOODS]} and {pubmed[NEIGHBORHOODS]}" in guide
+    assert f"({squirrel[SMALL_PARTITIONS]} of the nodes of Squirrel, {pubmed[SMALL_PARTITIONS]} of PubMed)" in guide
 
 
 def test_the_best_networks_have_all_rows_and_ablations_on_all_datasets():
