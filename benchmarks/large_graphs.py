@@ -57,11 +57,18 @@ def measure() -> Iterator[tuple[str, float, str] | tuple[str, float, str, float]
     }
     for name, entry in entries.items():
         values = [each[entry] for each in found]
-        yield f"slope of the {name}, from {SIZES[0]:,} edges on", _slope(SIZES, values), "", 1.05
-        yield f"slope of the {name}, from {SIZES[1]:,} edges on", _slope(SIZES[1:], values[1:]), ""
+        yield f"slope of the {name}, from {SIZES[0]:,} edges on", slope(SIZES, values), "", 1.05
+        yield f"slope of the {name}, from {SIZES[1]:,} edges on", slope(SIZES[1:], values[1:]), ""
+    for first in (0, 1):
+        whole = [each["whole_seconds"] for each in found[first:]]
+        yield (
+            f"slope of the time of the whole graph at once, from {SIZES[first]:,} edges on",
+            slope(SIZES[first:], whole),
+            "",
+        )
 
 
-def _slope(sizes: Sequence[int], values: Sequence[float]) -> float:
+def slope(sizes: Sequence[int], values: Sequence[float]) -> float:
     """Return the slope of a line through logarithms."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks import processes
+from benchmarks.large_graphs import SIZES, slope
 from benchmarks.operator_work import DENSE, KINDS
 from benchmarks.operators import DIFFUSION, slow_operators, why_not_large
 
@@ -267,6 +269,11 @@ def test_the_page_on_speed_has_the_numbers_of_a_gpu():
         shares = (by_name[f"{where}: {term}, {way}, share of the bandwidth"] for way in ("forward", "backward"))
         assert f"| {term} | {next(shares):.0f} % | {next(shares):.0f} % |" in page
     assert by_name[f"{where}: sparse product, backward, share of the bandwidth"] >= 65
+    words = " ".join(page.split())
+    from_edges, with_matrix = (by_name[f"{where}: a step, PyG{form}"] for form in ("", ", sparse matrix"))
+    assert f"PyG's GCN takes {from_edges:.0f} ms from edges and {with_matrix:.0f} ms with a matrix" in words
+    about = json.loads((RESULTS / "h200.json").read_text())["about"]
+    assert ("it was measured in an earlier run" in words) is ("PyG, large graphs, assembly" in about)
 
 
 def test_the_page_on_speed_has_the_steps_with_short_messages():
@@ -295,6 +302,14 @@ def test_the_page_on_speed_has_the_growth_of_large_graphs():
     words = " ".join(page.split())
     assert f"to the power of {epoch:.2f} (goal: 1.05)" in words
     assert f"as that of {prediction:.2f}, which misses the goal" in words
+    times = [by_name[f"{edges:,} edges: an epoch of the whole graph at once"] for edges in SIZES]
+    assert f"the whole graph at once grows as the edges to the power of {slope(SIZES, times):.2f}" in words
+    later = [
+        by_name[f"slope of the time of {what}, from 100,000 edges on"]
+        for what in ("an epoch", "a prediction in blocks")
+    ]
+    later = (*later, slope(SIZES[1:], times[1:]))
+    assert "{:.2f} for an epoch, {:.2f} for a prediction and {:.2f} for the whole graph".format(*later) in words
     assert f"with the imports is {by_name['100,000,000 edges: peak memory'] / 1000:.1f} GB" in words
     in_fit, in_writing = (
         by_name[f"100,000,000 edges: peak memory {when}"] / 1000
@@ -344,7 +359,11 @@ def test_the_reasoning_about_a_billion_edges_has_the_numbers_of_what_was_measure
     step = cpu["100,000,000 edges: a step by partitions"]
     assert f"At {step:.3f} s per step, as on two idle cores, an epoch takes {5000 * step / 60:.0f} minutes" in words
     peak, power = cpu["100,000,000 edges: peak memory"] / 1000, cpu["slope of the memory, steps, from 10,000 edges on"]
-    assert f"{peak * 10**power:.0f} GB if it grows as it did up to 10 million edges" in words
+    last = [cpu[f"{edges:,} edges: memory of steps, beside the imports"] for edges in (10**7, 10**8)]
+    last_power = slope([10**7, 10**8], last)
+    assert f"{peak * 10**power:.0f} GB if it grows as it did from 10 thousand to 10 million edges" in words
+    assert f"10 million edges (to the power of {power:.2f}), {peak * 10**last_power:.0f} GB if as from" in words
+    assert f"from 10 to 100 million ({last_power:.2f})" in words
     assert f"{10 * peak:.0f} GB if in proportion" in words
     # Of 100 million nodes with 32 channels: the history of order 2, and the rate.
     assert f"`order + 1` of them: {(2 + 1) * 100e6 * 32 * 4 / 1e9:.0f} GB at order 2 and 32 channels" in words
@@ -369,19 +388,25 @@ def test_batches_are_within_one_deviation_of_the_whole_graph_on_ten_splits():
         NEIGHBORHOODS,
         PARTITIONS,
         RIVALS,
+        SMALL_PARTITIONS,
         WAYS,
         WHOLE,
         WHOLE_AS_LONG,
         compare_batches,
     )
+    from tests.batches_page import SHARES, in_words
 
     found = read_lines(RESULTS / "mini_batches.jsonl", BATCH_LINES)
-    page = " ".join((RESULTS / "README.md").read_text().split())
+    page, guide = (
+        " ".join((RESULTS.parent / name).read_text().split()) for name in ("results/README.md", "docs/large_graphs.md")
+    )
+    small = {}
     for dataset in DATASETS:
         ways = compare_batches(found, dataset)
+        small[dataset] = ways[SMALL_PARTITIONS]
         assert all(sorted(way.cell.test_accuracies) == list(range(10)) for way in ways.values())
-        # In either direction: neither a loss nor a gain beyond chance.
-        assert all(way.is_within for way in ways.values())
+        # In either direction: neither a loss nor a gain beyond chance. But with really small batches there is a loss.
+        assert [name for name, way in ways.items() if not way.is_within] == [SMALL_PARTITIONS]
         if list(ways) == list(WAYS):
             assert all(ways[RIVALS[name]].num_steps == way.num_steps for name, way in ways.items())
         else:  # fewer steps of the whole graph are a fair rival only if they were enough
@@ -390,13 +415,25 @@ def test_batches_are_within_one_deviation_of_the_whole_graph_on_ten_splits():
             latest = max(line["best_step"] for line in own)
             assert latest < 0.9 * ways[WHOLE].num_steps
             assert f"not later than step {latest} of {ways[WHOLE].num_steps}" in page
-    words = " ".join((RESULTS.parent / "docs" / "large_graphs.md").read_text().split())
     partitions, neighborhoods, whole = (ways[name].cell for name in (PARTITIONS, NEIGHBORHOODS, WHOLE_AS_LONG))
     assert (
         f"partitions reach {partitions.mean:.1f} % over ten splits and neighborhoods {neighborhoods.mean:.1f} %"
-        in words
+        in guide
     )
-    assert f"deviation ({whole.deviation:.1f} points) of the {whole.mean:.1f} % of the whole graph" in words
+    assert f"deviation ({whole.deviation:.1f} points) of the {whole.mean:.1f} % of the whole graph" in guide
+    pubmed, squirrel = (small[name] for name in ("pubmed", "squirrel"))
+    behind = f"{-squirrel.difference:.1f} points behind the whole graph on Squirrel ({squirrel.cell.mean:.1f} %)"
+    assert f"{behind} and {-pubmed.difference:.1f} on PubMed ({pubmed.cell.mean:.1f} %)" in guide
+    assert (
+        f"they are {-pubmed.difference:.1f} points behind on PubMed and {-squirrel.difference:.1f} on Squirrel" in page
+    )
+    steps = [line["best_step"] for line in found if (line["dataset"], line["system"]) == ("squirrel", SMALL_PARTITIONS)]
+    assert f"on Squirrel are between {min(steps):,} and {max(steps):,} of {squirrel.num_steps:,}" in page
+    shares = json.loads(SHARES.read_text())["shares"]
+    pubmed, squirrel = ({way: in_words(own) for way, own in shares[name].items()} for name in ("pubmed", "squirrel"))
+    seen = f"sees {squirrel[PARTITIONS]} of the nodes of Squirrel and {pubmed[PARTITIONS]} of those of PubMed"
+    assert f"{seen}, and one of neighborhoods {squirrel[NEIGHBORHOODS]} and {pubmed[NEIGHBORHOODS]}" in guide
+    assert f"({squirrel[SMALL_PARTITIONS]} of the nodes of Squirrel, {pubmed[SMALL_PARTITIONS]} of PubMed)" in guide
 
 
 def test_the_best_networks_have_all_rows_and_ablations_on_all_datasets():
@@ -414,6 +451,17 @@ def test_the_best_networks_have_all_rows_and_ablations_on_all_datasets():
     # Goals: 81.0 is reached, 78.0 is missed by less than a tenth of a point.
     assert found["chameleon"].rows[found["chameleon"].best].mean >= 81.0
     assert 77.9 <= found["squirrel"].rows[found["squirrel"].best].mean < 78.0
+
+
+def test_the_benchmark_of_processes_measures_all_that_is_in_its_file(monkeypatch):
+    monkeypatch.setattr(
+        processes, "_run", lambda name, size: [1.0, 2.0, 4, 3.0, 4.0] if size == 2 else [2.0, 1.0, 4, 1, 1]
+    )
+    lines = {name: value for name, value, *_ in processes.measure()}
+    assert {line["name"] for line in json.loads((RESULTS / "processes.json").read_text())["lines"]} <= lines.keys()
+    for suffix, what in (("", "windows"), (", partitions", "nodes")):
+        assert lines[f"throughput of two processes / one, an epoch with a validation{suffix}"] == 9 / 6
+        assert lines[f"time of a shared validation / one of all {what} in each of two processes, in turns"] == 3 / 4
 
 
 def test_two_processes_make_more_steps_than_one():
@@ -507,6 +555,10 @@ def test_sixty_million_edges_are_assembled_within_the_goals():
     one, two = runs
     assert f"take {one['seconds_in_all']:.1f} s on one thread and {two['seconds_in_all']:.1f} s on two" in page
     assert f"{two['memory_ratio']:.2f} times the memory of the list of edges" in page
+    against_int32 = two["extra_mb"] / (2 * 4 * two["edges"] / 1e6)
+    assert f"against that it is {against_int32:.1f} times (2 threads)" in page
+    guide = " ".join((RESULTS.parent / "docs" / "large_graphs.md").read_text().split())
+    assert f"is {two['memory_ratio']:.2f} times a list of edges in int64, and {against_int32:.1f} times one in" in guide
 
 
 def test_the_default_classifier_is_within_a_point_of_more_steps_and_of_the_features_on_ten_graphs():

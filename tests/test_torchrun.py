@@ -6,10 +6,12 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
+import numpy as np
+import pandas as pd
 import pytest
 from torch import distributed
 
-from tdegnn import InputError, NodeClassifier
+from tdegnn import Forecaster, InputError, NodeClassifier, cli
 from tdegnn.torchrun import Launch, read_launch, takes_the_word
 from tdegnn.training import processes
 from tdegnn.training.processes import ALONE, agree_on_backend, each_alone, join_processes
@@ -78,18 +80,55 @@ print(json.dumps([processes.rank, processes.size, launch.local_rank, launch.loca
 """
 
 
-@pytest.mark.slow
-def test_processes_of_two_machines_find_each_other(tmp_path):
-    """Two agents on this machine, each with one process, as on two machines."""
-    (tmp_path / "one.py").write_text(ON_A_MACHINE)
+def run_agents(folders, *command):
+    """Run an agent of `torchrun` with one process per folder, as on machines. Return what they printed."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         endpoint = f"127.0.0.1:{free.getsockname()[1]}"
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1"]
-    launcher += ["--rdzv-backend", "c10d", "--rdzv-id", "1", "--rdzv-endpoint", endpoint, "one.py"]
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nnodes", str(len(folders)), "--nproc-per-node", "1"]
+    launcher += ["--rdzv-backend", "c10d", "--rdzv-id", "1", "--rdzv-endpoint", endpoint]
     environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=str(SOURCE), CUDA_VISIBLE_DEVICES="")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    agents = [subprocess.Popen(launcher, cwd=tmp_path, env=environment, **pipes) for _ in range(2)]
-    ended = [agent.communicate(timeout=120) for agent in agents]
-    assert [agent.returncode for agent in agents] == [0, 0], ended
-    found = sorted(json.loads(printed) for printed, _ in ended)
+    agents = [subprocess.Popen([*launcher, *command], cwd=folder, env=environment, **pipes) for folder in folders]
+    ended = [agent.communicate(timeout=300) for agent in agents]
+    assert [agent.returncode for agent in agents] == [0] * len(agents), ended
+    return [printed for printed, _ in ended]
+
+
+@pytest.mark.slow
+def test_processes_of_two_machines_find_each_other(tmp_path):
+    (tmp_path / "one.py").write_text(ON_A_MACHINE)
+    found = sorted(json.loads(printed) for printed in run_agents([tmp_path, tmp_path], "one.py"))
     assert found == [[0, 2, 0, 1, 3.0], [1, 2, 0, 1, 3.0]]
+
+
+LENGTH, NODES = 60, ["a", "b", "c", "d"]
+TINY_FIT = ("fit", "series.csv", "--edges", "edges.csv", "--horizon", "2", "--window", "4", "--network", "walks")
+TINY_FIT += ("--steps", "6", "--members", "1", "--hidden-channels", "4", "--precision", "64-true", "--device", "cpu")
+
+
+def make_machine(folder):
+    """A folder with the tables, as on a machine of its own."""
+    folder.mkdir()
+    values = np.random.default_rng(0).normal(size=(LENGTH, len(NODES))).cumsum(axis=0)
+    pd.DataFrame(values, pd.RangeIndex(LENGTH, name="time"), NODES).to_csv(folder / "series.csv")
+    pd.DataFrame({"source": NODES, "target": np.roll(NODES, 1)}).to_csv(folder / "edges.csv", index=False)
+    return folder
+
+
+def forecast_of(machine):
+    return Forecaster.load(machine / "run").predict().values
+
+
+@pytest.mark.slow
+def test_a_fit_on_two_machines_is_that_of_one_process_and_one_of_them_has_the_run_folder(tmp_path, monkeypatch):
+    machines = [make_machine(tmp_path / name) for name in ("one", "other")]
+    printed = run_agents(machines, "-m", "tdegnn", *TINY_FIT, "--out", "run", "--quiet")
+    # `torchrun` decides which machine has the first process.
+    (first,) = (place for place, text in enumerate(printed) if text.endswith("Run folder: run/\n"))
+    assert printed[1 - first] == ""
+    assert sorted(path.name for path in machines[1 - first].iterdir()) == ["edges.csv", "series.csv"]
+    alone = make_machine(tmp_path / "alone")
+    monkeypatch.chdir(alone)
+    with pytest.raises(SystemExit):
+        cli.main([*TINY_FIT, "--out", "run", "--quiet"])
+    np.testing.assert_allclose(forecast_of(machines[first]), forecast_of(alone), rtol=1e-9)

@@ -6,7 +6,9 @@ import time
 import warnings
 from pathlib import Path
 
+import numpy as np
 import optuna
+import pandas as pd
 import pytest
 import sqlalchemy
 from optuna.trial import TrialState
@@ -19,6 +21,7 @@ from tdegnn.experiments.sweep import run_sweep
 from tdegnn.experiments.trials import best_trials
 from tests.experiments.test_sweep import SETTINGS, TINY, rigged
 from tests.forked import Forked
+from tests.torchrun import run_together
 
 WORKER = """
 import sys, time
@@ -63,6 +66,34 @@ os.chdir(folder)
 load.load_nodes = lambda name: make_tiny_nodes()
 options = "--system TDE-GNN_D --trials 2 --batch 2 --splits 2 --steps 3 --finalists 1 --device cpu".split()
 cli.main(["sweep", "cora", *options, "--study", "command", "--storage", storage])
+"""
+
+# The command in a process of `torchrun`, on a tiny table or dataset. Each takes trials slowly, once all are there.
+OF_TORCHRUN = """
+import os, sys, time
+from pathlib import Path
+from tdegnn import cli
+from tdegnn.data.benchmarks import load
+from tdegnn.experiments import forecaster_sweep, sweep, trials
+from tests.experiments.tiny_nodes import make_tiny_nodes
+
+folder, number, *words = sys.argv[1:]
+os.chdir(folder)
+load.load_nodes = lambda name: make_tiny_nodes()
+trials.LOOK_EVERY = 0.1
+
+def slowly(judge):
+    def wait_and_judge(*arguments):
+        Path(os.environ["RANK"]).touch()
+        while not all(Path(str(rank)).exists() for rank in range(int(number))):
+            time.sleep(0.01)
+        time.sleep(0.3)
+        return judge(*arguments)
+    return wait_and_judge
+
+for module in (sweep, forecaster_sweep):
+    module._Judge.judge = slowly(module._Judge.judge)
+cli.main(["sweep", *words, "--steps", "3", "--finalists", "1", "--device", "cpu", "--study", "shared"])
 """
 
 
@@ -155,7 +186,14 @@ def test_a_password_comes_from_the_environment_or_a_file_and_is_written_nowhere(
     folder.mkdir()
     service = tmp_path / "services.conf"
     service.write_text(f"[study]\nhost={host}\ndbname=postgres\nuser=worker\npassword={secret}\n")
-    ways = [(url, {"PGPASSWORD": secret}), ("postgresql:///?service=study", {"PGSERVICEFILE": str(service)})]
+    passwords = tmp_path / "passwords"
+    passwords.write_text(f"localhost:5432:studies:worker:Other6YB\n*:*:postgres:worker:{secret}\n")
+    passwords.chmod(0o600)  # of a file that others may read, the driver takes nothing
+    ways = [
+        (url, {"PGPASSWORD": secret}),
+        (url, {"PGPASSFILE": str(passwords)}),
+        ("postgresql:///?service=study", {"PGSERVICEFILE": str(service)}),
+    ]
     for storage, environment in ways:
         worker = start_worker(storage, 4, 2, **environment)
         printed, complaint = worker.communicate(timeout=300)
@@ -169,17 +207,43 @@ def test_a_password_comes_from_the_environment_or_a_file_and_is_written_nowhere(
     written = [path for path in folder.rglob("*") if path.is_file()]
     assert "command.toml" in [path.name for path in written]
     assert not any(secret.encode() in path.read_bytes() for path in written)
-    with monkeypatch.context() as patch:
-        patch.setenv("PGPASSWORD", "Wrong8ZJ")
-        with pytest.raises(InputError, match="password authentication failed") as caught:
-            open_study(url, "tiny", "tiny", SETTINGS)
-    assert "Wrong8ZJ" not in str(caught.value)
+    passwords.write_text("*:*:*:worker:Wrong8ZJ\n")
+    for name, wrong in {"PGPASSWORD": "Wrong8ZJ", "PGPASSFILE": str(passwords)}.items():
+        with monkeypatch.context() as patch:
+            patch.setenv(name, wrong)
+            with pytest.raises(InputError, match="password authentication failed") as caught:
+                open_study(url, "tiny", "tiny", SETTINGS)
+        assert "Wrong8ZJ" not in str(caught.value)
     with engine.begin() as connection:
         tables = sqlalchemy.inspect(connection).get_table_names()
         rows = [connection.execute(sqlalchemy.text(f"SELECT * FROM {table}")).all() for table in tables]
     assert tables
     assert secret not in str(rows)
     engine.dispose()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("searched", ["nodes", "table"])
+def test_processes_of_torchrun_share_one_sweep_and_the_first_one_reports(searched, tmp_path):
+    words = ["cora", "--system", "TDE-GNN_D", "--splits", "2"]
+    if searched == "table":
+        values = np.random.default_rng(0).normal(size=(80, 3)).cumsum(axis=0)
+        pd.DataFrame(values, pd.date_range("2020-01-01", periods=80, name="time"), list("abc")).to_csv(
+            tmp_path / "table.csv"
+        )
+        (tmp_path / "links.csv").write_text("source,target\na,b\nb,c\n")
+        words = ["table.csv", "--edges", "links.csv", "--horizon", "2", "--members", "1", "--quiet"]
+    printed = run_together(OF_TORCHRUN, tmp_path, 2, *words, "--trials", "7", "--batch", "2")
+    assert printed.count("shared: ") == 1
+    assert "of 7 trials" in printed
+    assert "other processes run" not in printed
+    assert (tmp_path / "runs/sweeps/shared.toml").exists()
+    study = StoredStudy("shared", place_of(str(tmp_path / "runs/sweeps/shared.journal")))
+    trials = study.trials
+    study.close()
+    assert [trial.number for trial in trials] == [*range(7)]
+    assert {trial.state for trial in trials} <= {TrialState.COMPLETE, TrialState.PRUNED}
+    assert len({trial.user_attrs["worker"][1] for trial in trials}) == 2
 
 
 def test_a_worker_that_is_alive_keeps_its_trials_however_long_they_take(tmp_path, monkeypatch):

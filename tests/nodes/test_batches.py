@@ -198,3 +198,21 @@ def test_validation_is_at_most_once_per_epoch():
     model = NodeClassifier(**SMALL, batches=Part("ranges", num_parts=5, parts_per_batch=1), validate_every=2)
     steps = [line["step"] for line in model.fit(FEATURES, LABELS, graph=GRAPH).history_]
     assert steps == [5, 10, 12]
+
+
+@pytest.mark.parametrize("kind", [NodeClassifier, NodeRegressor])
+def test_a_decay_inside_noisy_gradients_is_noted(kind):
+    def noted(**settings):
+        model = kind(**SMALL | settings | {"num_steps": 2}).fit(FEATURES, LABELS, graph=GRAPH)
+        return [note for note in model.notes_ if "weight decay" in note]
+
+    (note,) = noted(batches="ranges")
+    assert note == (
+        "Batches make gradients noisy, which weakens a weight decay inside the gradient of Adam. Pass "
+        "optimizer='adamw' with larger weight decays, such as 1."
+    )
+    assert "Pass --optimizer adamw with larger weight decays" in note.as_options()
+    assert noted(batches="ranges", embedding_weight_decay=0.0) == [note]
+    for quiet in ({"optimizer": "adamw"}, {"embedding_weight_decay": 0.0, "spatial_weight_decay": 0.0}):
+        assert noted(batches="ranges", **quiet) == []
+    assert noted() == []

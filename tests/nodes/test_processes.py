@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from tdegnn import Graph, InputError, NodeClassifier, Part
+from tdegnn import Graph, InputError, NodeClassifier, NodeRegressor, Part
 from tdegnn.nets.in_blocks import BlockShare, cut_into_blocks
 from tdegnn.runs.run_folder import CHECKPOINT, RunFolder
 from tdegnn.training.processes import Processes
@@ -39,25 +39,25 @@ WITHOUT_A_WORD = dict(
     precision="64-true",
 )
 CASES = {name: SETTINGS | {"batches": batches} for name, batches in KINDS.items()} | {"auto": WITHOUT_A_WORD}
+CASES |= {"regressor": CASES["partitions"]}
 # Processes share each validation, also that of a graph of one block.
-BLOCK_SIZES = {"partitions": 40, "ranges": 200, "neighborhoods": 10**6, "auto": 100}
+BLOCK_SIZES = {"partitions": 40, "ranges": 200, "neighborhoods": 10**6, "auto": 100, "regressor": 40}
 SCRIPT = """
 import json, sys
 import numpy as np
-from tdegnn import NodeClassifier
 from tdegnn.nets import in_blocks
 from tdegnn.training.processes import join_processes
-from tests.nodes.test_processes import BLOCK_SIZES, CASES, DATA
+from tests.nodes.test_processes import BLOCK_SIZES, data_of, make_model, outputs_of
 
 folder, *names = sys.argv[1:]
 processes = join_processes()
 for name in names:
     in_blocks.BLOCK_SIZE = BLOCK_SIZES[name]
-    model = NodeClassifier(**CASES[name]).fit(**DATA, run=f"{folder}/{name}", resume=True)
+    model = make_model(name).fit(**data_of(name), run=f"{folder}/{name}", resume=True)
     weights = np.concatenate([each.detach().numpy().ravel() for each in model.network_.parameters()])
     processes.check_same(weights.tobytes(), "weights")
     if processes.is_first:
-        print(json.dumps([processes.size, name, model.history_, model.predict_proba().tolist()]), flush=True)
+        print(json.dumps([processes.size, name, model.history_, outputs_of(model).tolist()]), flush=True)
     processes.barrier()
 if not processes.is_first:
     print("follower\\n", end="", flush=True)
@@ -65,30 +65,43 @@ if not processes.is_first:
 DATA = {"X": FEATURES, "y": LABELS, "graph": GRAPH}
 
 
+def make_model(name):
+    return (NodeRegressor if name == "regressor" else NodeClassifier)(**CASES[name])
+
+
+def data_of(name):
+    return DATA | {"y": np.cos(FEATURES.cumsum(axis=1))} if name == "regressor" else DATA
+
+
+def outputs_of(model):
+    return model.predict() if isinstance(model, NodeRegressor) else model.predict_proba()
+
+
 def fit_together(folder, num_processes, *names):
-    """Losses, scores and probabilities of fits in run folders, by name of the case."""
+    """Losses, scores and outputs of fits in run folders, by name of the case."""
     lines = run_together(SCRIPT, folder, *names, num_processes=num_processes).splitlines()
     assert lines.count("follower") == num_processes - 1
     found = {}
-    for size, name, history, probabilities in (json.loads(line) for line in lines if line.startswith("[")):
+    for size, name, history, outputs in (json.loads(line) for line in lines if line.startswith("[")):
         assert size == num_processes
-        found[name] = [(line["loss"], line["score"]) for line in history], probabilities
+        found[name] = [(line["loss"], line["score"]) for line in history], outputs
     assert list(found) == list(names)
     return found
 
 
 def check_same_numbers(found, model):
-    measured, probabilities = found
+    measured, outputs = found
     np.testing.assert_allclose(measured, [(line["loss"], line["score"]) for line in model.history_], rtol=1e-9)
-    np.testing.assert_allclose(probabilities, model.predict_proba(), rtol=1e-9)
+    np.testing.assert_allclose(outputs, outputs_of(model), rtol=1e-9)
 
 
 @pytest.mark.slow
 def test_two_processes_have_the_numbers_of_one(tmp_path):
-    for name, found in fit_together(tmp_path, 2, *KINDS).items():
-        alone = NodeClassifier(**CASES[name]).fit(**DATA, run=tmp_path / f"{name}-alone")
+    for name, found in fit_together(tmp_path, 2, *KINDS, "regressor").items():
+        alone = make_model(name).fit(**data_of(name), run=tmp_path / f"{name}-alone")
         check_same_numbers(found, alone)
-        one, two = (RunFolder.open_finished(tmp_path / each, "NodeClassifier") for each in (f"{name}-alone", name))
+        kind = type(alone).__name__
+        one, two = (RunFolder.open_finished(tmp_path / each, kind) for each in (f"{name}-alone", name))
         assert one.config == two.config
         assert one.read_summary()["best_step"] == two.read_summary()["best_step"]
         for key, weights in one.read_weights().items():

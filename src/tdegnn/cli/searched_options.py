@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar
 import typer
 
 from tdegnn.cli.forecaster_options import ARGUMENTS, ForecasterOptions
+from tdegnn.torchrun import Launch
 
 FOLDER = Path("runs/sweeps")
 SEARCHED = "searched"
@@ -61,6 +62,15 @@ class SearchOptions:
     def place_of(self, name: str) -> str | Path:
         """Return where the study of this name is stored."""
         return self.storage or FOLDER / f"{name}.journal"
+
+    def for_process(self, launch: Launch) -> dict[str, Any]:
+        """Return the arguments of a search by this process. Of those of `torchrun`, the first one waits and reports."""
+        return {
+            "num_trials": self.trials,
+            "batch_size": self.batch,
+            "num_finalists": self.finalists if launch.is_first else None,
+            "is_waiting": self.wait or (launch.are_several and launch.is_first),
+        }
 
     def recipe_of(self, name: str) -> Path:
         """Return the file for the best settings of the study of this name."""

@@ -48,7 +48,7 @@ def sweep_nodes(
     from tdegnn.training.devices import choose_placement
     from tdegnn.training.processes import each_alone
 
-    is_first = read_launch().is_first
+    launch = read_launch()
     part = operator_part(settings.operator, settings.operator_setting)
     name = search.name_of(dataset, settings)
     searched = SweepSettings(operator=part, **others)
@@ -58,7 +58,7 @@ def sweep_nodes(
     with (
         each_alone(),
         closing(open_study(search.place_of(name), name, dataset, searched)) as opened,
-        progress_bar(search.trials, f"sweep of {dataset}", is_quiet=is_quiet or as_json or not is_first) as tick,
+        progress_bar(search.trials, f"sweep of {dataset}", is_quiet=is_quiet or as_json or not launch.is_first) as tick,
     ):
         for _ in range(min(count_finished(opened), search.trials)):
             tick()
@@ -66,14 +66,11 @@ def sweep_nodes(
             nodes,
             opened,
             searched,
-            num_trials=search.trials,
-            batch_size=search.batch,
-            num_finalists=search.finalists,
-            is_waiting=search.wait,
+            **search.for_process(launch),
             placement=placement,
             on_trial=tick,
         )
-    if not (result.finalists or is_first):  # another process of torchrun says so
+    if not launch.is_first:
         return
     written = None
     if result.finalists:

@@ -57,8 +57,8 @@ def sweep_series(
         as_json: Whether to print the result as JSON.
     """
     settings.check_parts()
-    is_first = read_launch().is_first
-    with progress_stages(is_quiet=is_quiet or as_json or not is_first) as show:
+    launch = read_launch()
+    with progress_stages(is_quiet=is_quiet or as_json or not launch.is_first) as show:
         show("reading tables", 0, None)
         panel = read_series(series, tables)
         show("starting", 0, None)
@@ -79,14 +79,11 @@ def sweep_series(
                 opened,
                 searched,
                 features,
-                num_trials=search.trials,
-                batch_size=search.batch,
-                num_finalists=search.finalists,
-                is_waiting=search.wait,
+                **search.for_process(launch),
                 device=device.value,
                 on_progress=lambda progress: show(*progress),
             )
-    if not (result.finalists or is_first):  # another process of torchrun says so
+    if not launch.is_first:
         return
     written, command = None, None
     if result.finalists:

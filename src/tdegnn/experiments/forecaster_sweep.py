@@ -104,7 +104,7 @@ def run_forecaster_sweep(
     *,
     num_trials: int = 64,
     batch_size: int = 16,
-    num_finalists: int = 4,
+    num_finalists: int | None = 4,
     is_waiting: bool = False,
     device: DeviceName = "auto",
     try_out: TryOut = _try_out,
@@ -119,14 +119,16 @@ def run_forecaster_sweep(
         features: Features of the nodes, if any.
         num_trials: Number of trials of the study, including those of earlier runs and other processes.
         batch_size: Number of trials of which the better half is trained to the end.
-        num_finalists: Number of trials that are then trained in full.
+        num_finalists: Number of trials that are then trained in full. If None, none are: another process does that.
         is_waiting: Whether to stay until the trials of other processes are finished, and to take over those of a
             process that ends before. Default: False.
         device: Where to compute.
         try_out: Trains a forecaster. Tests pass a replacement.
         on_progress: Called after each trial, and at each later training.
     """
-    check_count(num_trials=num_trials, batch_size=batch_size, num_finalists=num_finalists)
+    check_count(num_trials=num_trials, batch_size=batch_size)
+    if num_finalists is not None:
+        check_count(num_finalists=num_finalists)
     judge = _Judge(panel, settings, features, device, try_out)
     num_done = min(count_finished(study), num_trials)
 
@@ -139,7 +141,7 @@ def run_forecaster_sweep(
     with study.explained():
         run_trials(study, judge, num_trials, batch_size, on_trial, is_waiting=is_waiting)
         num_finished, num_running = count_finished(study), count_running(study)
-        if num_running:
+        if num_running or num_finalists is None:
             return SeriesSweepResult(num_finished, num_running, [], None)
         finalists = _train_finalists(study, judge, num_finalists, on_progress)
         test = _test(study, judge, finalists[0], on_progress)

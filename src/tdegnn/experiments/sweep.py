@@ -84,7 +84,8 @@ class SweepResult:
     Attributes:
         num_finished: Number of trials that were evaluated, including those that halving stopped.
         num_running: Trials that other processes are working on. The last process has the finalists.
-        finalists: The best few, best first by validation. Empty while other processes are running trials.
+        finalists: The best few, best first by validation. Empty while other processes are running trials, and if they
+            are left to another process.
     """
 
     num_finished: int
@@ -99,7 +100,7 @@ def run_sweep(
     *,
     num_trials: int = 64,
     batch_size: int = 16,
-    num_finalists: int = 4,
+    num_finalists: int | None = 4,
     is_waiting: bool = False,
     placement: Placement | None = None,
     train: Train = train_together,
@@ -114,20 +115,23 @@ def run_sweep(
         settings: The settings of the sweep.
         num_trials: Number of trials of the study, including those of earlier runs and other processes.
         batch_size: Number of trials that are trained together, each on all splits of the sweep.
-        num_finalists: Number of trials that are then trained on all splits of the dataset.
+        num_finalists: Number of trials that are then trained on all splits of the dataset. If None, none are: another
+            process does that.
         is_waiting: Whether to stay until the trials of other processes are finished, and to take over those of a
             process that ends before. Default: False.
         placement: Where to compute. Default: on the CPU.
         train: Trains the configurations. Tests pass a replacement.
         on_trial: Called after each trial, for a progress bar.
     """
-    check_count(num_trials=num_trials, batch_size=batch_size, num_finalists=num_finalists)
+    check_count(num_trials=num_trials, batch_size=batch_size)
+    if num_finalists is not None:
+        check_count(num_finalists=num_finalists)
     settings.check_splits(dataset)
     judge = _Judge(dataset, settings, placement, train)
     with study.explained():
         run_trials(study, judge, num_trials, batch_size, on_trial, is_waiting=is_waiting)
         num_finished, num_running = count_finished(study), count_running(study)
-        finalists = [] if num_running else _train_finalists(study, judge, num_finalists)
+        finalists = [] if num_running or num_finalists is None else _train_finalists(study, judge, num_finalists)
     return SweepResult(num_finished, num_running, finalists)
 
 

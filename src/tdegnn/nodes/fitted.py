@@ -493,6 +493,7 @@ class NodeTrainer:
                 "notes": [
                     *self.prepared.question.notes,
                     *_notes_of_network(config, has_edges=self.prepared.nodes.graph.num_edges > 0),
+                    *self._notes_of_batches(settings),
                     *_notes_of_end(result, best, settings),
                     *measured.notes,
                 ],
@@ -516,6 +517,13 @@ class NodeTrainer:
         targets = question.task.targets(question.num_outputs)
         seen = BaselineTask(plain, targets, question.score == "squared error", training)
         return measure_baselines(question.task, seen, validation, test, outputs)
+
+    def _notes_of_batches(self, settings: NodeConfig) -> Iterator[str]:
+        """Yield a note if noise of the gradients weakens the weight decay."""
+        has_decay = bool(settings.embedding.weight_decay or settings.spatial.weight_decay)
+        if self.batches is not None and has_decay and not settings.optimizer_kind.is_decoupled:
+            text = "Batches make gradients noisy, which weakens a weight decay inside the gradient of Adam. Pass "
+            yield Message(text, Argument("optimizer", "adamw"), " with larger weight decays, such as 1.")
 
     def _outputs(self, network: nn.Module, settings: NodeConfig) -> Outputs:
         """Return the outputs of a network for all nodes."""

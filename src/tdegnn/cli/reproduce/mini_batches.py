@@ -15,7 +15,9 @@ from tdegnn.cli.reproduce.experiment_options import ExperimentOptions, Workers
 def mini_batches(
     dataset: Datasets = None,
     splits: Annotated[int, typer.Option(help="Number of splits, from the first on.", min=1, max=10)] = 10,
-    epochs: Annotated[int, typer.Option(help="How often each training node is seen.", min=1)] = 400,
+    epochs: Annotated[
+        int, typer.Option(help="How often each training node is seen; by small partitions, an eighth of that.", min=1)
+    ] = 400,
     run: ExperimentOptions = ExperimentOptions(Path("runs/mini_batches.jsonl")),
     workers: Workers = 1,
 ) -> None:
