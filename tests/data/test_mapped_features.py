@@ -57,7 +57,7 @@ def test_features_that_are_mostly_zero_are_left_alone(tmp_path):
 def test_wrong_numbers_are_found_in_any_chunk(tmp_path, monkeypatch):
     monkeypatch.setattr(mapped_features, "CHUNK", 28)
     for number, message in {
-        np.nan: "finite features, got nan for node 45, feature 2",
+        np.nan: "finite features, got NaN for node 45, feature 2",
         1e200: "got 1e\\+200 for node 45, feature 2",
     }.items():
         wrong = FEATURES.astype(np.float64)

@@ -45,7 +45,7 @@ def test_a_recipe_is_never_cut_off(tmp_path):
 
 
 def add_recipe(path, number):
-    write_recipe(path, NodeConfig(SYSTEMS[number], order=number + 1))
+    write_recipe(path, NodeConfig(SYSTEMS[number], order=number + 1, coefficients="direct"))
 
 
 @pytest.mark.slow

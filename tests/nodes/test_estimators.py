@@ -248,7 +248,7 @@ def test_before_fit_there_is_nothing(call):
         (dict(X=FEATURES[0]), "features of shape .nodes, features."),
         (dict(X="cora"), "a NodeDataset, PyG data or a matrix of numbers, got str"),
         (dict(X=np.full((NODES, 1), "red")), "a matrix of numbers, got an array that holds text. Encode it."),
-        (dict(X=FEATURES * np.nan), "finite features, got nan for node 0, feature 0. Fill in what is missing."),
+        (dict(X=FEATURES * np.nan), "finite features, got NaN for node 0, feature 0. Fill in what is missing."),
         (dict(train=[0, 1], validation=[1]), "at most one of train, validation and test, got node 1 in two"),
         (dict(train=[60]), "train to be a mask of 60 nodes or their numbers from 0 to 59, got 60."),
         (dict(test=range(NODES)), "enough nodes with a label, besides test nodes, to hold a fifth of them out"),

@@ -185,10 +185,9 @@ def _check_features(features: Any, num_nodes: int) -> None:
         if not np.isfinite(numbers).all():
             first = np.argwhere(~np.isfinite(numbers))[0]
             where = "" if is_sparse else f" for node {num_before + first[0]}, feature {first[1]}"
-            raise InputError(
-                f"Expected finite features, without NaN or inf, got {numbers[tuple(first)]}{where}. "
-                "Fill in what is missing."
-            )
+            number = numbers[tuple(first)]
+            got = "NaN" if np.isnan(number) else number
+            raise InputError(f"Expected finite features, got {got}{where}. Fill in what is missing.")
         place = find_too_large(numbers)
         if place is not None:
             where = "" if is_sparse else f" for node {num_before + place[0]}, feature {place[1]}"
