@@ -41,6 +41,7 @@ PARTS = (
     "killed_fit.large",
     "killed_fit.small",
     "node_training.many",
+    "operators.kernels",
     "operators.memory",
     "operators.profile",
     "operators.work",

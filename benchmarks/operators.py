@@ -7,6 +7,7 @@ what a step of one layer allocates at its peak on a graph of a million edges, in
 a copy of the channels on every edge would be twenty of them. `operators.memory` measures only this. `operators.work`
 counts operations and bytes of the first layer, and `operators.profile` says which operations take its time on one
 thread of a CPU, for diffusion and the operators that miss the goal in `results/operators_h200.json`.
+`operators.kernels` says for the same operators which kernels take the time of the recorded step on a CUDA device.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
 
 from benchmarks.memory import peak_bytes
+from benchmarks.operator_kernels import profile_kernels
 from benchmarks.operator_profile import in_one_thread
 from benchmarks.operator_work import DENSE, KINDS, count_work
 from benchmarks.timing import interleaved_medians
@@ -91,6 +93,25 @@ def measure_profile() -> Iterator[Numbers]:
             yield f"share of {kind}, {name}", 100 * by_kind.get(kind, 0.0), "%"
         for operation, share in list(by_name.items())[:MOST_SHOWN]:
             yield f"share of {operation}, {name}", 100 * share, "%"
+
+
+def measure_kernels() -> Iterator[Numbers]:
+    """Yield the time of a recorded step on a CUDA device, of its kernels by kind, of the longest, and between them."""
+    device, names = _device(), (DIFFUSION, *slow_operators())
+    if device.type != "cuda":
+        print("left out: kernels of operators: they need a CUDA device")
+        return
+    steps = {name: Step(name, device, num_layers=1).record() for name in names}
+    seconds = interleaved_medians(steps, repetitions=30)
+    for name in names:
+        kernels = profile_kernels(steps[name])
+        yield f"first layer, {name}", 1e6 * seconds[name], "us"
+        for kind in KINDS:
+            yield f"kernels of {kind}, {name}", kernels.counts[kind], "times"
+            yield f"time of {kind}, {name}", kernels.microseconds[kind], "us"
+        yield f"between kernels, {name}", 1e6 * seconds[name] - kernels.total, "us"
+        for kernel, microseconds in kernels.by_name.most_common(MOST_SHOWN):
+            yield f"time of {kernel}, {name}", microseconds, "us"
 
 
 def slow_operators() -> list[str]:

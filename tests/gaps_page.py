@@ -1,16 +1,17 @@
 """The tables of results/README.md about published numbers, and what each search has cost: see `results_page.py`."""
 
+from typing import NamedTuple
+
+from tdegnn.experiments.as_published import PUBLISHED_LINES, summarize_published_ways
 from tdegnn.experiments.direction import DIRECTION_LINES, summarize_directions
 from tdegnn.experiments.paper import PUBLISHED_ACCURACY
-from tdegnn.experiments.protocols import PROTOCOLS
+from tdegnn.experiments.protocols import CLOSE, PROTOCOLS, cause_shown
 from tdegnn.experiments.records import read_lines
 from tdegnn.experiments.row_search import read_row_searches
 from tdegnn.experiments.table1 import DATASETS, SYSTEMS
 from tdegnn.experiments.without_rows import ROWLESS_LINES, summarize_rowless
 from tests.markdown import as_table, heading, put_into_page
 
-# A difference beyond this many points needs a reason.
-CLOSE = 1.5
 # Showed where to put a space, and were no candidates.
 EXPLORE = "explore"
 SAME = {True: "yes", False: "no", None: "unknown"}
@@ -49,44 +50,77 @@ def render_published(cells):
     )
 
 
-def made_as_published(searched, directions):
-    """By system and dataset, our accuracy with the settings, or with the direction, of the code that was published."""
+class Made(NamedTuple):
+    """A cell that was made as the published number."""
+
+    what: str
+    accuracy: float
+    num_splits: int = 10
+
+    def __str__(self):
+        splits = {1: " (one split)", 10: ""}.get(self.num_splits, f" ({self.num_splits} splits)")
+        return f"{self.accuracy:.2f}{splits}"
+
+
+def made_as_published(searched, results):
+    """By system and dataset, our cell with what is known of how the published number was made.
+
+    Args:
+        searched: The lines of the searches.
+        results: The folder of results.
+    """
+    rowless = summarize_rowless(read_lines(results / "without_rows.jsonl", ROWLESS_LINES))
     found = {
-        (system, name): directions[name, system, protocol.direction].mean
-        for system, protocol in PROTOCOLS.items()
-        for name in DATASETS
-        if (name, system, protocol.direction) in directions
+        (system, name): Made("No rows of the adjacency matrix", cell.mean) for (name, system), cell in rowless.items()
     }
+    directions = summarize_directions(read_lines(results / "direction.jsonl", DIRECTION_LINES))
+    for (name, system, direction), cell in directions.items():
+        if direction == PROTOCOLS[system].direction:
+            found[system, name] = Made("Direction", cell.mean)
     for system, search in read_row_searches().items():
-        for name in search.rerun:
+        for name, settings in search.rerun.items():
             record = search.known(name)[-1].to_record()
             for line in searched:
                 if (line["dataset"], line["configuration"]) == (name, record):
-                    found[system, name] = 100 * line["test_accuracy"]
+                    what = "Direction and settings" if "direction" in settings else "Settings"
+                    found[system, name] = Made(what, 100 * line["test_accuracy"])
+    lines = read_lines(results / "as_published.jsonl", PUBLISHED_LINES)
+    for (system, name), (way, cell) in summarize_published_ways(lines).items():
+        found[system, name] = Made(way.made, cell.mean, len(cell.test_accuracies))
     return found
 
 
-def render_large_gaps(cells, searched, directions, rowless):
+def cause_of(key, made, ours):
+    """What is known of the cause of a large gap: what runs show, and what there is to say beyond it."""
+    system, name = key
+    note = PROTOCOLS[system].gaps.get(name)
+    shown = cause_shown(made.what, PUBLISHED_ACCURACY[system][name].mean, ours, made.accuracy) if made else None
+    return " ".join(filter(None, (shown, note)))
+
+
+def render_large_gaps(cells, searched, made):
     """Return each difference beyond `CLOSE`, with the best test accuracy of any configuration that was tried.
 
-    `rowless` has our networks without adjacency rows.
+    Args:
+        cells: The cells of Table 1.
+        searched: The lines of the searches.
+        made: What `made_as_published` returns.
     """
-    rows, as_published = [], made_as_published(searched, directions)
+    rows = []
     for (system, name), gap in large_gaps(cells).items():
         tried = [line for line in searched if (line["system"], line["dataset"]) == (system, name)]
         highest = max(100 * line["test_accuracy"] for line in tried)
-        cell = rowless.get((name, system))
-        without = "" if cell is None else f" Without rows, our recipe has {cell.mean:.2f}."
+        own, ours = made.get((system, name)), cells[name, system].mean
         rows.append(
             [
                 system,
                 heading(name),
                 f"{PUBLISHED_ACCURACY[system][name].mean:.2f}",
-                f"{cells[name, system].mean:.2f}",
+                f"{ours:.2f}",
                 f"{gap:+.2f}",
                 f"{highest:.2f} of {count_configs(tried)}",
-                f"{as_published[system, name]:.2f}" if (system, name) in as_published else "-",
-                PROTOCOLS[system].gaps[name] + without,
+                "-" if own is None else str(own),
+                cause_of((system, name), own, ours),
             ]
         )
     header = ["system", "dataset", "published", "ours", "difference", "best test of any configuration tried"]
@@ -139,8 +173,7 @@ def renew_gaps(page, cells, path):
         path: The lines of the searches.
     """
     searched = read_lines(path)
-    directions = summarize_directions(read_lines(path.with_name("direction.jsonl"), DIRECTION_LINES))
-    rowless = summarize_rowless(read_lines(path.with_name("without_rows.jsonl"), ROWLESS_LINES))
+    made = made_as_published(searched, path.parent)
     page = put_into_page(page, "published number", render_published(cells))
-    page = put_into_page(page, "large gap", render_large_gaps(cells, searched, directions, rowless))
+    page = put_into_page(page, "large gap", render_large_gaps(cells, searched, made))
     return put_into_page(page, "budget", render_budgets(searched))

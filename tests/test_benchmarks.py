@@ -26,6 +26,7 @@ from benchmarks.node_steps import (
     pyg_step,
     rows_of,
 )
+from benchmarks.operator_kernels import Kernels, kind_of_kernel, short_name
 from benchmarks.operator_profile import in_one_thread
 from benchmarks.operator_work import DENSE, OTHER, SPARSE, Work, count_work
 from torch import nn
@@ -186,3 +187,43 @@ def test_shares_of_time_are_those_of_the_operations():
 def test_operators_beyond_the_goal_are_profiled():
     assert {"cde", "flode", "acm+"} <= {*operators.slow_operators()} <= {*operators.OPERATORS.names}
     assert not {"diffusion", "graff", "acm", "past-diffusion"} & {*operators.slow_operators()}
+
+
+# As torch's profiler names them.
+ELEMENTWISE = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >"
+    "(int, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul>)"
+)
+KERNELS = {
+    "void cusparse::csrmm_alg2_kernel<float, float>(int)": (SPARSE, "csrmm_alg2_kernel"),
+    "_multiply_row": (SPARSE, "_multiply_row"),
+    "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n": (DENSE, "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n"),
+    ELEMENTWISE: (OTHER, "CUDAFunctor_add"),
+    "Memcpy DtoD (Device -> Device)": (OTHER, "Memcpy"),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_have_a_kind_and_a_short_name(name):
+    assert (kind_of_kernel(name), short_name(name)) == KERNELS[name]
+
+
+def test_kernels_of_repeated_steps_are_added_up_per_step():
+    kernels = Kernels.of([(name, 4.0) for name in KERNELS] * 2, repetitions=2)
+    assert kernels.counts == {SPARSE: 2, DENSE: 1, OTHER: 2}
+    assert kernels.microseconds == {SPARSE: 8, DENSE: 4, OTHER: 8}
+    assert (kernels.total, kernels.by_name["CUDAFunctor_add"]) == (20, 4)
+
+
+def test_kernels_are_left_out_without_a_cuda_device(monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert list(operators.measure_kernels()) == []
+    assert "left out" in capsys.readouterr().out
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+def test_kernels_of_a_step_are_found():
+    found = {name: value for name, value, *_ in operators.measure_kernels()}
+    assert found[f"kernels of {SPARSE}, {operators.DIFFUSION}"] > 0
+    assert 0 < found[f"time of {DENSE}, {operators.DIFFUSION}"] < found[f"first layer, {operators.DIFFUSION}"]

@@ -3,7 +3,9 @@ from functools import partial
 import pytest
 import torch
 
-from tdegnn.rivals.nodes.fsgnn import FeatureSelectionNetwork
+from tdegnn import InputError
+from tdegnn.adjacency import convolution_matrix
+from tdegnn.rivals.nodes.fsgnn import HOPS, FeatureSelectionNetwork
 from tests.dense_matrices import convolution, scaled_by_rows
 from tests.rivals.checkers import HIDDEN, check_node_network, make
 from tests.rivals.dense_checkers import check_equation
@@ -11,7 +13,8 @@ from tests.rivals.dense_checkers import check_equation
 
 def dense(network, received, features):
     hops = [features]
-    for matrix in (scaled_by_rows(received), convolution(received)):
+    for kind in network.matrices:
+        matrix = (convolution if kind is convolution_matrix else scaled_by_rows)(received)
         hops += [torch.linalg.matrix_power(matrix, hop) @ features for hop in range(1, network.num_layers + 1)]
     shares = torch.softmax(network.operator.weights, dim=0)
     weights, biases = network.maps.weight.split(HIDDEN), network.maps.bias.split(HIDDEN)
@@ -26,13 +29,20 @@ DENSE = {"FSGNN": dense}
 
 
 @pytest.mark.parametrize("is_unit_length", [True, False])
-def test_it_is_its_equation(is_unit_length):
-    check_equation(FeatureSelectionNetwork, dense, is_unit_length=is_unit_length)
+@pytest.mark.parametrize("hops", HOPS)
+def test_it_is_its_equation(is_unit_length, hops):
+    check_equation(FeatureSelectionNetwork, dense, is_unit_length=is_unit_length, hops=hops)
 
 
 @pytest.mark.slow
-def test_it_keeps_the_contract_without_unit_length():
-    check_node_network(partial(FeatureSelectionNetwork, is_unit_length=False))
+@pytest.mark.parametrize("settings", [{"is_unit_length": False}, {"hops": "without-loops"}])
+def test_it_keeps_the_contract_with_other_settings(settings):
+    check_node_network(partial(FeatureSelectionNetwork, **settings))
+
+
+def test_unknown_hops_are_refused():
+    with pytest.raises(InputError, match="Expected hops to be one of all, without-loops, with-loops, got 'none'"):
+        make(FeatureSelectionNetwork, hops="none")
 
 
 def test_all_hops_start_alike():

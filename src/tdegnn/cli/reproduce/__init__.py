@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from tdegnn.cli.reproduce.ablation import ablation
+from tdegnn.cli.reproduce.as_published import as_published
 from tdegnn.cli.reproduce.audit import audit
 from tdegnn.cli.reproduce.best import best
 from tdegnn.cli.reproduce.coefficients import coefficients
@@ -53,6 +54,7 @@ for command in (
     order_found,
     direction,
     without_rows,
+    as_published,
     audit,
 ):
     reproduce.command()(command)

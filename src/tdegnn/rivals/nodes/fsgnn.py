@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tdegnn.adjacency import convolution_matrix, keep
+from tdegnn.errors import check_choice
 from tdegnn.graph import Graph
 from tdegnn.nets.node_network import Features
 from tdegnn.operators.unit_length import unit_length
@@ -35,14 +36,17 @@ class FeatureSelectionNetwork(RivalNodeNetwork):
 
     Args:
         is_unit_length: Whether rows are scaled to unit length. Published: not on Film. Default: True.
+        hops: Hops beyond X, `"all"` (default), `"without-loops"` or `"with-loops"`. Published: without self-loops on
+            Chameleon, with them on Cora.
     """
 
     equation = "scores = relu([softmax(a)_j unit(H_j)]_j) U, H = [X W_0, P^k X W_k, S^k X V_k] + b, k from 1 to K"
     citation = "Maurya et al., 2022, Simplifying Approach to Node Classification in Graph Neural Networks"
 
-    def _make_layers(self, is_unit_length: bool = True) -> None:
-        self.is_unit_length = is_unit_length
-        num_hops = 2 * self.num_layers + 1
+    def _make_layers(self, is_unit_length: bool = True, hops: str = "all") -> None:
+        check_choice(HOPS, hops=hops)
+        self.is_unit_length, self.matrices = is_unit_length, HOPS[hops]
+        num_hops = len(self.matrices) * self.num_layers + 1
         # All maps side by side: first that of X, then those of P^k X, then those of S^k X.
         self.maps = nn.Linear(self.num_features, num_hops * self.hidden_channels)
         self.operator = HopWeights(torch.ones(num_hops))
@@ -54,12 +58,10 @@ class FeatureSelectionNetwork(RivalNodeNetwork):
         # P^k (X W) is (P^k X) W, and has fewer channels.
         mapped = drop.input(features) @ self.maps.weight.T
         own, *others = mapped.split(self.hidden_channels, dim=-1)
-        plain, looped = others[: self.num_layers], others[self.num_layers :]
-        hops = [
-            own,
-            *_propagate_in_turn(_matrix_without_loops(graph, own), plain),
-            *_propagate_in_turn(convolution_matrix(graph, own), looped),
-        ]
+        hops = [own]
+        for matrix in self.matrices:
+            ahead, others = others[: self.num_layers], others[self.num_layers :]
+            hops += _propagate_in_turn(matrix(graph, own), ahead)
         biased = torch.stack(hops, dim=-2) + self.maps.bias.unflatten(0, (len(hops), -1))
         scaled = unit_length(biased) if self.is_unit_length else biased
         weighed = torch.softmax(self.operator.weights, dim=0)[:, None] * scaled
@@ -84,3 +86,11 @@ def _matrix_without_loops(graph: Graph, like: Tensor) -> SparseMatrix:
         return SparseMatrix.from_scipy(scale @ graph.received @ scale).to(like.device, like.dtype)
 
     return keep(graph, "scaled by what both ends receive", like, build)
+
+
+# P, S, or both, by the name of the hops.
+HOPS = {
+    "all": (_matrix_without_loops, convolution_matrix),
+    "without-loops": (_matrix_without_loops,),
+    "with-loops": (convolution_matrix,),
+}
