@@ -41,7 +41,7 @@ def test_nothing_is_said_of_small_gaps_and_no_run_is_for_one():
         (70.9, "Direction: made so, ours is within 1.5 points."),
         (74.0, "Mostly direction: made so, more than half of the difference is gone. The rest is unknown."),
         (76.0, "Unknown. Direction as published: made so, most of the difference stays."),
-        (60.0, "Unknown. Direction as published: made so, most of the difference stays."),
+        (66.0, "Direction: made so, ours is 4.0 points below it."),
     ],
 )
 def test_a_cause_is_named_as_far_as_numbers_show_it(as_published, said):

@@ -59,6 +59,8 @@ def cause_shown(made: str, published: float, ours: float, as_published: float) -
     left = abs(as_published - published)
     if left <= CLOSE:
         return f"{made}: made so, ours is within {CLOSE} points."
+    if (ours - published) * (as_published - published) < 0:
+        return f"{made}: made so, ours is {left:.1f} points {'above' if as_published > published else 'below'} it."
     if left < abs(ours - published) / 2:
         what = f"{made[0].lower()}{made[1:]}"
         return f"Mostly {what}: made so, more than half of the difference is gone. The rest is unknown."

@@ -20,6 +20,7 @@ from tdegnn.cli.reproduce.order_found import order_found
 from tdegnn.cli.reproduce.pendulum import pendulum
 from tdegnn.cli.reproduce.series_ablation import series_ablation
 from tdegnn.cli.reproduce.series_rows import series_rows
+from tdegnn.cli.reproduce.sizes import sizes
 from tdegnn.cli.reproduce.stability import depth, stable_pendulum
 from tdegnn.cli.reproduce.table1 import runtimes, table1
 from tdegnn.cli.reproduce.table2 import table2
@@ -45,6 +46,7 @@ for command in (
     traffic,
     traffic_folds,
     hourly_counts,
+    sizes,
     ablation,
     series_ablation,
     coverage,
