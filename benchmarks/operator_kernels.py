@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks.operator_work import DENSE, OTHER, SPARSE
+from benchmarks.operator_work import DENSE, INDEXED, OTHER, SPARSE
 
-# Parts of the names of kernels, in small letters. What is sparse is looked for first: its names may hold the others.
+# Parts of the names of kernels, in small letters. The first that is found counts: names may hold several.
 PARTS = {
-    SPARSE: ("cusparse", "spmm", "sddmm", "csr", "_multiply_row"),
+    INDEXED: ("sddmm", "sampled", "index", "scatter", "gather"),
+    SPARSE: ("cusparse", "spmm", "csr", "_multiply_row"),
     DENSE: ("gemm", "gemv", "cutlass", "cublas", "xmma", "splitk"),
 }
 # What fills and copies without a kernel of its own begins so.

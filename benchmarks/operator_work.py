@@ -15,13 +15,16 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-DENSE, SPARSE, OTHER = "dense products", "products with the graph", "other operations"
-KINDS = (DENSE, SPARSE, OTHER)
+DENSE, SPARSE = "dense products", "products with the graph"
+INDEXED, OTHER = "operations by index", "other operations"
+KINDS = (DENSE, SPARSE, INDEXED, OTHER)
 # They only find memory.
 ALLOCATIONS = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")
 # Of the tensor that they get, they read only what it is like.
 FILLS = ("new_zeros", "new_ones", "new_full", "zeros_like", "ones_like", "full_like")
-PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "mv", "dot", "sparse_sampled_addmm")
+PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "mv", "dot")
+# They read or write what indices name: inner products for each entry, copies to entries, sums and maxima by row.
+BY_INDEX = ("sparse_sampled_addmm", "index", "index_select", "gather", "index_add", "index_put", "_index_put_impl_")
 
 
 @dataclass
@@ -51,10 +54,12 @@ class _Counter(TorchDispatchMode):
         made = operation(*args, **(kwargs or {}))
         given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
         results = [leaf for leaf in tree_leaves(made) if isinstance(leaf, Tensor)]
-        is_view = operation.is_view or all(leaf.layout is not torch.strided for leaf in results)
         name = operation.overloadpacket.__name__
+        kind = kind_of(name, given)
+        # A sparse matrix that is made of tensors is a view of them. Inner products for each entry are not.
+        is_made_of_others = kind == OTHER and all(leaf.layout is not torch.strided for leaf in results)
+        is_view = operation.is_view or is_made_of_others
         if results and not is_view and name not in ALLOCATIONS:
-            kind = kind_of(name, given)
             work = self.work[kind]
             work.operations += 1
             if kind == DENSE:
@@ -66,6 +71,8 @@ class _Counter(TorchDispatchMode):
 
 def kind_of(name: str, given: Sequence[Tensor]) -> str:
     """Return the kind of an operation on these tensors."""
+    if name in BY_INDEX or name.startswith("scatter"):
+        return INDEXED
     if name not in PRODUCTS:
         return OTHER
     return DENSE if all(leaf.layout is torch.strided for leaf in given) else SPARSE

@@ -2,8 +2,9 @@
 
 import json
 
-from benchmarks.operator_work import DENSE, KINDS
-from benchmarks.operators import DIFFUSION, GOAL, why_not_large
+from benchmarks.operator_costs import AMOUNTS, UNITS, Costs
+from benchmarks.operator_work import DENSE, KINDS, Work
+from benchmarks.operators import DIFFUSION, GOAL, slow_operators, why_not_large
 
 from tdegnn.operators.registry import OPERATORS
 from tests.markdown import as_table, put_into_page
@@ -11,6 +12,8 @@ from tests.markdown import as_table, put_into_page
 FIRST, FOUR, MEMORY = "first layer, ", "four layers, ", "peak memory of a step at a million edges, "
 # Their first layers do the same operations on tensors of the same sizes.
 ALIKE = ("grand", "grand-nonlinear", "gread-st")
+# A sum of costs that is as near to the measured time says what bounds a step.
+NEAR = 0.12
 # A copy of all channels on the entries of the graph is this many states.
 MANY_STATES = 20
 WHY_MANY = {
@@ -81,6 +84,7 @@ def renew_operators(page, results):
     page = put_into_page(page, "speeds of operator", render_speeds(times))
     page = put_into_page(page, "memory of operator", render_memory(memory, counted_in(work)))
     page = put_into_page(page, "work of operator", render_work(times, work))
+    page = put_into_page(page, "costs of operator", render_costs(times, work))
     return put_into_page(page, "profiles of operator", render_profiles(read_lines(results / "operators_profile.json")))
 
 
@@ -158,6 +162,47 @@ def render_work(times, work):
         rows.append([f"`{name}`", time, *counts, *shown, max(compared, key=compared.get)])
     header = ["operator", "time on an H200", *KINDS, "operations", "bytes", "arithmetic of dense products", "most"]
     return as_table([header, *rows])
+
+
+def work_of(work, name):
+    """Return what a step of an operator does, by kind."""
+
+    def value(what):
+        return work[f"{what}, {name}"]["value"]
+
+    arithmetic = {DENSE: int(1e9 * value(f"arithmetic of {DENSE}"))}
+    return {
+        kind: Work(int(value(kind)), int(1e6 * value(f"bytes of {kind}")), arithmetic.get(kind, 0)) for kind in KINDS
+    }
+
+
+def fit_costs(times, work):
+    """Return measured times in microseconds and the parts of the fitted ones, by operator, and the costs."""
+    measured = {name: times[FIRST + name]["value"] for name in counted_in(work) if FIRST + name in times}
+    works = {name: work_of(work, name) for name in measured}
+    costs = Costs.fit([1e3 * milliseconds for milliseconds in measured.values()], list(works.values()))
+    return {name: (1e3 * measured[name], costs.parts(works[name])) for name in measured}, costs
+
+
+def render_costs(times, work):
+    """Return what a step costs on an H200, fitted to all operators, and of what the slow ones pay."""
+    found, costs = fit_costs(times, work)
+    each = [f"{name} {costs.each[name]:.2g} per {UNITS[name]}" for name in AMOUNTS]
+    rows, slow = [], slow_operators()
+    for name in slow:
+        measured, parts = found[name]
+        total = sum(parts.values())
+        shares = [f"{100 * part / total:.0f}" for part in parts.values()]
+        rows.append([f"`{name}`", f"{measured:.0f}", f"{total:.0f}", *shares, max(parts, key=parts.get)])
+    errors = {name: abs(sum(parts.values()) / measured - 1) for name, (measured, parts) in found.items()}
+    near = sum(errors[name] <= NEAR for name in slow)
+    sentence = (
+        f"Costs in microseconds: {', '.join(each)}. The sum is within {100 * NEAR:.0f} % of the measured time for "
+        f"{sum(error <= NEAR for error in errors.values())} of {len(errors)} operators, and for {near} of these "
+        f"{len(slow)}."
+    )
+    header = ["operator", "measured, us", "sum of costs, us", *(f"{name}, %" for name in AMOUNTS), "largest part"]
+    return "\n".join([sentence, "", as_table([header, *rows])])
 
 
 def read_shares(lines):

@@ -26,9 +26,10 @@ from benchmarks.node_steps import (
     pyg_step,
     rows_of,
 )
+from benchmarks.operator_costs import AMOUNTS, BYTES, EVERY, INDEXED, Costs
 from benchmarks.operator_kernels import Kernels, kind_of_kernel, short_name
 from benchmarks.operator_profile import in_one_thread
-from benchmarks.operator_work import DENSE, OTHER, SPARSE, Work, count_work
+from benchmarks.operator_work import DENSE, KINDS, OTHER, SPARSE, Work, count_work
 from torch import nn
 
 from tdegnn import Graph
@@ -160,6 +161,18 @@ def test_the_work_of_a_step_is_counted_by_kind():
     assert work[OTHER].num_bytes == 4 * (21 + 21 + 1)
 
 
+def test_what_is_read_by_index_is_counted_apart():
+    pattern, left = torch.eye(3).to_sparse_csr(), torch.ones(3, 2)
+
+    def run():
+        torch.sparse.sampled_addmm(pattern, left, left.mT, beta=0.0)
+        left[torch.tensor([0, 2])].relu()
+
+    work = count_work(run)
+    assert (work[INDEXED].operations, work[OTHER].operations) == (2, 1)
+    assert set(work) == {*KINDS}
+
+
 def test_a_step_is_counted_as_many_times_however_often_it_was_made():
     step = operators.Step("diffusion", CPU, num_layers=1)
     step.run()
@@ -189,6 +202,16 @@ def test_operators_beyond_the_goal_are_profiled():
     assert not {"diffusion", "graff", "acm", "past-diffusion"} & {*operators.slow_operators()}
 
 
+def test_costs_are_found_from_times_that_they_make():
+    drawn = torch.Generator().manual_seed(0)
+    works = [
+        {kind: Work(*torch.randint(1, 10**6, (3,), generator=drawn).tolist()) for kind in KINDS} for _ in range(20)
+    ]
+    costs = Costs({EVERY: 3.0, BYTES: 0.5, **dict.fromkeys(list(AMOUNTS)[2:], 0.0), INDEXED: 40.0})
+    times = [sum(costs.parts(work).values()) for work in works]
+    assert Costs.fit(times, works).each == pytest.approx(costs.each, abs=1e-6)
+
+
 # As torch's profiler names them.
 ELEMENTWISE = (
     "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >"
@@ -197,6 +220,7 @@ ELEMENTWISE = (
 KERNELS = {
     "void cusparse::csrmm_alg2_kernel<float, float>(int)": (SPARSE, "csrmm_alg2_kernel"),
     "_multiply_row": (SPARSE, "_multiply_row"),
+    "void cusparse::sddmm_kernel<float>(int)": (INDEXED, "sddmm_kernel"),
     "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n": (DENSE, "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n"),
     ELEMENTWISE: (OTHER, "CUDAFunctor_add"),
     "Memcpy DtoD (Device -> Device)": (OTHER, "Memcpy"),
@@ -210,9 +234,9 @@ def test_kernels_have_a_kind_and_a_short_name(name):
 
 def test_kernels_of_repeated_steps_are_added_up_per_step():
     kernels = Kernels.of([(name, 4.0) for name in KERNELS] * 2, repetitions=2)
-    assert kernels.counts == {SPARSE: 2, DENSE: 1, OTHER: 2}
-    assert kernels.microseconds == {SPARSE: 8, DENSE: 4, OTHER: 8}
-    assert (kernels.total, kernels.by_name["CUDAFunctor_add"]) == (20, 4)
+    assert kernels.counts == {SPARSE: 2, INDEXED: 1, DENSE: 1, OTHER: 2}
+    assert kernels.microseconds == {SPARSE: 8, INDEXED: 4, DENSE: 4, OTHER: 8}
+    assert (kernels.total, kernels.by_name["CUDAFunctor_add"]) == (24, 4)
 
 
 def test_kernels_are_left_out_without_a_cuda_device(monkeypatch, capsys):
