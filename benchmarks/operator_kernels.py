@@ -60,7 +60,7 @@ class Kernels:
 def profile_kernels(step: Callable[[], None], repetitions: int = 10) -> Kernels:
     """Return the kernels of a step on a CUDA device that waits for its end."""
     step()
-    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
         for _ in range(repetitions):
             step()
     on_device = [event for event in profiler.events() if event.device_type is DeviceType.CUDA]

@@ -60,11 +60,12 @@ def cause_shown(made: str, published: float, ours: float, as_published: float) -
     if left <= CLOSE:
         return f"{made}: made so, ours is within {CLOSE} points."
     if (ours - published) * (as_published - published) < 0:
-        return f"{made}: made so, ours is {left:.1f} points {'above' if as_published > published else 'below'} it."
+        side = "above" if as_published > published else "below"
+        return f"{made}: made so, ours is {left:.1f} points {side} the published number."
     if left < abs(ours - published) / 2:
         what = f"{made[0].lower()}{made[1:]}"
         return f"Mostly {what}: made so, more than half of the difference is gone. The rest is unknown."
-    return f"Unknown. {made} as published: made so, most of the difference stays."
+    return f"Unknown. {made}: made so, most of the difference stays."
 
 
 PROTOCOLS: dict[str, Protocol] = {
