@@ -107,7 +107,7 @@ def cause_of(key, made, ours):
     system, name = key
     note = PROTOCOLS[system].gaps.get(name)
     shown = cause_shown(made.what, PUBLISHED_ACCURACY[system][name].mean, ours, made.judged) if made else None
-    return " ".join(filter(None, (shown, note)))
+    return " ".join(filter(None, (shown, note))) or "Unknown: nothing was trained to find it."
 
 
 def render_large_gaps(cells, searched, made):

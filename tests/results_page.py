@@ -28,7 +28,7 @@ from tests.defaults_page import renew_generated
 from tests.gaps_page import CLOSE, renew_gaps
 from tests.markdown import as_table, heading, put_into_page
 from tests.operators_page import render_without_row, renew_operators
-from tests.series_page import renew_series_search
+from tests.series_page import renew_series_search, renew_sizes
 from tests.traffic_page import renew_traffic
 from tests.zoo import LINES, ROOT, RULES_LINES
 
@@ -243,6 +243,7 @@ def renew(page):
     page = renew_generated(page, LINES.parent)
     page = renew_traffic(page, LINES.parent / "traffic.jsonl")
     page = renew_series_search(page, LINES.parent / "table2_searched.jsonl")
+    page = renew_sizes(page, LINES.parent / "sizes.jsonl")
     page = renew_operators(page, LINES.parent)
     page = renew_batches(page, LINES.parent / "mini_batches.jsonl")
     rule_lines = read_lines(RULES_LINES, RULE_LINES)

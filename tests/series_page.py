@@ -11,7 +11,10 @@ from tdegnn.experiments.series_search import (
     summarize_searched,
     worth_of_rules,
 )
+from tdegnn.experiments.sizes import SIZE_LINES, SIZES, USUAL, summarize_sizes
 from tests.markdown import as_table, heading, put_into_page
+
+SPELLED = {"la-week": "week of traffic"}
 
 
 def renew_series_search(page, path):
@@ -43,3 +46,25 @@ def renew_series_search(page, path):
     ]
     header = ["dataset", "lags", "rival", "ours", "error of the rival minus ours"]
     return put_into_page(page, "series lead", as_table([header, *sorted(leads)]))
+
+
+def renew_sizes(page, path):
+    """Return the page with the table of `tdegnn reproduce sizes`."""
+    cells = summarize_sizes(read_lines(path, SIZE_LINES))
+    names = list(dict.fromkeys(name for name, _ in cells))
+    others = [size for size in SIZES if size != USUAL]
+
+    def text(name, size):
+        cell = cells.get((name, size))
+        return "-" if cell is None else f"{cell.percent:+.1f} %, {cell.seconds:.0f} s"
+
+    rows = [
+        [
+            SPELLED.get(name) or heading(name),
+            str(len(cells[name, USUAL].losses)),
+            f"{cells[name, USUAL].seconds:.0f} s",
+            *(text(name, size) for size in others),
+        ]
+        for name in names
+    ]
+    return put_into_page(page, "size", as_table([["dataset", "seeds", "the usual size", *others], *rows]))
