@@ -133,8 +133,8 @@ PROTOCOLS: dict[str, Protocol] = {
     "FSGNN": Protocol(
         False,
         "Maurya et al. (2021), the best of its variants: without hops of self-loops on Chameleon, only these on Cora, "
-        "without unit length on Film. Up to 1,500 steps, stopped by validation loss; here so on Chameleon, elsewhere 300, "
-        "by accuracy.",
+        "without unit length on Film. Up to 1,500 steps, stopped by validation loss; here so on Chameleon, elsewhere "
+        "300, by accuracy.",
     ),
     "OrderedGNN": Protocol(
         False,
