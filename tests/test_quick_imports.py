@@ -53,6 +53,8 @@ def test_objects_that_the_user_has_frozen_stay_so():
         before = gc.get_freeze_count()
         with collection_paused():
             pass
-        assert gc.get_freeze_count() == before > 0
+        # Other threads may let go of a few of them meanwhile. If all were unfrozen, none would be left.
+        assert before - 1000 < gc.get_freeze_count() <= before
+        assert before > 10_000
     finally:
         gc.unfreeze()
