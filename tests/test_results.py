@@ -183,8 +183,10 @@ def test_the_memory_and_the_work_of_every_operator_are_measured():
         assert "torch" in written["versions"]
 
 
-def test_what_bounds_operators_is_as_the_profile_says():
-    times, profile = (operators_page.read_lines(RESULTS / f"operators_{what}.json") for what in ("h200", "profile"))
+def test_what_bounds_operators_is_as_counts_and_profile_say():
+    times, work, profile = (
+        operators_page.read_lines(RESULTS / f"operators_{what}.json") for what in ("h200", "work", "profile")
+    )
     shares = operators_page.read_shares(profile)
     assert {*shares} == {DIFFUSION, *slow_operators()}
     for own in shares.values():
@@ -198,7 +200,15 @@ def test_what_bounds_operators_is_as_the_profile_says():
 
     dense = {operator: own[DENSE] for operator, own in shares.items()}
     assert all(dense[name] > 50 for name in ("learned-adjacency", "together", "flode"))
+    assert max(operators_page.by_kind(shares["cde"])) < 50
     attention = [name for name in shares if name.startswith(("grand", "gread", "gat"))]
+    for name in [*attention, *(name for name in shares if name.startswith("sheaf"))]:
+        assert min(operators_page.by_kind(shares[name])) > 10
+        assert max(operators_page.by_kind(shares[name])) < 60
+    for name in attention:
+        ratios = operators_page.over_diffusion(work, name)
+        assert max(ratios, key=ratios.get) == "operations"
+        assert max(ratios.values()) < times[f"{operators_page.FIRST}{name} / {DIFFUSION}"]["value"]
     for name in [name for name in attention if name not in ("grand-nonlinear", "gat")]:
         assert 1.5 < times[f"{operators_page.FOUR}{name} / {DIFFUSION}"]["value"] < 2.5
 
