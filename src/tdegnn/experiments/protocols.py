@@ -56,7 +56,8 @@ def cause_shown(made: str, published: float, ours: float, as_published: float) -
         ours: Ours.
         as_published: Ours, made as the published one was.
     """
-    left, is_half_gone = abs(as_published - published), abs(as_published - published) < abs(ours - published) / 2
+    left = abs(as_published - published)
+    is_half_gone = left < abs(ours - published) / 2
     if is_half_gone and left <= CLOSE:
         return f"{made}: made so, ours is within {CLOSE} points."
     if is_half_gone:
@@ -66,9 +67,7 @@ def cause_shown(made: str, published: float, ours: float, as_published: float) -
         return f"Unknown. {made}: made so, ours is within {CLOSE} points, but less than half of the difference is gone."
     if (ours - published) * (as_published - published) < 0:
         side = "above" if as_published > published else "below"
-        return (
-            f"Unknown. {made}: made so, ours is {left:.1f} points {side} the published number, on the other side of it."
-        )
+        return f"Unknown. {made}: made so, ours is {left:.1f} points {side} the published number, on its other side."
     return f"Unknown. {made}: made so, most of the difference stays."
 
 
